@@ -1,0 +1,530 @@
+"""The rules of the four-stage history batch, one after another, a key at a time.
+
+An independent judge: it loops over rows where the real thing uses windows. Rules: DESIGN section 3
+and the README of the conformance area `history_batch`; the numbers below are those of DESIGN.
+
+    time ->        1         E         5         9          D
+    stored         [----- v1 -------------------------------...     open
+    earliest_start           E
+    after rule 2   [-- v1 --]                                       ends at E - gap
+    update                   [------------------------------...     takes v1's values
+    upsert                             [--------------------...
+    after rule 6             [--------][--------------------...     ends at next start - gap
+    delete                                                  D
+    after rule 7             [--------][-------------------]        ends at D, no gap
+
+Where the rules are silent, this module decides:
+
+* A version's identity is (key, start, version_id). "Greatest start" is greatest (start,
+  version_id).
+* A stored version that does not count as a base (it did not last) hides nothing: an older one may
+  then be the base.
+* An update without a base is skipped also when it brings every column.
+* An open base gives the end that it had before rule 2 (9999-12-31T23:59:59.999999 is carried as it
+  is); whether this batch deletes it makes no difference to that.
+* A NULL end lasts for ever, whatever the flag.
+* A cell that an update row does not have and does not name in `_unmodified` is NULL.
+* Rows are duplicates if they are equal in all that counts, `_order` included.
+* A batch row whose active flag is NULL is neither sealed nor deleted, like a stored one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
+
+from .convention import Convention, Row, Time
+
+Key: TypeAlias = tuple[Any, ...]
+UpdateWithoutBase: TypeAlias = Literal["skip", "insert", "fail"]
+
+STAGE_COLUMNS = ("_stage", "_batch", "_order", "_unmodified")
+STAGES = ("earliest_start", "update", "upsert", "replace", "delete")
+
+
+class BadBatchError(ValueError):
+    """The batch was refused before anything was applied; `problems` lists why."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = list(problems)
+
+
+class UpdateWithoutBaseError(ValueError):
+    """An update row found no version to complete it from, and the option says fail."""
+
+
+class DuplicateVersionError(ValueError):
+    """The table before the batch has two versions with one identity."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The table after the batch, and what happened to it, counted in rows.
+
+    added     identities that were not there
+    closed    stored versions whose end or active flag changed
+    replaced  identities that were there and came again with the batch, different
+    removed   identities that are gone
+    skipped   update rows without a base
+
+    A stored version that ends up as it was counts nowhere, also if rule 1 removed it and the batch
+    brought it again. The order of `table` means nothing.
+    """
+
+    table: list[Row]
+    added: int
+    closed: int
+    replaced: int
+    removed: int
+    skipped: int
+
+
+@dataclass
+class Version:
+    """A version while its key is being worked on.
+
+    row     as it is now
+    stored  as it was before the batch; None if the batch brought it
+    """
+
+    row: Row
+    stored: Row | None
+
+
+def apply_batch(
+    table: Sequence[Row],
+    batch: Sequence[Row],
+    key: Sequence[str],
+    convention: Convention,
+    update_without_base: UpdateWithoutBase = "skip",
+) -> Result:
+    """Apply one batch of staged rows to a table; neither argument is changed.
+
+    table  rows with the key, data and convention columns; (key, start, version_id) is unique
+    batch  rows with the same columns and `_stage`, `_order`, `_unmodified`; `_batch` is not read
+    key    names of the key columns, without the start
+
+    Raises BadBatchError, DuplicateVersionError, UpdateWithoutBaseError.
+    """
+    columns = table_columns(table, batch)
+    problems = validate(batch, key, convention, columns)
+    if problems:
+        raise BadBatchError(problems)
+    stored_by_key = rows_by_key(table, key)
+    batch_by_key = rows_by_key(batch, key)
+    result = Result([], 0, 0, 0, 0, 0)
+    for key_values in dict.fromkeys([*stored_by_key, *batch_by_key]):
+        stored = stored_by_key.get(key_values, [])
+        refuse_duplicates(stored, convention)
+        if key_values in batch_by_key:
+            rows = batch_by_key[key_values]
+            part = apply_to_key(stored, rows, columns, convention, update_without_base)
+        else:
+            part = Result([dict(row) for row in stored], 0, 0, 0, 0, 0)
+        result = add_results(result, part)
+    return result
+
+
+def apply_to_key(
+    stored: Sequence[Row],
+    batch: Sequence[Row],
+    columns: Sequence[str],
+    convention: Convention,
+    update_without_base: UpdateWithoutBase,
+) -> Result:
+    """Apply the rules, in their order, to the versions of one key."""
+    changes = sort_changes(collapse_equal_rows(batch, columns, convention), convention)
+    deletes = sorted(row[convention.end] for row in batch if row["_stage"] == "delete")
+    earliest = earliest_start(batch, convention)
+
+    versions = [Version(full_row(row, columns), full_row(row, columns)) for row in stored]
+    versions = remove_versions_from(versions, earliest, convention)
+    close_survivors(versions, earliest, convention)
+    skipped = 0
+    for change in changes:
+        row = complete_change(
+            change,
+            versions,
+            deletes,
+            earliest,
+            columns,
+            convention,
+            update_without_base,
+        )
+        if row is None:
+            skipped += 1
+        else:
+            versions = place(versions, row, convention)
+    seal(versions, convention)
+    delete(versions, deletes, convention)
+    return count(stored, versions, skipped, columns, convention)
+
+
+def earliest_start(batch: Sequence[Row], convention: Convention) -> Time | None:
+    """E: the smallest start over all earliest_start rows of the key; None without such a row."""
+    starts = [row[convention.start] for row in batch if row["_stage"] == "earliest_start"]
+    return min(starts, default=None)
+
+
+def remove_versions_from(
+    versions: Sequence[Version], earliest: Time | None, convention: Convention
+) -> list[Version]:
+    """Rule 1: versions with start >= E go, whatever their flag. The rest are the survivors."""
+    if earliest is None:
+        return list(versions)
+    return [version for version in versions if version.row[convention.start] < earliest]
+
+
+def close_survivors(
+    survivors: Sequence[Version], earliest: Time | None, convention: Convention
+) -> None:
+    """Rule 2: open survivors end at E - gap; an inactive latest one is clipped to it.
+
+    E - gap is taken as it is, even before the version's own start. Only the latest survivor is
+    clipped, and only if its end >= E: a deletion gap stays.
+
+        latest, end >= E    [------------|--]      ->  [-----------]|
+        latest, end < E     [-------]    |             as it is
+                                         E
+    """
+    if earliest is None or not survivors:
+        return
+    for version in survivors:
+        if convention.is_open(version.row):
+            close(version.row, earliest - convention.gap, convention)
+    latest = max(survivors, key=lambda version: convention.identity(version.row)).row
+    if not convention.is_untouchable(latest) and lasts_until(latest[convention.end], earliest):
+        close(latest, earliest - convention.gap, convention)
+
+
+def sort_changes(batch: Iterable[Row], convention: Convention) -> list[Row]:
+    """Rule 3, the order: by start and version_id, upserts before updates, then `_order`."""
+
+    def position(row: Row) -> tuple[Any, ...]:
+        return (
+            *convention.identity(row),
+            row["_stage"] == "update",
+            row.get("_order") or 0,
+        )
+
+    return sorted((row for row in batch if is_change(row)), key=position)
+
+
+def complete_change(
+    change: Row,
+    versions: Sequence[Version],
+    deletes: Sequence[Time],
+    earliest: Time | None,
+    columns: Sequence[str],
+    convention: Convention,
+    update_without_base: UpdateWithoutBase,
+) -> Row | None:
+    """Rules 3 and 4: the version that an update or upsert row stands for; None: skipped."""
+    row = full_row(change, columns)
+    if change["_stage"] != "update":
+        return row
+    base = find_base(change, versions, deletes, earliest, convention)
+    if base is None and update_without_base == "skip":
+        return None
+    if base is None and update_without_base == "fail":
+        raise UpdateWithoutBaseError(f"no version to complete {change!r} from")
+    for name in unmodified(change):
+        row[name] = kept_value(name, base, convention)
+    return row
+
+
+def find_base(
+    change: Row,
+    versions: Sequence[Version],
+    deletes: Sequence[Time],
+    earliest: Time | None,
+    convention: Convention,
+) -> Row | None:
+    """Rule 3, the base: what an update row's unmodified columns come from.
+
+    Among the versions at or before the row, whatever their flag, the greatest: survivors that
+    lasted until the change, and rows of this batch that were applied before, which always count.
+    A survivor is given as it was stored, before rule 2.
+    """
+    at = convention.identity(change)
+    start = change[convention.start]
+    until = (start if earliest is None else min(earliest, start)) - convention.gap
+    candidates = [
+        version
+        for version in versions
+        if convention.identity(version.row) <= at
+        and (version.stored is None or lasted(version, versions, deletes, until, convention))
+    ]
+    base = max(candidates, key=lambda version: convention.identity(version.row), default=None)
+    if base is None:
+        return None
+    return base.row if base.stored is None else base.stored
+
+
+def lasted(
+    survivor: Version,
+    versions: Sequence[Version],
+    deletes: Sequence[Time],
+    until: Time,
+    convention: Convention,
+) -> bool:
+    """Rule 3, whether a survivor counts: it was still there at `until` = min(E, start) - gap.
+
+    Its end is the stored one, shortened by the batch's deletes that hit it: those at which it is
+    the greatest version among survivors and applied rows. Rows after the change are not applied
+    yet; that makes no difference, as deletes at or after the change lie beyond `until` anyway.
+    """
+    stored = survivor.stored
+    assert stored is not None
+    end = stored[convention.end]
+    hits = [at for at in deletes if version_at(versions, at, convention) is survivor]
+    if convention.is_untouchable(stored) or not hits:
+        return convention.is_open(stored) or lasts_until(end, until)
+    return lasts_until(shorter(end, min(hits)), until)
+
+
+def kept_value(name: str, base: Row | None, convention: Convention) -> Any:
+    """The value of an unmodified column; without a base NULL.
+
+    End and active, each by itself: the base's if that is open, else the row is open.
+    """
+    if name not in (convention.end, convention.active):
+        return None if base is None else base[name]
+    if base is not None and convention.is_open(base):
+        return base[name]
+    return convention.open_end if name == convention.end else True
+
+
+def place(versions: Sequence[Version], row: Row, convention: Convention) -> list[Version]:
+    """Rule 5: (key, start, version_id) is unique, the row that comes last stays."""
+    identity = convention.identity(row)
+    others = [version for version in versions if convention.identity(version.row) != identity]
+    return [*others, Version(row, None)]
+
+
+def seal(versions: Sequence[Version], convention: Convention) -> None:
+    """Rule 6: an open version that has a later one ends at the next start - gap."""
+    ordered = sorted(versions, key=lambda version: convention.identity(version.row))
+    for version, following in pairwise(ordered):
+        if convention.is_open(version.row):
+            close(
+                version.row,
+                following.row[convention.start] - convention.gap,
+                convention,
+            )
+
+
+def delete(versions: Sequence[Version], deletes: Sequence[Time], convention: Convention) -> None:
+    """Rule 7: a delete at D closes the version with the greatest start <= D at min(end, D).
+
+    A version that is inactive and ended at or before D stays as it is; a flag of NULL too.
+    """
+    for at in deletes:
+        version = version_at(versions, at, convention)
+        if version is not None and not convention.is_untouchable(version.row):
+            close(version.row, shorter(version.row[convention.end], at), convention)
+
+
+def version_at(versions: Sequence[Version], at: Time, convention: Convention) -> Version | None:
+    """The version with the greatest (start, version_id) among those with start <= at."""
+    begun = [version for version in versions if version.row[convention.start] <= at]
+    return max(begun, key=lambda version: convention.identity(version.row), default=None)
+
+
+def close(row: Row, end: Time, convention: Convention) -> None:
+    """Give a version its end; nothing else of it changes."""
+    row[convention.end] = end
+    if convention.active is not None:
+        row[convention.active] = False
+
+
+def lasts_until(end: Time | None, time: Time) -> bool:
+    """Whether an end is at or after a time; NULL is after all times."""
+    return end is None or bool(end >= time)
+
+
+def shorter(end: Time | None, at: Time) -> Time:
+    """The smaller of an end and a time; NULL is after all times."""
+    return at if end is None else min(end, at)
+
+
+def unmodified(row: Row) -> list[str]:
+    """Names of the columns that an update row keeps; other stages keep none."""
+    return list(row.get("_unmodified") or []) if row["_stage"] == "update" else []
+
+
+def is_change(row: Row) -> bool:
+    """Whether a staged row brings a version."""
+    return row["_stage"] in ("update", "upsert", "replace")
+
+
+def content(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
+    """What counts of an update or upsert row, without its `_order`: equal contents, equal rows."""
+    kept = unmodified(row)
+    cells = tuple(None if name in kept else row.get(name) for name in columns)
+    return (row["_stage"] == "update", frozenset(kept), *cells)
+
+
+def collapse_equal_rows(
+    batch: Sequence[Row], columns: Sequence[str], convention: Convention
+) -> list[Row]:
+    """Update and upsert rows, each once."""
+    distinct = {
+        (*convention.identity(row), row.get("_order"), content(row, columns)): row
+        for row in batch
+        if is_change(row)
+    }
+    return list(distinct.values())
+
+
+def count(
+    stored: Sequence[Row],
+    versions: Sequence[Version],
+    skipped: int,
+    columns: Sequence[str],
+    convention: Convention,
+) -> Result:
+    """The outcome of one key."""
+    before = {convention.identity(row): full_row(row, columns) for row in stored}
+    after = {convention.identity(version.row): version for version in versions}
+    changed = [
+        version
+        for identity, version in after.items()
+        if identity in before and version.row != before[identity]
+    ]
+    ordered = sorted(versions, key=lambda version: convention.identity(version.row))
+    return Result(
+        table=[version.row for version in ordered],
+        added=len(after.keys() - before.keys()),
+        closed=sum(version.stored is not None for version in changed),
+        replaced=sum(version.stored is None for version in changed),
+        removed=len(before.keys() - after.keys()),
+        skipped=skipped,
+    )
+
+
+def add_results(one: Result, other: Result) -> Result:
+    """Rows together, counts added."""
+    return Result(
+        table=[*one.table, *other.table],
+        added=one.added + other.added,
+        closed=one.closed + other.closed,
+        replaced=one.replaced + other.replaced,
+        removed=one.removed + other.removed,
+        skipped=one.skipped + other.skipped,
+    )
+
+
+def table_columns(table: Iterable[Row], batch: Iterable[Row]) -> list[str]:
+    """Columns of the table after the batch, without the columns of the stage."""
+    names = dict.fromkeys(name for row in [*table, *batch] for name in row)
+    return [name for name in names if name not in STAGE_COLUMNS]
+
+
+def full_row(row: Row, columns: Sequence[str]) -> Row:
+    """The table columns of a row; a missing cell is NULL."""
+    return {name: row.get(name) for name in columns}
+
+
+def rows_by_key(rows: Iterable[Row], key: Sequence[str]) -> dict[Key, list[Row]]:
+    """Rows grouped by the values of the key columns, in order of first appearance."""
+    groups: dict[Key, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in key), []).append(row)
+    return groups
+
+
+def refuse_duplicates(stored: Sequence[Row], convention: Convention) -> None:
+    """Raise DuplicateVersionError unless the identities of one key are unique."""
+    identities = [convention.identity(row) for row in stored]
+    if len(set(identities)) < len(identities):
+        raise DuplicateVersionError(f"two versions with one identity: {identities}")
+
+
+def least_time(batch: Iterable[Row], convention: Convention) -> Time | None:
+    """The least of all times of a batch: earliest starts, starts, delete ends; None if empty."""
+    times = [
+        row[convention.end if row["_stage"] == "delete" else convention.start] for row in batch
+    ]
+    return min(times, default=None)
+
+
+def validate(
+    batch: Sequence[Row],
+    key: Sequence[str],
+    convention: Convention,
+    columns: Sequence[str] | None = None,
+) -> list[str]:
+    """Problems of a batch, in words; empty if it may be applied (DESIGN 3, "Bad input").
+
+    columns: columns of the table; without it, those that the batch's rows have. Not looked at:
+    types and the target's format, which a plain table of Python values does not have. Beyond the
+    list in DESIGN, a NULL version_id is refused, and an `_unmodified` that names the key, the start
+    or the version_id: no base could give them.
+    """
+    if columns is None:
+        columns = table_columns([], batch)
+    problems: list[str] = []
+    for row in batch:
+        found = row_problems(row, key, convention, columns)
+        problems += [f"{problem}: {row!r}" for problem in found]
+    if not problems:
+        problems += order_problems(batch, key, convention, columns)
+    return problems
+
+
+def row_problems(
+    row: Row, key: Sequence[str], convention: Convention, columns: Sequence[str]
+) -> list[str]:
+    """Problems that one row has by itself."""
+    stage = row.get("_stage")
+    if stage not in STAGES:
+        return [f"unknown _stage {stage!r}"]
+    needed = [*key, convention.end if stage == "delete" else convention.start]
+    if is_change(row):
+        needed.append(convention.version_id)
+    nulls = [name for name in dict.fromkeys(needed) if row.get(name) is None]
+    if nulls:
+        return [f"{name} is NULL in {stage}" for name in nulls]
+    if stage == "delete":
+        return []
+    problems = []
+    start = row[convention.start]
+    if convention.open_end is not None and start >= convention.open_end:
+        problems.append("start at or after the open end")
+    fixed = {*key, convention.start, convention.version_id}
+    for name in unmodified(row):
+        if name not in columns or name in fixed:
+            problems.append(f"_unmodified names {name}, which is no column that could be kept")
+    end = row.get(convention.end)
+    given = is_change(row) and convention.end not in unmodified(row) and end is not None
+    if given and end < start - convention.gap:
+        problems.append("end more than one gap before the start")
+    return problems
+
+
+def order_problems(
+    batch: Sequence[Row],
+    key: Sequence[str],
+    convention: Convention,
+    columns: Sequence[str],
+) -> list[str]:
+    """Different rows of one stage with one identity that no `_order` decides between."""
+    groups: dict[Any, set[tuple[Any, ...]]] = {}
+    for row in batch:
+        if is_change(row):
+            who = tuple(row[name] for name in key)
+            slot = (who, convention.identity(row), row["_stage"] == "update")
+            entry = (row.get("_order"), content(row, columns))
+            groups.setdefault(slot, set()).add(entry)
+    problems = []
+    for (who, identity, is_update), entries in groups.items():
+        contents = {entry[1] for entry in entries}
+        orders = [entry[0] for entry in entries]
+        if len(contents) > 1 and (None in orders or len(set(orders)) < len(orders)):
+            stage = "update" if is_update else "upsert"
+            problems.append(f"different {stage} rows without order: {who} at {identity}")
+    return problems
