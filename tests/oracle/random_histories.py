@@ -1,0 +1,686 @@
+"""Random histories from a seed: a table and batches, for the oracle and for the real thing.
+
+Two profiles:
+
+* `well_formed`: what a Fivetran-like writer sends for a stream of events (`event_stream`, `split`).
+  Whatever the split, the last table is `truth(stream)`.
+* `wild`: any batch that validation accepts and that leaves a table in order (`is_in_order`).
+
+`is_in_order` is what pruning needs: a batch whose least time is L may be applied to the rows with
+end >= L - gap alone only if no ended version could shine through from behind a pruned one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Literal, TypeAlias
+
+from .convention import Convention, Row, Time
+from .history_batch import UpdateWithoutBase, apply_batch, rows_by_key, validate
+
+Profile: TypeAlias = Literal["well_formed", "wild"]
+Kind: TypeAlias = Literal["insert", "replace", "update", "delete"]
+KeyValues: TypeAlias = dict[str, str]
+KeyItems: TypeAlias = tuple[tuple[str, str], ...]
+Batch: TypeAlias = list[Row]
+
+DATA_COLUMNS = ("name", "note", "amount")
+TEXTS = (None, "", "NULL", "null", "None", "a", "b", "it's", "\\N", "ä")
+KEY = ("region", "id")
+KINDS_OF_CHANGE: tuple[Kind, ...] = ("update", "update", "update", "replace", "delete")
+FAR_TIME = datetime(9999, 1, 1)
+
+
+@dataclass(frozen=True)
+class History:
+    """A table and the batches that follow each other on it.
+
+    initial  rows with the key, DATA_COLUMNS and the convention's columns; perhaps empty
+    batches  staged rows a batch; `_batch` is the position in the list, from 1; perhaps empty ones
+    """
+
+    key: tuple[str, ...]
+    convention: Convention
+    initial: list[Row]
+    batches: list[Batch]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a record.
+
+    insert   a record appears: all of DATA_COLUMNS in `values`
+    replace  a living record changes: all of DATA_COLUMNS
+    update   a living record changes: some of DATA_COLUMNS, at least one
+    delete   it disappears; `values` is empty
+    """
+
+    key: KeyItems
+    time: Time
+    version_id: Any
+    kind: Kind
+    values: tuple[tuple[str, Any], ...]
+
+    @property
+    def is_version(self) -> bool:
+        return self.kind != "delete"
+
+    @property
+    def position(self) -> tuple[Any, ...]:
+        """Order of one key's events: a delete comes after the version that starts with it."""
+        return (self.time, not self.is_version, self.version_id)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Times of a convention's type.
+
+    origin  where tick 0 lies
+    tick    distance of two ordinary events
+    least   smallest distance: 1 microsecond, 1, or 1 day
+    gap     the convention's
+    """
+
+    origin: Time
+    tick: Any
+    least: Any
+    gap: Any
+
+    def at(self, tick: int) -> Time:
+        return self.origin + tick * self.tick
+
+    def nudges(self) -> tuple[Any, ...]:
+        """Distances at which rules change their mind: 0, least, gap, gap and least, both ways."""
+        zero = self.least - self.least
+        steps = (self.least, self.gap, self.gap - self.least, self.gap + self.least)
+        return (zero, *steps, *(-step for step in steps))
+
+
+def scale_of(convention: Convention) -> Scale:
+    """The scale of a convention's type."""
+    gap = convention.gap
+    if convention.type == "bigint":
+        return Scale(1000, 10, 1, gap)
+    if convention.type == "date":
+        return Scale(date(2024, 1, 1), timedelta(days=5), timedelta(days=1), gap)
+    tick, least = timedelta(minutes=1), timedelta(microseconds=1)
+    return Scale(datetime(2024, 1, 1), tick, least, gap)
+
+
+def random_history(
+    seed: int,
+    convention: Convention,
+    profile: Profile = "wild",
+    keys: int = 3,
+    batches: int = 6,
+    key: tuple[str, ...] = KEY,
+    in_order: bool = True,
+    update_without_base: UpdateWithoutBase = "skip",
+) -> History:
+    """A history; the same arguments give the same one.
+
+    keys, batches        how many at most
+    in_order             False: wild batches may also leave tables that pruning cannot work on
+    update_without_base  the option with which the batches will be applied (skip or insert): a wild
+                         table stays in order for that option
+    """
+    if profile == "well_formed":
+        return written_history(seed, convention, keys, batches, key)
+    return wild_history(seed, convention, keys, batches, key, in_order, update_without_base)
+
+
+def tag(history: History, number: int) -> History:
+    """The same history under keys of its own: the last key column is prefixed with the number."""
+    column = history.key[-1]
+
+    def tagged(rows: Iterable[Row]) -> list[Row]:
+        return [{**row, column: f"{number}:{row[column]}"} for row in rows]
+
+    batches = [tagged(batch) for batch in history.batches]
+    return History(history.key, history.convention, tagged(history.initial), batches)
+
+
+def merge(histories: Sequence[History]) -> History:
+    """One history out of tagged ones of the same key columns and convention.
+
+    Batch i holds the rows of batch i of all of them. Their keys must differ.
+    """
+    initial = [row for history in histories for row in history.initial]
+    longest = max(len(history.batches) for history in histories)
+    batches = [
+        [row for history in histories for row in (history.batches[i : i + 1] or [[]])[0]]
+        for i in range(longest)
+    ]
+    return History(histories[0].key, histories[0].convention, initial, batches)
+
+
+def is_in_order(table: Iterable[Row], key: Sequence[str], convention: Convention) -> bool:
+    """Whether nothing that ended before a batch can matter to it.
+
+    Per key, in the order of (start, version_id):
+    (a) no version ends more than one gap before its start;
+    (b) ends do not fall: no version ends later than a following one (one whose active flag is NULL
+        may: it is never touched, so nothing happens to it when it shines through);
+    (c) what is active has not ended: its end lies beyond the times of all batches.
+
+        in order            [----]  [-------]   [------...
+        against (b)         [----------------]            a delete at D hits the upper one if
+                                 [----]     D             the lower one was pruned
+    """
+    return all(
+        versions_are_in_order(versions, convention) for versions in rows_by_key(table, key).values()
+    )
+
+
+def versions_are_in_order(versions: Sequence[Row], convention: Convention) -> bool:
+    """`is_in_order` for one key."""
+    ends: list[Time] = []
+    behind_endless = False
+    for row in sorted(versions, key=convention.identity):
+        end = row[convention.end]
+        if is_beyond(end, convention):
+            behind_endless = behind_endless or not convention.is_untouchable(row)
+            continue
+        backwards = end < row[convention.start] - convention.gap
+        falling = behind_endless or any(end < earlier for earlier in ends)
+        if backwards or falling or convention.is_open(row):
+            return False
+        if not convention.is_untouchable(row):
+            ends.append(end)
+    return True
+
+
+def is_beyond(end: Time | None, convention: Convention) -> bool:
+    """An end after the times of all batches: endless, or another system's idea of for ever."""
+    if end is None or convention.is_endless(end):
+        return True
+    return convention.type == "timestamp" and bool(end >= FAR_TIME)
+
+
+# well-formed: a stream of events and a writer that sends it in batches
+
+
+def event_stream(
+    seed: int,
+    convention: Convention,
+    keys: int = 3,
+    events: int = 8,
+    late: bool = True,
+    key: tuple[str, ...] = KEY,
+) -> list[Event]:
+    """What happened to some records, in the order in which a writer hears of it.
+
+    events  how many a key, at most
+    late    some events are heard of after later ones of their key
+
+    Distances that the rules cannot keep apart are left out, as two splits would differ there:
+
+    * a record comes back at least one gap after its deletion (and never at the same time);
+    * with late events, versions of one key start at least one gap apart;
+    * what starts together (only where version_id tells it apart) is heard of together.
+    """
+    rng = random.Random(f"stream {seed} {convention}")
+    atoms: list[tuple[float, list[Event]]] = []
+    for values in key_values(keys, key):
+        life = life_of(rng, values, convention, rng.randint(1, events), late)
+        for position, together in enumerate(atoms_of(life)):
+            delay = rng.choice((0, 0, 0, 1.5, 4)) if late else 0
+            atoms.append((position + delay + rng.random() / 2, together))
+    if not late:
+        atoms = [(position, atom) for position, (_, atom) in enumerate(sorted_by_time(atoms))]
+    return [event for _, atom in sorted(atoms, key=lambda pair: pair[0]) for event in atom]
+
+
+def sorted_by_time(
+    atoms: Iterable[tuple[float, list[Event]]],
+) -> list[tuple[float, list[Event]]]:
+    """Atoms of all keys in the order of their times."""
+    return sorted(atoms, key=lambda pair: (pair[1][0].time, not pair[1][0].is_version))
+
+
+def atoms_of(life: Sequence[Event]) -> list[list[Event]]:
+    """One key's events, those together that are versions with one start."""
+    atoms: list[list[Event]] = []
+    for event in life:
+        if atoms and are_one_atom(atoms[-1][-1], event):
+            atoms[-1].append(event)
+        else:
+            atoms.append([event])
+    return atoms
+
+
+def are_one_atom(one: Event, other: Event) -> bool:
+    """Whether two events in a row must stay in one batch."""
+    same = one.key == other.key and one.time == other.time
+    return same and one.is_version and other.is_version
+
+
+def life_of(
+    rng: random.Random, key: KeyValues, convention: Convention, events: int, late: bool
+) -> list[Event]:
+    """What happens to one record, in order of time: insert, changes, delete, insert again, ..."""
+    scale = scale_of(convention)
+    time = scale.at(rng.randint(0, 3)) + rng.choice((scale.least, 2 * scale.least))
+    life: list[Event] = []
+    for number in range(1, events + 1):
+        alive = bool(life) and life[-1].is_version
+        kind: Kind = rng.choice(KINDS_OF_CHANGE) if alive else "insert"
+        if life:
+            time += rng.choice(steps_after(life[-1], kind, convention, late, rng))
+        version_id = time if convention.version_id == convention.start else number
+        values = random_values(rng, partly=kind == "update") if kind != "delete" else {}
+        life.append(Event(tuple(key.items()), time, version_id, kind, tuple(values.items())))
+    return life
+
+
+def steps_after(
+    event: Event, kind: Kind, convention: Convention, late: bool, rng: random.Random
+) -> list[Any]:
+    """Distances at which an event of this kind may follow."""
+    scale = scale_of(convention)
+    zero = scale.least - scale.least
+    short = [scale.least, scale.gap, scale.gap - scale.least, scale.gap + scale.least]
+    steps = [step for step in short if step > zero] + [rng.randint(1, 3) * scale.tick] * 3
+    if not event.is_version or (late and kind != "delete"):
+        steps = [step for step in steps if step >= scale.gap]
+    if kind == "delete" or (event.is_version and convention.version_id != convention.start):
+        steps.append(zero)
+    return steps
+
+
+def split(stream: Sequence[Event], seed: int, convention: Convention) -> list[Batch]:
+    """A writer's batches for the events of a stream, cut at random.
+
+    For a key with new versions in the part, E is the least of their starts, and everything known
+    from E on is sent (again): versions open, sealed, or with end and active unmodified; deletes as
+    delete rows. Deletes alone are sent without E.
+    """
+    rng = random.Random(f"split {seed} {convention}")
+    known: dict[Any, list[Event]] = {}
+    batches: list[Batch] = []
+    for part in cut(stream, rng):
+        batch: Batch = []
+        for key in dict.fromkeys(event.key for event in part):
+            new = [event for event in part if event.key == key]
+            known[key] = sorted([*known.get(key, []), *new], key=lambda event: event.position)
+            batch += written_rows(known[key], new, rng, convention)
+        batches.append(numbered(batch, len(batches) + 1, rng))
+    return batches
+
+
+def cut(stream: Sequence[Event], rng: random.Random) -> Iterator[list[Event]]:
+    """Parts of a stream in its order: all at once, one event each, or anything between."""
+    share = rng.choice((0.0, 0.2, 0.5, 0.8, 1.0))
+    part: list[Event] = []
+    for event in stream:
+        if part and not are_one_atom(part[-1], event) and rng.random() < share:
+            yield part
+            part = []
+        part.append(event)
+    if part:
+        yield part
+
+
+def written_rows(
+    known: Sequence[Event],
+    new: Sequence[Event],
+    rng: random.Random,
+    convention: Convention,
+) -> Batch:
+    """What the writer sends for one key."""
+    starts = [event.time for event in new if event.is_version]
+    if not starts:
+        return [delete_row(event.key, event.time, rng, convention) for event in new]
+    rows = [earliest_row(new[0].key, min(starts), convention)]
+    if rng.random() < 0.2:
+        rows.append(earliest_row(new[0].key, max(starts), convention))
+    for event, following in zip(known, [*known[1:], None], strict=True):
+        if event.is_version and event.time >= min(starts):
+            rows.append(version_row(event, following, rng, convention))
+        elif not event.is_version and (event in new or event.time >= min(starts)):
+            rows.append(delete_row(event.key, event.time, rng, convention))
+    return rows
+
+
+def version_row(
+    event: Event, following: Event | None, rng: random.Random, convention: Convention
+) -> Row:
+    """An upsert or update row for an event."""
+    values = dict(event.values)
+    kept = [name for name in DATA_COLUMNS if name not in values]
+    stage = "update" if event.kind == "update" else rng.choice(("upsert", "replace"))
+    row = staged_row(stage, event.key, convention, values)
+    row[convention.start] = event.time
+    row[convention.version_id] = event.version_id
+    style = rng.choice(("open", "ended", "kept"))
+    if style == "ended" and following is not None:
+        end = following.time - convention.gap if following.is_version else following.time
+        set_period(row, end, False, convention)
+    elif style == "kept" and stage == "update":
+        kept += [name for name in (convention.end, convention.active) if name is not None]
+    else:
+        set_period(row, convention.open_end, True, convention)
+    row["_unmodified"] = kept or None
+    return row
+
+
+def truth(stream: Iterable[Event], convention: Convention) -> list[Row]:
+    """The table that a stream means, told without the rules: each version ends where the next
+    event of its key says."""
+    lives: dict[Any, list[Event]] = {}
+    for event in stream:
+        lives.setdefault(event.key, []).append(event)
+    table: list[Row] = []
+    for key, events in lives.items():
+        life = sorted(events, key=lambda event: event.position)
+        values: Row = {}
+        for event, following in zip(life, [*life[1:], None], strict=True):
+            if not event.is_version:
+                continue
+            values = {**values, **dict(event.values)}
+            row = {**dict(key), **values, convention.start: event.time}
+            row[convention.version_id] = event.version_id
+            if following is None:
+                set_period(row, convention.open_end, True, convention)
+            else:
+                gone = following.time if not following.is_version else None
+                end = gone if gone is not None else following.time - convention.gap
+                set_period(row, end, False, convention)
+            table.append(row)
+    return table
+
+
+def written_history(
+    seed: int, convention: Convention, keys: int, batches: int, key: tuple[str, ...]
+) -> History:
+    """The well-formed profile: a split stream whose first batches are in the table already."""
+    rng = random.Random(f"written {seed} {convention}")
+    stream = event_stream(seed, convention, keys, events=8, late=rng.random() < 0.5, key=key)
+    sent = split(stream, seed, convention)
+    table: list[Row] = []
+    for batch in sent[: rng.randrange(len(sent))]:
+        table = apply_batch(table, batch, key, convention).table
+        sent = sent[1:]
+    numbered_again = [[{**row, "_batch": i} for row in batch] for i, batch in enumerate(sent, 1)]
+    return History(key, convention, table, numbered_again[:batches])
+
+
+# wild: anything that validation accepts
+
+
+@dataclass
+class Dice:
+    """What drawing a wild row needs: randomness, and the times at which rules may tip.
+
+    moments  starts and ends of the key's versions so far, and of the batch's rows
+    now      the tick around which ordinary times lie
+    """
+
+    rng: random.Random
+    convention: Convention
+    moments: list[Time]
+    now: int
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def time(self) -> Time:
+        """A start, E or delete time: at or near a known moment, later, or anywhere."""
+        scale, dice = scale_of(self.convention), self.rng.random()
+        if self.moments and dice < 0.5:
+            moment = self.rng.choice(self.moments)
+            time = moment + self.rng.choice(scale.nudges()) if self.chance(0.6) else moment
+        elif dice < 0.85:
+            time = scale.at(self.now + self.rng.randint(1, 4))
+        else:
+            time = scale.at(self.rng.randint(0, self.now + 1))
+        self.moments.append(time)
+        return time
+
+    def period(self, start: Time) -> tuple[Time | None, bool | None]:
+        """End and active flag of a version; mostly they agree."""
+        active: bool | None = self.chance(0.5)
+        end = self.rng.choice(open_ends(self.convention)) if active else self.closed_end(start)
+        if self.chance(0.08):
+            active = self.rng.choice((None, None, not active))
+        return end, active
+
+    def closed_end(self, start: Time) -> Time:
+        """An end at most one gap before the start."""
+        scale = scale_of(self.convention)
+        least = start - self.convention.gap
+        ends = [self.time(), self.time(), start + self.rng.randint(0, 3) * scale.tick]
+        return self.rng.choice([least, *(end for end in ends if end >= least)])
+
+    def version_id(self, start: Time) -> Any:
+        own = self.convention.version_id != self.convention.start
+        return self.rng.randint(1, 3) if own else start
+
+
+def wild_history(
+    seed: int,
+    convention: Convention,
+    keys: int,
+    batches: int,
+    key: tuple[str, ...],
+    in_order: bool,
+    update_without_base: UpdateWithoutBase,
+) -> History:
+    """The wild profile. The oracle keeps the tables between the batches."""
+    rng = random.Random(f"wild {seed} {convention}")
+    names = key_values(rng.randint(1, keys), key)
+    empty = rng.random() < 0.2
+    tables = [[] if empty else initial_versions(rng, values, convention) for values in names]
+    initial = [row for table in tables for row in table]
+    batches_drawn: list[Batch] = []
+    past: list[list[Batch]] = [[] for _ in names]
+    for number in range(1, rng.randint(1, batches) + 1):
+        batch: Batch = []
+        for i, values in enumerate(names):
+            if rng.random() < 0.3:
+                continue
+            for _ in range(20):
+                rows = wild_rows(rng, values, tables[i], past[i], 3 * number, convention)
+                if validate(rows, key, convention):
+                    continue
+                result = apply_batch(tables[i], rows, key, convention, update_without_base)
+                if in_order and not is_in_order(result.table, key, convention):
+                    continue
+                tables[i] = result.table
+                past[i].append(rows)
+                batch += rows
+                break
+        rng.shuffle(batch)
+        batches_drawn.append([{**row, "_batch": number} for row in batch])
+    return History(key, convention, initial, batches_drawn)
+
+
+def initial_versions(rng: random.Random, values: KeyValues, convention: Convention) -> list[Row]:
+    """Versions of one key, in order: contiguous or with gaps, the last one open or ended."""
+    scale = scale_of(convention)
+    dice = Dice(rng, convention, [], 0)
+    time = scale.at(0)
+    rows: list[Row] = []
+    for number in range(rng.randint(0, 5)):
+        time += rng.choice((scale.tick, scale.tick, 2 * scale.tick, scale.least))
+        row: Row = {**values, **random_values(rng), convention.start: time}
+        row[convention.version_id] = dice.version_id(time)
+        set_period(row, rng.choice(open_ends(convention)), True, convention)
+        if rows:
+            cut_off(rng, rows[-1], time, convention)
+        if convention.active is not None and rng.random() < 0.05:
+            row[convention.active] = None
+        rows.append(row)
+        if number == 4 or rng.random() < 0.1:
+            time += scale.tick
+            cut_off(rng, row, time, convention)
+    return rows
+
+
+def cut_off(rng: random.Random, row: Row, at: Time, convention: Convention) -> None:
+    """End a version at a following start, or some time before."""
+    if convention.is_open(row):
+        scale = scale_of(convention)
+        end = at - convention.gap
+        early = [end - scale.least, end - scale.gap, end - scale.tick // 2]
+        ends = [
+            end,
+            end,
+            end,
+            *(time for time in early if time >= row[convention.start]),
+        ]
+        set_period(row, rng.choice(ends), False, convention)
+
+
+def wild_rows(
+    rng: random.Random,
+    values: KeyValues,
+    table: Sequence[Row],
+    past: Sequence[Batch],
+    now: int,
+    convention: Convention,
+) -> Batch:
+    """Rows of one key for one batch; not checked yet."""
+    if past and rng.random() < 0.1:
+        return rng.choice(past)
+    dice = Dice(rng, convention, moments_of(table, convention), now)
+    key = tuple(values.items())
+    rows = rng.choice((mixed_rows, mixed_rows, chain_rows))(dice, key)
+    starts = [row[convention.start] for row in rows]
+    for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
+        rows.append(delete_row(key, dice.time(), rng, convention))
+    if dice.chance(0.3) or (starts and dice.chance(0.3)):
+        earliest = min(starts) if starts and dice.chance(0.7) else dice.time()
+        rows.append(earliest_row(key, earliest, convention))
+        if dice.chance(0.15):
+            rows.append(earliest_row(key, dice.time(), convention))
+    return numbered(rows, 0, rng)
+
+
+def mixed_rows(dice: Dice, key: KeyItems) -> Batch:
+    """Some update and upsert rows that need not make sense together."""
+    rows: Batch = []
+    for _ in range(dice.rng.choice((0, 0, 1, 1, 2, 3))):
+        stage = dice.rng.choice(("update", "update", "upsert", "replace"))
+        rows.append(wild_change(stage, dice, key, dice.time()))
+    if rows and dice.chance(0.1):
+        rows.append(dict(dice.rng.choice(rows)))
+    if rows and dice.chance(0.15):
+        twin = dice.rng.choice(rows)
+        again = wild_change(twin["_stage"], dice, key, twin[dice.convention.start])
+        rows.append({**again, dice.convention.version_id: twin[dice.convention.version_id]})
+    return rows
+
+
+def chain_rows(dice: Dice, key: KeyItems) -> Batch:
+    """Chain fill: perhaps an upsert, then updates in a row that bring a column or two each."""
+    tick = scale_of(dice.convention).tick
+    start = dice.time()
+    rows = [wild_change("upsert", dice, key, start)] if dice.chance(0.4) else []
+    for number in range(1, dice.rng.randint(2, 4)):
+        rows.append(wild_change("update", dice, key, start + number * tick))
+    return rows
+
+
+def wild_change(stage: str, dice: Dice, key: KeyItems, start: Time) -> Row:
+    """An update or upsert row with any period."""
+    convention, rng = dice.convention, dice.rng
+    row = staged_row(stage, key, convention, random_values(rng))
+    row[convention.start] = start
+    row[convention.version_id] = dice.version_id(start)
+    set_period(row, *dice.period(start), convention)
+    if stage == "update":
+        kept = rng.sample(DATA_COLUMNS, rng.choice((0, 1, 2, 2, 3)))
+        names = [name for name in (convention.end, convention.active) if name is not None]
+        kept += rng.choice(([], [], [], names, names, [rng.choice(names)]))
+        row["_unmodified"] = kept or rng.choice((None, []))
+    return row
+
+
+def moments_of(table: Iterable[Row], convention: Convention) -> list[Time]:
+    """Starts and real ends of a table."""
+    times = [row[name] for row in table for name in (convention.start, convention.end)]
+    return [time for time in times if not is_beyond(time, convention)]
+
+
+# rows and values
+
+
+def staged_row(
+    stage: str,
+    key: KeyItems,
+    convention: Convention,
+    values: dict[str, Any] | None = None,
+) -> Row:
+    """A staged row with all columns; what is not given is NULL."""
+    names = (*DATA_COLUMNS, *convention.columns(), "_batch", "_order", "_unmodified")
+    return {**dict(key), **dict.fromkeys(names), **(values or {}), "_stage": stage}
+
+
+def earliest_row(key: KeyItems, start: Time, convention: Convention) -> Row:
+    """An earliest_start row."""
+    row = staged_row("earliest_start", key, convention)
+    row[convention.start] = start
+    return row
+
+
+def delete_row(key: KeyItems, at: Time, rng: random.Random, convention: Convention) -> Row:
+    """A delete row: only key and end count, the rest is NULL or of no importance."""
+    row = staged_row("delete", key, convention)
+    if rng.random() < 0.2:
+        row.update(random_values(rng))
+        row[convention.start] = at
+    set_period(row, at, rng.choice((None, False)), convention)
+    return row
+
+
+def set_period(row: Row, end: Time | None, active: bool | None, convention: Convention) -> None:
+    """Set the end and, where there is one, the flag."""
+    row[convention.end] = end
+    if convention.active is not None:
+        row[convention.active] = active
+
+
+def numbered(rows: Sequence[Row], batch: int, rng: random.Random) -> Batch:
+    """Rows with `_batch`, mostly with an `_order` of their own, in any order."""
+    orders: list[int | None] = list(rng.sample(range(1, len(rows) + 1), len(rows)))
+    if rng.random() < 0.25:
+        orders = [None] * len(rows)
+    pairs = zip(rows, orders, strict=True)
+    staged = [{**row, "_batch": batch, "_order": order} for row, order in pairs]
+    return rng.sample(staged, len(staged))
+
+
+def random_values(rng: random.Random, partly: bool = False) -> dict[str, Any]:
+    """Values of DATA_COLUMNS, NULL and texts that look like it included; partly: of some."""
+    names = rng.sample(DATA_COLUMNS, rng.randint(1, 2)) if partly else DATA_COLUMNS
+    amount = rng.choice((None, 0, 1, -7, 2**40))
+    return {name: amount if name == "amount" else rng.choice(TEXTS) for name in names}
+
+
+def key_values(number: int, key: tuple[str, ...]) -> list[KeyValues]:
+    """Keys that resemble each other: (eu, 1), (eu, 11), (e, u1), ...; at most six."""
+    if len(key) == 1:
+        return [{key[0]: text} for text in ("1", "11", "01", "", "NULL", "a")[:number]]
+    pairs = (("eu", "1"), ("eu", "11"), ("e", "u1"), ("us", "1"), ("", "1"), ("us", ""))
+    return [
+        {**dict.fromkeys(key, "x"), key[0]: first, key[-1]: last} for first, last in pairs[:number]
+    ]
+
+
+def open_ends(convention: Convention) -> list[Time | None]:
+    """Ends of open versions: the convention's; also those of other writers, where told apart."""
+    if convention.active is not None and convention.type == "timestamp":
+        microsecond = datetime(9999, 12, 31, 23, 59, 59, 999999)
+        others = [
+            microsecond,
+            datetime(9999, 12, 31, 23, 59, 59),
+            datetime(9999, 1, 9, 4, 10),
+        ]
+        return [convention.open_end] * 5 + others
+    if convention.active is None and convention.open_end is not None:
+        return [convention.open_end, convention.open_end, None]
+    return [convention.open_end]
