@@ -1,14 +1,17 @@
 """Make this checkout ready to run: uv, the Python environment, Java, Spark's jars, settings.
 
-Runs on the standard library alone, because it runs before any environment exists. Every step leaves a stamp, a hash
-of what it was made from; a step whose stamp still fits is not done again, and an interrupted one leaves no stamp.
-All state goes to ``.state/`` and ``.venv/``.
+Runs on the standard library alone, because it runs before any environment exists. Every step leaves
+a stamp, a hash of what it was made from; a step whose stamp still fits is not done again, and an
+interrupted one leaves no stamp. All state goes to ``.state/`` and ``.venv/``.
+
+``setup.py --lock`` resolves the locks of ``requirements/`` instead; more options go to uv.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -47,8 +50,8 @@ def say(step: str, text: str) -> None:
 
 
 def run(command: list[str], what: str, env: Mapping[str, str] | None = None) -> None:
-    """Run a command quietly; show what it printed only when it fails."""
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    """Run a command quietly in the checkout; show what it printed only when it fails."""
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         output = "\n".join((done.stdout + done.stderr).strip().splitlines()[-40:])
         raise SetupError(f"{what} failed ({shlex.join(command[:3])} …):\n{output}")
@@ -80,8 +83,10 @@ def fresh_folder(path: Path) -> Path:
     return path
 
 
-def once(step: str, made_from: str, is_there: Callable[[], bool], make: Callable[[], str], note: str) -> None:
-    """Do a step unless its stamp says that it was done from the same input and its result is still there."""
+def once(
+    step: str, made_from: str, is_there: Callable[[], bool], make: Callable[[], str], note: str
+) -> None:
+    """Do a step unless it was done before, from the same input, and its result is still there."""
     stamp = STAMPS / step.replace(" ", "-")
     if is_there() and stamp.is_file() and stamp.read_text() == made_from:
         say(step, f"already there: {note}")
@@ -93,7 +98,7 @@ def once(step: str, made_from: str, is_there: Callable[[], bool], make: Callable
     say(step, f"{text} ({time.monotonic() - started:.0f} s)")
 
 
-# -- uv -----------------------------------------------------------------------------------------------------------
+# -- uv --------------------------------------------------------------------------------------------
 
 
 def uv_version(uv: str) -> tuple[int, ...]:
@@ -106,18 +111,23 @@ def fetched_uv() -> Path:
     return STATE / "uv" / "bin" / "uv"
 
 
+def has_pip() -> bool:
+    command = [sys.executable, "-m", "pip", "--version"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def fetch_uv() -> str:
     partial = fresh_folder(STATE / "uv.partial")
     lock = str(LOCKS / "bootstrap.lock")
-    install = ["-m", "pip", "install", "--quiet", "--require-hashes", "-r", lock, "--target", str(partial)]
+    install = ["-m", "pip", "install", "--quiet", "--require-hashes", "-r", lock]
     python = sys.executable
-    if subprocess.run([python, "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
-        # A Python without pip, as Debian ships it, can often still make an environment that has it.
+    if not has_pip():
+        # A Python without pip can often still make an environment that has it.
         helper = fresh_folder(STATE / "pip.partial")
-        run([python, "-m", "venv", str(helper)], "this Python has no pip, and making an environment with pip")
+        run([python, "-m", "venv", str(helper)], "this Python has no pip; making one that has")
         python = str(helper / "bin" / "python")
     say("uv", "not on PATH (or too old): fetching it with pip")
-    run([python, *install], "fetching uv")
+    run([python, *install, "--target", str(partial)], "fetching uv")
     shutil.rmtree(STATE / "uv", ignore_errors=True)
     partial.replace(STATE / "uv")
     shutil.rmtree(STATE / "pip.partial", ignore_errors=True)
@@ -136,18 +146,18 @@ def set_up_uv() -> str:
 
 def pip_settings() -> dict[str, str]:
     """pip's own settings (files and variables), as ``option -> value``."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     settings = {}
     for line in done.stdout.splitlines():
         name, _, value = line.partition("=")
-        settings[name.rpartition(".")[2]] = " ".join(shlex.split(value)).replace("\\n", " ").strip()
+        words = " ".join(shlex.split(value)).replace("\\n", " ")
+        settings[name.rpartition(".")[2]] = words.strip()
     return settings
 
 
 def uv_environment() -> dict[str, str]:
-    """The caller's variables; where only pip was told about an index or a certificate, uv is told too."""
+    """The caller's variables; what only pip was told about indexes and certificates, for uv too."""
     env = dict(os.environ)
     pip = pip_settings()
     for option, variable in (
@@ -162,43 +172,71 @@ def uv_environment() -> dict[str, str]:
     return env
 
 
-# -- Python environment -------------------------------------------------------------------------------------------
+# -- Python environment ----------------------------------------------------------------------------
 
 
 def make_environment(uv: str) -> str:
+    venv = ["venv", "--clear", "--python", sys.executable, str(VENV)]
+    run([uv, *venv, "--quiet"], "making .venv", uv_environment())
+    return f"made .venv with Python {sys.version.split()[0]}"
+
+
+def install_packages(uv: str) -> str:
     lock = LOCKS / "dev.lock"
     count = len(re.findall(r"^\S+==", lock.read_text(), re.MULTILINE))
-    say("environment", f"installing {count} locked packages into .venv")
+    say("packages", f"installing {count} locked packages into .venv")
     env = uv_environment()
     python = ["--python", str(VENV / "bin" / "python")]
-    run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(VENV)], "making .venv", env)
-    run([uv, "pip", "sync", "--quiet", "--require-hashes", *python, str(lock)], "installing packages", env)
+    sync = ["pip", "sync", *python, "--require-hashes", str(lock)]
+    run([uv, *sync, "--quiet"], "installing packages", env)
     # The build backend is in the lock, so this needs no index.
-    editable = ["--no-deps", "--no-build-isolation", "--offline", "--editable", str(ROOT)]
-    run([uv, "pip", "install", "--quiet", *python, *editable], "installing dbt-history itself", env)
-    return "made .venv"
+    offline = ["--offline", "--no-deps", "--no-build-isolation"]
+    install = ["pip", "install", *python, *offline, "--editable", str(ROOT)]
+    run([uv, *install, "--quiet"], "installing dbt-history itself", env)
+    return f"installed {count} into .venv"
 
 
 def set_up_environment(uv: str) -> None:
-    made_from = fingerprint(
-        (LOCKS / "dev.lock").read_bytes(),
-        (ROOT / "pyproject.toml").read_bytes(),
-        str(ROOT),
-        sys.version,
+    # Scripts in an environment name its path, so a checkout that moved needs another one.
+    environment = fingerprint(str(ROOT), sys.executable, sys.version)
+    is_there = (VENV / "bin" / "python").is_file
+    once("environment", environment, is_there, lambda: make_environment(uv), ".venv")
+
+    import tomllib  # here, so that an older Python gets as far as the message about its version
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lock = (LOCKS / "dev.lock").read_bytes()
+    packages = fingerprint(environment, lock, json.dumps(project, sort_keys=True))
+    is_there = (VENV / "bin" / "dbt-history").is_file
+    once(
+        "packages", packages, is_there, lambda: install_packages(uv), "as in requirements/dev.lock"
     )
-    is_there = (VENV / "bin" / "dbt").is_file
-    once("environment", made_from, is_there, lambda: make_environment(uv), ".venv")
+
+
+def resolve_locks(uv: str, options: list[str]) -> None:
+    env = uv_environment()
+    compile_ = [uv, "pip", "compile", "--universal", "--generate-hashes", "--no-header", "--quiet"]
+    bootstrap = STATE / "bootstrap.in"
+    bootstrap.write_text(f"uv>={'.'.join(str(number) for number in OLDEST_UV)}\n")
+    for step, sources, lock in (
+        ("dev.lock", ["pyproject.toml", "--extra", "dbt", "--group", "dev"], LOCKS / "dev.lock"),
+        ("bootstrap", [str(bootstrap), "--no-annotate"], LOCKS / "bootstrap.lock"),
+    ):
+        say("lock", f"resolving {lock.name}")
+        output = ["--output-file", str(lock.relative_to(ROOT))]
+        run([*compile_, *sources, *options, *output], f"resolving {step}", env)
 
 
 def site_packages() -> Path:
     return next((VENV / "lib").glob("python3*/site-packages"))
 
 
-# -- Java ---------------------------------------------------------------------------------------------------------
+# -- Java ------------------------------------------------------------------------------------------
 
 
 WRAPPER = """#!/bin/sh
-# Spark asks for jdk.incubator.vector, for machine learning only: some runtimes lack it, the others warn about it.
+# Spark asks for jdk.incubator.vector, for machine learning only: some runtimes lack it, the others
+# warn about it.
 for argument do
     shift
     [ "$argument" = "{flag}" ] || set -- "$@" "$argument"
@@ -229,13 +267,14 @@ class Java:
 
 
 def java_candidates() -> list[Path]:
-    homes = [Path(os.environ["JAVA_HOME"]) / "bin" / "java"] if os.environ.get("JAVA_HOME") else []
-    on_path = shutil.which("java")
-    return [java for java in [*homes, *([Path(on_path)] if on_path else [])] if java.is_file()]
+    home, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
+    candidates = [Path(home) / "bin" / "java"] if home else []
+    candidates += [Path(on_path)] if on_path else []
+    return [java for java in candidates if java.is_file()]
 
 
 def java_behind(executable: Path) -> Java | None:
-    """The Java that an executable starts, asked from Java itself: what is on PATH is often a link or a shim."""
+    """Ask a Java where it lives and what it is: what stands on PATH is often a link or a shim."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     home = re.search(r"java\.home = (.+)", done.stderr)
@@ -248,7 +287,8 @@ def choose_java() -> Java:
         found = java_behind(candidate)
         if found and found.version in USABLE_JAVA:
             return found
-        say("java", f"passed over: {candidate} ({f'version {found.version}' if found else 'does not start'})")
+        reason = f"version {found.version}" if found else "does not start"
+        say("java", f"passed over: {candidate} ({reason})")
     packaged = java_behind(packaged_java() / "bin" / "java")
     if not packaged:
         raise SetupError(
@@ -273,7 +313,8 @@ def set_up_java() -> Java:
 
     def make() -> str:
         java = choose_java()
-        wrapper = WRAPPER.format(flag=VECTOR_FLAG, java=shlex.quote(str(java.home / "bin" / "java")))
+        executable = shlex.quote(str(java.home / "bin" / "java"))
+        wrapper = WRAPPER.format(flag=VECTOR_FLAG, java=executable)
         write_if_changed(java_home() / "bin" / "java", wrapper, executable=True)
         write_if_changed(choice, f"{java.version} {java.home}")
         return f"chose {describe(java)}"
@@ -285,7 +326,7 @@ def set_up_java() -> Java:
     return chosen()
 
 
-# -- Spark's jars -------------------------------------------------------------------------------------------------
+# -- Spark's jars ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -308,8 +349,16 @@ def locked_jars() -> list[Jar]:
 
 
 # Everything that Delta's pom brings besides the locked jars.
-NOT_NEEDED = (
-    "com.*:*,commons-*:*,io.airlift:*,io.delta:delta-kernel*,io.unitycatalog:*,javax.*:*,org.*:*"
+NOT_NEEDED = ",".join(
+    (
+        "com.*:*",
+        "commons-*:*",
+        "io.airlift:*",
+        "io.delta:delta-kernel*",
+        "io.unitycatalog:*",
+        "javax.*:*",
+        "org.*:*",
+    )
 )
 
 RESOLVE = """
@@ -328,8 +377,11 @@ SparkSession.builder.master("local[1]").config(map=options).getOrCreate().stop()
 """
 
 
+STORE_PASSWORD = "changeit"
+
+
 def write_trust_store(path: Path) -> bool:
-    """Write the certificates that Python trusts as a Java key store (JKS); False if Python names none."""
+    """Write the certificates that Python trusts as a Java key store; False if it names none."""
     certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
 
     def text(value: str) -> bytes:
@@ -339,14 +391,16 @@ def write_trust_store(path: Path) -> bool:
     for number, certificate in enumerate(certificates):
         body += struct.pack(">I", 2) + text(f"ca{number}") + struct.pack(">Q", 0)
         body += text("X.509") + struct.pack(">I", len(certificate)) + certificate
-    # JKS ends with a digest of password, a fixed phrase and the content; the password guards nothing here.
-    body += hashlib.sha1("changeit".encode("utf-16-be") + b"Mighty Aphrodite" + body).digest()
+    # The format ends with a digest of password, a fixed phrase and the content; public certificates
+    # need no secret.
+    salt = STORE_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite"
+    body += hashlib.sha1(salt + body).digest()
     path.write_bytes(body)
     return bool(certificates)
 
 
 def network_options(java: Java, folder: Path) -> list[str]:
-    """Java's options for what Python's network needs here: a proxy, and certificates for the packaged runtime."""
+    """Tell Java what Python knows about the network: proxies, certificates."""
     options = []
     for scheme, address in urllib.request.getproxies().items():
         proxy = urllib.parse.urlsplit(address if "//" in address else f"//{address}")
@@ -354,10 +408,11 @@ def network_options(java: Java, folder: Path) -> list[str]:
             options.append(f"-D{scheme}.proxyHost={proxy.hostname}")
             options.append(f"-D{scheme}.proxyPort={proxy.port or 80}")
     store = folder / "trust.jks"
-    # An installed Java has the machine's own certificates; the packaged one knows only the public ones.
+    # An installed Java has the machine's certificates, the packaged one only the public ones.
     if java.packaged and write_trust_store(store):
         options.append(f'-Djavax.net.ssl.trustStore="{store}"')
-        options.append("-Djavax.net.ssl.trustStoreType=jks -Djavax.net.ssl.trustStorePassword=changeit")
+        options.append("-Djavax.net.ssl.trustStoreType=jks")
+        options.append(f"-Djavax.net.ssl.trustStorePassword={STORE_PASSWORD}")
     return options
 
 
@@ -365,11 +420,12 @@ def fetch_jars(java: Java) -> str:
     jars = locked_jars()
     say("jars", f"fetching {', '.join(jar.coordinate for jar in jars)}")
     ivy = fresh_folder(STATE / "ivy")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    env |= {"JAVA_HOME": str(java_home()), "SPARK_CONF_DIR": str(ivy), "SPARK_LOCAL_IP": "127.0.0.1"}
-    env["JAVA_TOOL_OPTIONS"] = " ".join(
-        [env.get("JAVA_TOOL_OPTIONS", ""), *network_options(java, ivy)]
-    ).strip()
+    env = {name: value for name, value in os.environ.items() if "SPARK" not in name}
+    env["JAVA_HOME"] = str(java_home())
+    env["SPARK_CONF_DIR"] = str(ivy)
+    env["SPARK_LOCAL_IP"] = "127.0.0.1"
+    java_options = [env.get("JAVA_TOOL_OPTIONS", ""), *network_options(java, ivy)]
+    env["JAVA_TOOL_OPTIONS"] = " ".join(java_options).strip()
     packages = ",".join(jar.coordinate for jar in jars)
     resolve = [str(VENV / "bin" / "python"), "-c", RESOLVE, packages, NOT_NEEDED, str(ivy)]
     run(resolve, "fetching Spark's jars", env)
@@ -384,7 +440,9 @@ def fetch_jars(java: Java) -> str:
     for name, file in fetched.items():
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
         if digest != expected[name]:
-            raise SetupError(f"{name} is not the locked file\ngot:      {digest}\nexpected: {expected[name]}")
+            raise SetupError(
+                f"{name} is not the locked file\ngot:      {digest}\nexpected: {expected[name]}"
+            )
     shutil.rmtree(JARS, ignore_errors=True)
     (ivy / "jars").replace(JARS)
     shutil.rmtree(ivy)
@@ -400,7 +458,7 @@ def set_up_jars(java: Java) -> None:
     once("jars", made_from, are_there, lambda: fetch_jars(java), ".state/jars")
 
 
-# -- settings -----------------------------------------------------------------------------------------------------
+# -- settings --------------------------------------------------------------------------------------
 
 LOGGING = """# Errors only: dbt says itself what went wrong.
 rootLogger.level = error
@@ -421,7 +479,13 @@ def cores() -> int:
 
 
 def spark_defaults() -> str:
-    """Settings that Spark reads before its Java starts; docs/decisions/0004 says why each is there."""
+    """Settings that Spark reads when it starts; docs/decisions/0004 says why each is there."""
+    java_options = [
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-Duser.timezone=UTC",
+        f'"-Dderby.system.home={STATE / "metastore"}"',
+    ]
     settings = {
         "spark.master": "local[*]",
         "spark.jars": ",".join((JARS / jar.file).as_uri() for jar in locked_jars()),
@@ -429,9 +493,7 @@ def spark_defaults() -> str:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": (STATE / "warehouse").as_uri(),
         "spark.driver.memory": "3g",
-        "spark.driver.extraJavaOptions": (
-            f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC "-Dderby.system.home={STATE / "metastore"}"'
-        ),
+        "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
@@ -461,7 +523,8 @@ def environment_variables() -> str:
     lines = [f"export {name}={shlex.quote(value)}" for name, value in set_here.items()]
     lines.append(f'export PATH={shlex.quote(str(VENV / "bin"))}:"$PATH"')
     # What the caller's shell holds for another project must not reach this one.
-    lines.append("unset DBT_PROFILES_DIR DBT_PROJECT_DIR PYTHONHOME PYSPARK_SUBMIT_ARGS SPARK_REMOTE")
+    others = ("DBT_PROFILES_DIR", "DBT_PROJECT_DIR", "PYTHONHOME", "PYSPARK_SUBMIT_ARGS")
+    lines.append(f"unset {' '.join(others)} SPARK_REMOTE")
     return "\n".join(lines) + "\n"
 
 
@@ -473,27 +536,31 @@ def set_up_settings() -> None:
         write_if_changed(STATE / "conf" / "log4j2.properties", LOGGING),
         write_if_changed(STATE / "env.sh", environment_variables()),
     ]
-    say("settings", "written: .state/conf, .state/env.sh" if any(written) else "already there: .state/conf")
+    say("settings", f"{'written' if any(written) else 'already there'}: .state/conf, .state/env.sh")
 
 
 def check_python() -> None:
     if sys.version_info[:2] > NEWEST_TRIED_PYTHON:
         newest = ".".join(str(number) for number in NEWEST_TRIED_PYTHON)
-        say("python", f"{sys.version.split()[0]} is newer than {newest}, the newest one tried; going on with it")
+        say("python", f"{sys.version.split()[0]} is newer than {newest}, the newest one tried")
 
 
 def main() -> int:
     if sys.version_info < OLDEST_PYTHON:
         needed = ".".join(str(number) for number in OLDEST_PYTHON)
-        print(f"setup: Python {needed} or newer is needed, this is {sys.version.split()[0]} ({sys.executable})")
+        found = f"{sys.version.split()[0]} ({sys.executable})"
+        print(f"setup: Python {needed} or newer is needed, this is {found}")
         print("setup: name another one, for example: make setup PYTHON=python3.12")
         return 1
     STATE.mkdir(exist_ok=True)
-    with open(STATE / "setup.lock", "w") as lock:
+    with (STATE / "setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             check_python()
-            set_up_environment(set_up_uv())
+            uv = set_up_uv()
+            if sys.argv[1:2] == ["--lock"]:
+                resolve_locks(uv, sys.argv[2:])
+            set_up_environment(uv)
             java = set_up_java()
             set_up_jars(java)
             set_up_settings()

@@ -1,0 +1,50 @@
+# One entry point for people and CI. `make build ARGS="--select fivetran"` passes options on; see `make help`.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test lint fix docs bench cases lock clean
+
+# The Python that makes the environment; everything else runs in it, through $(RUN).
+PYTHON ?= python3
+RUN := scripts/run
+ARGS ?=
+TARGET := .state/target
+CASES := tests/conformance/cases
+SHARED_CASES := ../shared/conformance
+
+help: ## List what make can do
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Make the checkout ready: environment, Java, jars, settings
+	@$(PYTHON) scripts/setup.py
+
+build: setup ## Run dbt build on everything and print a summary (ARGS="--select …")
+	@rm -f $(TARGET)/run_results.json
+	@status=0; $(RUN) dbt build $(ARGS) || status=$$?; $(RUN) dbt-history summary; exit $$status
+
+test: lint ## Lint, then run all tests (ARGS="-k …")
+	@$(RUN) pytest $(ARGS)
+
+lint: setup ## Check SQL, Python and YAML; no Spark
+	@$(RUN) scripts/lint
+
+fix: setup ## Let the linters repair what they can
+	@$(RUN) scripts/lint --fix
+
+docs: setup ## Make dbt's documentation as one page
+	@$(RUN) dbt docs generate --static $(ARGS)
+	@echo "open $(TARGET)/static_index.html"
+
+bench: setup ## Measure and write the results table
+	@if [ -f bench/run.py ]; then $(RUN) python bench/run.py $(ARGS); else echo "bench/run.py is not there"; fi
+
+cases: ## Refresh the copy of the conformance cases
+	@test -d $(SHARED_CASES) || { echo "cases: there is no $(SHARED_CASES)" >&2; exit 1; }
+	@rm -rf $(CASES) && mkdir -p $(CASES) && cp -R $(SHARED_CASES)/. $(CASES) && chmod -R u+w $(CASES)
+	@find $(CASES) -type f | wc -l | xargs -I{} echo "{} files in $(CASES)"
+
+lock: ## Resolve the locks after a change in pyproject.toml (ARGS=--upgrade: newest)
+	@$(PYTHON) scripts/setup.py --lock $(ARGS)
+
+clean: ## Remove all tables and build output, keep the environment
+	@rm -rf .state/warehouse .state/metastore .state/target .state/logs dbt_packages
+	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.state/*' -prune -exec rm -rf {} +
