@@ -1,0 +1,33 @@
+"""The `dbt-history` command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbt_history import __version__, summary
+
+
+@click.group()
+@click.version_option(__version__, prog_name="dbt-history")
+def main() -> None:
+    """History tables on Spark."""
+
+
+@main.command("summary")
+@click.option(
+    "--target-path",
+    envvar="DBT_TARGET_PATH",
+    default="target",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="dbt's target folder.",
+)
+def summary_command(target_path: Path) -> None:
+    """Print what the last dbt run did to the history tables."""
+    try:
+        report = summary.read_report(target_path)
+    except summary.SummaryError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(summary.render(report))

@@ -1,0 +1,167 @@
+"""What a dbt run did to the history tables, read from the artifacts dbt leaves behind. No Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+MATERIALIZATION = "history_batch"
+COUNTS = ("added", "closed", "removed", "skipped", "replayed")
+
+
+class SummaryError(Exception):
+    """There is no artifact to read, or it is not what dbt writes."""
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """What one run did to one history table; `problem` is dbt's message if it failed."""
+
+    name: str
+    batches: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    problem: str = ""
+
+    @classmethod
+    def from_message(cls, name: str, message: str, seconds: float) -> Self:
+        """Read ``2 batches: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed``."""
+        head, _, tail = message.partition(":")
+        number = re.match(r"(\d+) batch", head)
+        found = {noun: int(count) for count, noun in re.findall(r"(\d+) (\w+)", tail)}
+        counts = {noun: found.get(noun, 0) for noun in COUNTS}
+        return cls(name, int(number[1]) if number else 0, counts, seconds)
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One dbt invocation: its history tables, and everything it ran, counted by kind and status."""
+
+    tables: list[TableReport]
+    statuses: Mapping[str, Counter[str]]
+    failures: list[str]
+    seconds: float
+
+    @property
+    def is_failed(self) -> bool:
+        return bool(self.failures)
+
+
+def read_artifact(path: Path) -> dict[str, Any]:
+    try:
+        artifact: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SummaryError(f"dbt left no {path.name} in {path.parent}: nothing was run") from None
+    except ValueError as error:
+        raise SummaryError(f"{path} is not whole: {error}") from None
+    return artifact
+
+
+def table_report(node: Mapping[str, Any], result: Mapping[str, Any]) -> TableReport:
+    name = f"{node['schema']}.{node.get('alias') or node['name']}"
+    if result["status"] != "success":
+        lines = (result.get("message") or "").strip().splitlines()
+        return TableReport(
+            name, problem=f"{result['status']}: {lines[0]}" if lines else result["status"]
+        )
+    message = result.get("adapter_response", {}).get("_message", "")
+    return TableReport.from_message(name, message, result["execution_time"])
+
+
+def run_report(run_results: Mapping[str, Any], manifest: Mapping[str, Any]) -> RunReport:
+    """Bring the results of a run together with what the manifest knows about each node."""
+    tables: list[TableReport] = []
+    statuses: dict[str, Counter[str]] = {}
+    failures: list[str] = []
+    for result in run_results["results"]:
+        unique_id = result["unique_id"]
+        kind = unique_id.partition(".")[0]
+        statuses.setdefault(kind, Counter())[result["status"]] += 1
+        if result["status"] in ("error", "fail"):
+            failures.append(unique_id)
+        node = manifest["nodes"].get(unique_id, {})
+        if node.get("config", {}).get("materialized") == MATERIALIZATION:
+            tables.append(table_report(node, result))
+    return RunReport(tables, statuses, failures, run_results["elapsed_time"])
+
+
+def columns(rows: list[list[str]]) -> Iterable[str]:
+    """Align rows of cells: the first column to the left, the others, numbers, to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows)]
+    for first, *others in rows:
+        cells = [first.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:])]
+        yield "  ".join(cells).rstrip()
+
+
+def table_lines(tables: list[TableReport]) -> Iterable[str]:
+    built = [table for table in tables if not table.problem]
+    if built:
+        rows = [["history table", "batches", *COUNTS, "seconds"]]
+        for table in built:
+            numbers = [table.batches, *(table.counts[noun] for noun in COUNTS)]
+            rows.append(
+                [table.name, *(f"{number:,}" for number in numbers), f"{table.seconds:.1f}"]
+            )
+        if len(built) > 1:
+            sums = [sum(table.batches for table in built)]
+            sums += [sum(table.counts[noun] for table in built) for noun in COUNTS]
+            seconds = sum(table.seconds for table in built)
+            rows.append(["all", *(f"{number:,}" for number in sums), f"{seconds:.1f}"])
+        yield from columns(rows)
+    for table in tables:
+        if table.problem:
+            yield f"{table.name}  {table.problem}"
+    if not tables:
+        yield "No history table was built."
+
+
+# dbt's words for a status, in the order and the words of the summary.
+STATUSES = {
+    "success": "built",
+    "pass": "passed",
+    "warn": "warned",
+    "fail": "failed",
+    "error": "in error",
+    "skipped": "skipped",
+}
+KINDS = {
+    "model": "models",
+    "seed": "seeds",
+    "snapshot": "snapshots",
+    "test": "tests",
+    "unit_test": "unit tests",
+}
+
+
+def count_line(kind: str, statuses: Mapping[str, int]) -> str:
+    known = [
+        f"{statuses[status]} {word}" for status, word in STATUSES.items() if statuses.get(status)
+    ]
+    others = [f"{count} {status}" for status, count in statuses.items() if status not in STATUSES]
+    return f"{KINDS.get(kind, kind) + ':':<12}{', '.join(known + others)}"
+
+
+def render(report: RunReport) -> str:
+    """Write the report as plain text for a terminal."""
+    lines = ["", *table_lines(report.tables), ""]
+    lines += [count_line(kind, report.statuses[kind]) for kind in KINDS if kind in report.statuses]
+    lines += [
+        count_line(kind, counts) for kind, counts in report.statuses.items() if kind not in KINDS
+    ]
+    lines.append(f"{'seconds:':<12}{report.seconds:.0f}")
+    if report.is_failed:
+        lines += ["", "Failed:", *(f"  {unique_id}" for unique_id in report.failures)]
+    return "\n".join(lines)
+
+
+def read_report(target: Path) -> RunReport:
+    """Read the report of the last run from dbt's target folder."""
+    return run_report(
+        read_artifact(target / "run_results.json"), read_artifact(target / "manifest.json")
+    )

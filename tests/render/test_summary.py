@@ -1,0 +1,135 @@
+"""The summary that closes `make build`, on artifacts made here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dbt_history.cli import main
+
+HISTORY = "model.dbt_history.fivetran_history"
+PRICES = "model.dbt_history.atoti_prices"
+
+
+def node(name: str, materialized: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "alias": name,
+        "schema": "history",
+        "config": {"materialized": materialized},
+    }
+
+
+MANIFEST = {
+    "nodes": {
+        HISTORY: node("fivetran_history", "history_batch"),
+        PRICES: node("atoti_prices", "history_batch"),
+        "model.dbt_history.current": node("current", "view"),
+        "test.dbt_history.unique.1": node("unique", "test"),
+    }
+}
+
+
+def result(unique_id: str, status: str, message: str = "", seconds: float = 1.0) -> dict[str, Any]:
+    return {
+        "unique_id": unique_id,
+        "status": status,
+        "message": message or None,
+        "execution_time": seconds,
+        "adapter_response": {"_message": message, "code": "history_batch", "rows_affected": 0},
+    }
+
+
+def summary(target: Path, *results: dict[str, Any]) -> Result:
+    run_results = {"results": list(results), "elapsed_time": 12.4}
+    (target / "run_results.json").write_text(json.dumps(run_results))
+    (target / "manifest.json").write_text(json.dumps(MANIFEST))
+    return CliRunner().invoke(main, ["summary", "--target-path", str(target)])
+
+
+def test_each_history_table_has_a_line_and_all_have_a_sum(tmp_path: Path) -> None:
+    shown = summary(
+        tmp_path,
+        result(
+            HISTORY,
+            "success",
+            "2 batches: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed",
+            2.25,
+        ),
+        result(
+            PRICES,
+            "success",
+            "1 batch: 1200 added, 0 closed, 10 removed, 0 skipped, 0 replayed",
+        ),
+        result("model.dbt_history.current", "success"),
+        result("test.dbt_history.unique.1", "pass"),
+    )
+    assert shown.exit_code == 0
+    assert shown.output.splitlines() == [
+        "",
+        "history table             batches  added  closed  removed  skipped  replayed  seconds",
+        "history.fivetran_history        2      6       3        0        1         0      2.2",
+        "history.atoti_prices            1  1,200       0       10        0         0      1.0",
+        "all                             3  1,206       3       10        1         0      3.2",
+        "",
+        "models:     3 built",
+        "tests:      1 passed",
+        "seconds:    12",
+    ]
+
+
+def test_one_table_needs_no_sum(tmp_path: Path) -> None:
+    message = "1 batch: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed"
+    assert "all " not in summary(tmp_path, result(HISTORY, "success", message)).output
+
+
+def test_a_run_without_a_new_batch_shows_zeros(tmp_path: Path) -> None:
+    message = "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 2 replayed"
+    line = summary(tmp_path, result(HISTORY, "success", message)).output.splitlines()[2]
+    assert line.split() == ["history.fivetran_history", "0", "0", "0", "0", "0", "2", "1.0"]
+
+
+def test_a_failed_table_shows_the_first_line_of_the_message(tmp_path: Path) -> None:
+    shown = summary(tmp_path, result(HISTORY, "error", "batch refused\nmore lines"))
+    assert "history.fivetran_history  error: batch refused\n" in shown.output
+    assert shown.output.endswith(f"Failed:\n  {HISTORY}\n")
+
+
+def test_a_skipped_table_is_named(tmp_path: Path) -> None:
+    assert (
+        "history.fivetran_history  skipped\n"
+        in summary(tmp_path, result(HISTORY, "skipped")).output
+    )
+
+
+def test_tests_are_counted_by_outcome(tmp_path: Path) -> None:
+    outcomes = ("pass", "pass", "warn", "fail", "error", "skipped", "no-op")
+    tests = [result(f"test.p.{number}.x", outcome) for number, outcome in enumerate(outcomes)]
+    assert (
+        "tests:      2 passed, 1 warned, 1 failed, 1 in error, 1 skipped, 1 no-op\n"
+        in summary(tmp_path, *tests).output
+    )
+
+
+def test_a_run_without_history_tables_says_so(tmp_path: Path) -> None:
+    shown = summary(tmp_path, result("model.dbt_history.current", "success"))
+    assert "No history table was built.\n" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "nothing was run"), ("{", "is not whole")],
+    ids=["no artifact", "half an artifact"],
+)
+def test_an_unreadable_artifact_is_an_error(
+    tmp_path: Path, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / "run_results.json").write_text(content)
+    shown = CliRunner().invoke(main, ["summary", "--target-path", str(tmp_path)])
+    assert shown.exit_code == 1
+    assert message in shown.output
