@@ -1,0 +1,97 @@
+{#
+    The rows of `model` are the rows of `expected`, each as often. NULL equals NULL, NaN equals NaN; maps are
+    compared by their entries. A failing row says whether it is missing or unexpected, and how many times.
+#}
+{% test matches_expected(model, expected, columns=none) %}
+{%- set types = dbt_history._comparable_columns(model, expected, columns) if execute else {} -%}
+{%- set names = dbt_history._quoted(types.keys()) -%}
+{%- set comparable = [] -%}
+{%- for name, type in types.items() -%}
+    {%- set column = dbt_history._quote(name) -%}
+    {%- do comparable.append(
+        dbt_history._comparable(column, type) ~ ' as ' ~ column if 'map<' in type else column
+    ) -%}
+{%- endfor -%}
+with
+
+model_rows as (
+
+    select * from {{ model }}
+
+),
+
+expected_rows as (
+
+    select * from {{ expected }}
+
+),
+
+differences as (
+
+    select
+        {{ comparable | join(',\n        ') }},
+        1 as _surplus
+    from model_rows
+    union all
+    select
+        {{ comparable | join(',\n        ') }},
+        -1 as _surplus
+    from expected_rows
+
+),
+
+counted as (
+
+    select
+        {{ names | join(',\n        ') }},
+        sum(_surplus) as _surplus
+    from differences
+    group by {{ names | join(', ') }}
+
+)
+
+select
+    case when _surplus > 0 then 'unexpected' else 'missing' end as _difference,
+    abs(_surplus) as _times,
+    {{ names | join(',\n    ') }}
+from counted
+where not (_surplus = 0)
+{% endtest %}
+
+
+{# The columns to compare with their types: those named, else all, which must then be the same on both sides. #}
+{% macro _comparable_columns(model, expected, columns) %}
+    {% set ours = dbt_history._types_of_query('select * from ' ~ model) %}
+    {% set theirs = dbt_history._types_of_query('select * from ' ~ expected) %}
+    {% set wanted = columns if columns else ours.keys() | list %}
+    {% set not_ours = [] %}
+    {% set not_theirs = [] %}
+    {% for name in (wanted if columns else wanted + theirs.keys() | list) %}
+        {% if name | lower not in ours.keys() | map('lower') %}{% do not_ours.append(name) %}{% endif %}
+        {% if name | lower not in theirs.keys() | map('lower') %}{% do not_theirs.append(name) %}{% endif %}
+    {% endfor %}
+    {% if not_ours or not_theirs %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'matches_expected',
+            'the two sides do not have the same columns',
+            got='not in the model: ' ~ (not_ours | join(', ') or 'none') ~ '; not in expected: ' ~ (not_theirs | join(', ') or 'none'),
+            expected='the same columns on both sides',
+            way_out='name the columns to compare: `columns: [...]`',
+        )) %}
+    {% endif %}
+    {% set types = {} %}
+    {% for name, type in ours.items() if name | lower in wanted | map('lower') %}
+        {% do types.update({name: type}) %}
+    {% endfor %}
+    {% do return(types) %}
+{% endmacro %}
+
+
+{# Column name to type of a query, without running it. #}
+{% macro _types_of_query(query) %}
+    {% set types = {} %}
+    {% for row in run_query('describe query ' ~ query).rows %}
+        {% do types.update({row[0]: row[1]}) %}
+    {% endfor %}
+    {% do return(types) %}
+{% endmacro %}

@@ -1,0 +1,33 @@
+{#
+    A version starts where the earlier ones of its key end.
+
+        earlier  |--------)                  |------ version
+                          |<---- gap ------->|
+
+    With `allow_deletion_gaps` a gap that a deletion can have left is right: one of at least `minimum_gap`,
+    or, without `minimum_gap`, one longer than one unit (the convention's gap; else 1 millisecond, 1 day or 1).
+    A gap of one unit or less is what an end leaves that was closed one step too early.
+#}
+{% test no_gap_between_versions(model, key, convention='fivetran', allow_deletion_gaps=true, minimum_gap=none) %}
+{%- set conv = dbt_history.convention(convention) -%}
+{%- set start = dbt_history._quote(conv.start) -%}
+{%- set unit = minimum_gap or conv.gap or ('1 millisecond' if conv.type == 'timestamp' else 1) -%}
+with
+{{ dbt_history._ctes_of_neighbours(model, key, conv) }},
+
+gaps as (
+
+    select * from neighbours
+    where not _earlier.is_open and _earlier.until < {{ start }}
+
+)
+
+select
+    {{ dbt_history._version_columns(key, conv) }},
+    _earlier.period_start as _earlier_start,
+    _earlier.period_end as _earlier_end
+from gaps
+{%- if allow_deletion_gaps %}
+where not ({{ dbt_history._shift_by_gap(start, {'type': conv.type, 'gap': unit}) }} {{ '>=' if minimum_gap else '>' }} _earlier.until)
+{%- endif %}
+{% endtest %}

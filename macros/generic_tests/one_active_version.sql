@@ -1,0 +1,41 @@
+{#
+    At most one version of a key is open; with `at_least_one`, exactly one. Open is what the active column
+    says, or, in a convention without one, the end. A failing row is a key, with its open versions.
+#}
+{% test one_active_version(model, key, convention='fivetran', at_least_one=false) %}
+{%- set conv = dbt_history.convention(convention) -%}
+{%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) -%}
+{%- set start = dbt_history._quote(conv.start) -%}
+with
+
+history as (
+
+    select * from {{ model }}
+
+),
+
+versions as (
+
+    select
+        {{ keys | join(',\n        ') }},
+        {{ start }},
+        {{ dbt_history._is_open(conv) if conv.active else dbt_history._has_open_end(conv) }} as _is_open
+    from history
+
+),
+
+records as (
+
+    select
+        {{ keys | join(',\n        ') }},
+        count_if(_is_open) as _open_versions,
+        min(case when _is_open then {{ start }} end) as _first_open_start,
+        max(case when _is_open then {{ start }} end) as _last_open_start
+    from versions
+    group by {{ keys | join(', ') }}
+
+)
+
+select * from records
+where not ({{ '_open_versions = 1' if at_least_one else '_open_versions <= 1' }})
+{% endtest %}

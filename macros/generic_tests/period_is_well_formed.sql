@@ -1,0 +1,31 @@
+{#
+    A version has a start, and does not end before it: start <= end + gap, because a closed end lies one gap
+    before the next start and so may lie up to one gap before its own. An empty period (start = end where the
+    gap is 0) is well formed. A NULL end is open.
+#}
+{% test period_is_well_formed(model, key, convention='fivetran') %}
+{%- set conv = dbt_history.convention(convention) -%}
+{%- set start = dbt_history._quote(conv.start) -%}
+with
+
+history as (
+
+    select * from {{ model }}
+
+),
+
+periods as (
+
+    select
+        *,
+        {{ dbt_history._stored_until(conv) }} as _until
+    from history
+
+)
+
+select
+    {{ dbt_history._version_columns(key, conv) }}
+from periods
+where {{ start }} is null
+    or not coalesce({{ start }} <= _until, true)
+{% endtest %}
