@@ -1,0 +1,102 @@
+{#
+    Applies one planned batch: one MERGE, one commit. Two runs at once are settled by the table: the loser looks
+    again, and either finds the batch applied or tries once more on the newer table.
+    Returns {'applied', 'added', 'closed', 'removed', 'skipped'}; `applied` is false where another run was first.
+#}
+{% macro _apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
+    {% set state = namespace(failed='conflict', log=log, attempt=0) %}
+    {% for attempt in range(6) if state.failed == 'conflict' %}
+        {% set state.attempt = attempt %}
+        {% if attempt %}
+            {% set state.log = dbt_history._commit_log(target, model.unique_id) %}
+        {% endif %}
+        {% set taken = state.log.last_batch %}
+        {% if attempt and plan.batch is not none and taken is not none and taken >= plan.batch %}
+            {% set state.failed = none %}
+        {% else %}
+            {% set state.failed = dbt_history._guarded_statement(
+                dbt_history._merge_sql(target, staged, columns, settings, plan),
+                dbt_history._commit_settings(plan, state.log),
+                before,
+            ) %}
+        {% endif %}
+    {% endfor %}
+    {% if state.failed is not none %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do dbt_history._raise_failed_merge(state.failed, plan, caller_name) %}
+    {% endif %}
+    {% do return(dbt_history._applied_counts(target, plan, state.log, caller_name)) %}
+{% endmacro %}
+
+
+{# The commit's own record of the batch, and the pair that makes the commit happen once. #}
+{% macro _commit_settings(plan, log) %}
+    {% set record = {
+        'dbt_history': '1',
+        'model': model.unique_id,
+        'batch': plan.batch,
+        'epoch': log.epoch,
+        'staged_rows': plan.stages,
+        'invocation_id': invocation_id,
+    } %}
+    {% set settings = {'spark.databricks.delta.commitInfo.userMetadata': tojson(record)} %}
+    {% if plan.batch is not none %}
+        {% do settings.update({
+            'spark.databricks.delta.write.txnAppId': log.app_id,
+            'spark.databricks.delta.write.txnVersion': plan.batch | string,
+        }) %}
+    {% endif %}
+    {% do return(settings) %}
+{% endmacro %}
+
+
+{# What the commit did, by its own metrics; a row of the source that is neither counted there nor a skip is an error. #}
+{% macro _applied_counts(target, plan, log, caller_name) %}
+    {% set found = namespace(metrics=none) %}
+    {% for entry in dbt_history._history_entries(target, 10) if found.metrics is none and entry.record is not none %}
+        {% if entry.record.invocation_id == invocation_id and entry.record.batch == plan.batch and entry.record.model == model.unique_id %}
+            {% set found.metrics = entry.metrics %}
+        {% endif %}
+    {% endfor %}
+    {% if found.metrics is none %}
+        {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0}) %}
+    {% endif %}
+    {% set counts = {
+        'applied': true,
+        'added': found.metrics.numTargetRowsInserted | int,
+        'closed': found.metrics.numTargetRowsUpdated | int,
+        'removed': found.metrics.numTargetRowsDeleted | int,
+    } %}
+    {% set skipped = (found.metrics.numSourceRows | int) - counts.added - counts.closed - counts.removed %}
+    {% if skipped < 0 or skipped > plan.updates or counts.added > plan.updates + plan.upserts %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'batch ' ~ plan.batch ~ ' changed other numbers of rows than planned: restore the table to the version before it',
+            got=found.metrics,
+            expected='at most ' ~ plan.updates ~ ' skipped and ' ~ (plan.updates + plan.upserts) ~ ' added',
+            node=model.unique_id,
+        )) %}
+    {% endif %}
+    {% do counts.update({'skipped': skipped}) %}
+    {% do return(counts) %}
+{% endmacro %}
+
+
+{% macro _raise_failed_merge(failed, plan, caller_name) %}
+    {% set reasons = {
+        'conflict': ['other writers changed the table six times while the batch was being merged', 'run the model again'],
+        'refused': [
+            'the rows to apply, or the table, changed between the plan and the merge',
+            'run the model again; where the SELECT reads this model\'s own table, use dbt_history.last_batch() instead',
+        ],
+        'constraint': ['a constraint of the table refuses a row of the batch', 'mend the row, or the constraint (show tblproperties lists it)'],
+        'error': ['Spark could not finish the merge', 'the cause is in the log of the Spark driver; mend it and run the model again'],
+    } %}
+    {% set reason = reasons.get(failed, reasons['error']) %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        caller_name,
+        'batch ' ~ (plan.batch if plan.batch is not none else 'without a number') ~ ' was not applied: ' ~ reason[0],
+        node=model.unique_id,
+        way_out=reason[1],
+    )) %}
+{% endmacro %}

@@ -1,0 +1,124 @@
+{#
+    What the table itself remembers: its id, its layout, and the last batch it took.
+
+        version   0       1        2        3         4                5        6
+                  create  batch 1  batch 2  optimize  restore to 1     batch 2  batch 3
+                                                      '- reset: the app id changes, so that batch 2
+                                                         and 3, undone here, are applied again
+    The newest record above the newest reset is the last batch; a restore goes on reading at the version it restored.
+    Returns {'table_id', 'location', 'partition_columns', 'is_empty', 'properties', 'description', 'epoch', 'last_batch', 'app_id'}.
+#}
+{% macro _commit_log(relation, node_id, with_detail=true) %}
+    {% set detail = run_query('describe detail ' ~ relation).rows[0] %}
+    {% set log = {
+        'table_id': detail['id'],
+        'location': detail['location'],
+        'partition_columns': fromjson(detail['partitionColumns']) if detail['partitionColumns'] is string else detail['partitionColumns'] | list,
+        'is_empty': (detail['numFiles'] or 0) == 0,
+        'description': detail['description'],
+    } %}
+    {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation, 30), 30) %}
+    {% if not found.is_final %}
+        {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation, none), none) %}
+    {% endif %}
+    {% if not found.is_final %}
+        {% set found = dbt_history._last_batch_in_checkpoint(node_id, log) %}
+    {% endif %}
+    {% do log.update({'epoch': found.epoch or 0, 'last_batch': found.last_batch}) %}
+    {% do log.update({'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch}) %}
+    {% do return(log) %}
+{% endmacro %}
+
+
+{# The table's commits, newest first; `limit` none for all that the log still has. #}
+{% macro _history_entries(relation, limit=none) %}
+    {% set entries = [] %}
+    {% for row in run_query('describe history ' ~ relation ~ (' limit ' ~ limit if limit else '')).rows %}
+        {% set record = row['userMetadata'] %}
+        {% set record = fromjson(record) if record is string and record.startswith('{') and 'dbt_history' in record else none %}
+        {% do entries.append({
+            'version': row['version'] | int,
+            'timestamp': row['timestamp'],
+            'operation': row['operation'],
+            'parameters': dbt_history._as_mapping(row['operationParameters']),
+            'metrics': dbt_history._as_mapping(row['operationMetrics']),
+            'record': record if record is mapping else none,
+        }) %}
+    {% endfor %}
+    {% do return(entries) %}
+{% endmacro %}
+
+
+{# A map column as a session returns it (JSON text by way of dbt, a mapping by way of some drivers). #}
+{% macro _as_mapping(value) %}
+    {% do return((fromjson(value) if value is string else value) or {}) %}
+{% endmacro %}
+
+
+{# Walks the log as drawn above. `is_final` is false when the answer may lie further back than `entries`. #}
+{% macro _find_last_batch(entries, limit) %}
+    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, resume_at=none, oldest=none) %}
+    {% for entry in entries if not walk.is_final %}
+        {% set walk.oldest = entry.version %}
+        {% set is_restored_away = walk.resume_at is not none and entry.version > walk.resume_at %}
+        {% if not is_restored_away %}
+            {% if entry.operation == 'RESTORE' %}
+                {% set walk.epoch = entry.version if walk.epoch is none else walk.epoch %}
+                {% set walk.resume_at = dbt_history._restored_version(entry, entries) %}
+            {% elif dbt_history._is_reset(entry) %}
+                {% set walk.epoch = entry.version if walk.epoch is none else walk.epoch %}
+                {% set walk.is_final = true %}
+            {% elif entry.record is not none and entry.record.get('batch') is not none %}
+                {% set walk.last_batch = entry.record.batch | int %}
+                {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none else walk.epoch %}
+                {% set walk.is_final = true %}
+            {% endif %}
+        {% endif %}
+    {% endfor %}
+    {% if walk.oldest is none or walk.oldest == 0 %}
+        {% set walk.is_final = true %}
+    {% endif %}
+    {% do return({'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch}) %}
+{% endmacro %}
+
+
+{# After these the table holds none of the batches before. A create at version 0 needs no epoch of its own. #}
+{% macro _is_reset(entry) %}
+    {% set overwrites = entry.operation == 'WRITE' and entry.parameters.get('mode') == 'Overwrite' and not entry.parameters.get('predicate') %}
+    {% do return(overwrites or entry.operation == 'TRUNCATE' or 'REPLACE TABLE' in entry.operation or entry.operation == 'CLONE') %}
+{% endmacro %}
+
+
+{# The version a RESTORE went back to: named by number, or by a time. #}
+{% macro _restored_version(entry, entries) %}
+    {% set named = entry.parameters.get('version') %}
+    {% if named is not none and named | string not in ['', 'None', 'null'] %}
+        {% do return(named | int) %}
+    {% endif %}
+    {% set state = namespace(version=0) %}
+    {% for other in entries | sort(attribute='version') if other.timestamp | string <= (entry.parameters.get('timestamp') | string).replace('T', ' ') %}
+        {% set state.version = other.version %}
+    {% endfor %}
+    {% do return(state.version) %}
+{% endmacro %}
+
+
+{# The log's own entries have expired (delta.logRetentionDuration); the transaction ids in its checkpoint stay for ever. #}
+{% macro _last_batch_in_checkpoint(node_id, log) %}
+    {% set prefix = 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' %}
+    {% set sql %}
+        select
+            max(struct(
+                cast(substring(txn.appId, {{ prefix | length + 1 }}) as bigint) as epoch,
+                txn.version as last_batch
+            )) as newest
+        from parquet.`{{ log.location }}/_delta_log/*.checkpoint*.parquet`
+        where startswith(txn.appId, {{ dbt_history._text(prefix) }})
+    {% endset %}
+    {% set row = run_query('select newest.epoch, newest.last_batch from (' ~ sql ~ ') as found').rows[0] %}
+    {% do return({
+        'is_final': true,
+        'epoch': row[0] | int if row[0] is not none else none,
+        'last_batch': row[1] | int if row[1] is not none else none,
+    }) %}
+{% endmacro %}

@@ -1,0 +1,60 @@
+{#
+    An expression with the same value for equal columns that `<=>` and `array_sort` can compare: a map, which they
+    cannot, becomes its sorted entries, at any depth. Other types stay as they are.
+#}
+{% macro _comparable(expression, type, depth=0) %}
+    {% set type = type | trim %}
+    {% if 'map<' not in type | lower %}
+        {% do return(expression) %}
+    {% endif %}
+    {% set inner = type[type.index('<') + 1:-1] %}
+    {% set parts = dbt_history._split_types(inner) %}
+    {% set item = 'item' ~ depth %}
+    {% if type.lower().startswith('map<') %}
+        {% set entry = 'struct(' ~ dbt_history._comparable(item ~ '.key', parts[0], depth + 1) ~ ' as key, '
+            ~ dbt_history._comparable(item ~ '.value', parts[1], depth + 1) ~ ' as value)' %}
+        {% do return('array_sort(transform(map_entries(' ~ expression ~ '), ' ~ item ~ ' -> ' ~ entry ~ '))') %}
+    {% elif type.lower().startswith('array<') %}
+        {% do return('transform(' ~ expression ~ ', ' ~ item ~ ' -> ' ~ dbt_history._comparable(item, inner, depth + 1) ~ ')') %}
+    {% endif %}
+    {% set fields = [] %}
+    {% for part in parts %}
+        {% set name = part[:part.index(':')] | trim | replace('`', '') %}
+        {% do fields.append(
+            dbt_history._comparable(expression ~ '.' ~ dbt_history._quote(name), part[part.index(':') + 1:], depth + 1)
+            ~ ' as ' ~ dbt_history._quote(name)
+        ) %}
+    {% endfor %}
+    {% do return('if(' ~ expression ~ ' is null, null, struct(' ~ fields | join(', ') ~ '))') %}
+{% endmacro %}
+
+
+{# The types between the outermost brackets: 'string,map<string,int>' gives two. #}
+{% macro _split_types(inner) %}
+    {% set state = namespace(depth=0, part='') %}
+    {% set parts = [] %}
+    {% for character in inner %}
+        {% set state.depth = state.depth + (1 if character in '<(' else -1 if character in '>)' else 0) %}
+        {% if character == ',' and state.depth == 0 %}
+            {% do parts.append(state.part) %}
+            {% set state.part = '' %}
+        {% else %}
+            {% set state.part = state.part ~ character %}
+        {% endif %}
+    {% endfor %}
+    {% do parts.append(state.part) %}
+    {% do return(parts) %}
+{% endmacro %}
+
+
+{# True when every one of `columns` is the same under both prefixes, NULL being equal to NULL. #}
+{% macro _rows_are_equal(columns, left, right) %}
+    {%- set terms = [] -%}
+    {%- for column in columns -%}
+        {%- set name = dbt_history._c(column.name) -%}
+        {%- do terms.append(
+            dbt_history._comparable(left ~ name, column.type) ~ ' <=> ' ~ dbt_history._comparable(right ~ name, column.type)
+        ) -%}
+    {%- endfor -%}
+    {%- do return('(' ~ (terms | join(' and ') or 'true') ~ ')') -%}
+{% endmacro %}

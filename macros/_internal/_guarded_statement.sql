@@ -1,0 +1,57 @@
+{#
+    Runs `statement` with session settings in force for just this statement, as one SQL script: they are put
+    back to `before` whether it succeeds or fails (dbt has no `finally`, Spark's script has a handler).
+
+    Returns none, or the class of the failure: 'conflict', 'refused' (a raise_error of ours), 'exists', 'constraint',
+    'error'. A script's handler cannot raise again what it caught, so the caller decides what to say.
+#}
+{% macro _guarded_statement(statement, settings, before, on_failure=none) %}
+    {% set reset %}
+        {%- for name in settings %}
+            {%- if before.get(name) is none %}
+        execute immediate {{ dbt_history._text('reset ' ~ name) }};
+            {%- else %}
+        execute immediate {{ dbt_history._text('set ' ~ name ~ ' = ' ~ before[name]) }};
+            {%- endif %}
+        {%- endfor %}
+    {%- endset %}
+    {% set classes = [
+        ("sqlstate '2D521'", 'conflict'), ('user_raised_exception', 'refused'),
+        ("sqlstate '42601'", 'exists'), ("sqlstate '23001'", 'constraint'), ("sqlstate '23502'", 'constraint'),
+        ('sqlexception', 'error'),
+    ] %}
+    {% set script %}
+begin
+    {%- for condition, name in classes %}
+    declare exit handler for {{ condition }}
+    begin
+        {{- reset }}
+        select '{{ name }}' as failed;
+    end;
+    {%- endfor %}
+    {%- for name, value in settings.items() %}
+    execute immediate {{ dbt_history._text('set ' ~ name ~ ' = ' ~ value) }};
+    {%- endfor %}
+    {{ statement }};
+    {{- reset }}
+end
+    {%- endset %}
+    {% set result = run_query(script) %}
+    {% do return(result.rows[0]['failed'] if result is not none and 'failed' in result.column_names else none) %}
+{% endmacro %}
+
+
+{# What the session has set now for these keys: {key: value or none}. #}
+{% macro _session_settings(keys) %}
+    {% set found = dict() %}
+    {% for row in run_query('set').rows if row[0] in keys %}
+        {% do found.update({row[0]: row[1]}) %}
+    {% endfor %}
+    {% do return(found) %}
+{% endmacro %}
+
+
+{# A SQL text literal. #}
+{% macro _text(value) %}
+    {%- do return("'" ~ (value | string).replace('\\', '\\\\').replace("'", "\\'") ~ "'") -%}
+{% endmacro %}

@@ -1,0 +1,147 @@
+{#
+    The table a batch goes to. It is created empty and then merged into like any other, so that a run killed at
+    any point leaves either no table or one that the next run goes on with.
+#}
+{% macro _create_history_table(relation, columns, settings, before, replace=false) %}
+    {% set conv = settings.convention %}
+    {% set partition_by = dbt_history._partition_columns(conv) %}
+    {% set last = partition_by | map('lower') | list %}
+    {% set ordered = [] %}
+    {% for column in columns if column.name | lower not in last %}{% do ordered.append(column) %}{% endfor %}
+    {% for column in columns if column.name | lower in last %}{% do ordered.append(column) %}{% endfor %}
+    {% set location = dbt_history._location(relation) %}
+    {% set create = dbt_history._create_table_sql(relation, ordered, partition_by, location, replace) %}
+    {% set failed = dbt_history._guarded_statement(create, {}, before) %}
+    {% if failed == 'exists' %}
+        {% do dbt_history._recover_location(relation, ordered, partition_by, location, before) %}
+    {% elif failed is not none %}
+        {# Once more without the handler, for Spark's own message. #}
+        {% do run_query(create) %}
+    {% endif %}
+    {% do return(dbt_history._table_columns(relation)) %}
+{% endmacro %}
+
+
+{# A run was killed between the files and the catalog: a table that is there is taken over, other files are left alone. #}
+{% macro _recover_location(relation, columns, partition_by, location, before) %}
+    {% set location = location or dbt_history._default_location(relation) %}
+    {% set failed = dbt_history._guarded_statement(
+        'create table if not exists ' ~ relation ~ ' using delta location ' ~ dbt_history._text(location), {}, before
+    ) %}
+    {% if failed is none %}
+        {% do log('dbt_history: ' ~ relation ~ ' is taken over from the files that were there', info=true) %}
+        {% do return(none) %}
+    {% endif %}
+    {% set beside = location ~ '__' ~ invocation_id[:8] %}
+    {% do log('dbt_history: files without a commit lie in the place of ' ~ relation ~ '; the table goes to ' ~ beside, info=true) %}
+    {% do run_query(dbt_history._create_table_sql(relation, columns, partition_by, beside, false)) %}
+{% endmacro %}
+
+
+{% macro _create_table_sql(relation, columns, partition_by, location, replace) %}
+    create {{ 'or replace table' if replace else 'table if not exists' }} {{ relation }} (
+        {%- for column in columns %}
+        {{ dbt_history._quote(column.name) }} {{ column.type }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    )
+    using delta
+    {%- if partition_by %}
+    partitioned by ({% for name in partition_by %}{{ dbt_history._quote(name) }}{{ ', ' if not loop.last }}{% endfor %})
+    {%- endif %}
+    {%- if location %}
+    location {{ dbt_history._text(location) }}
+    {%- endif %}
+    tblproperties (
+        {%- for name, value in dbt_history._table_properties().items() %}
+        {{ dbt_history._text(name) }} = {{ dbt_history._text(value) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    )
+{%- endmacro %}
+
+
+{# dbt's own partition_by, else the active flag: closed files are then not read by an on-time batch. #}
+{% macro _partition_columns(conv) %}
+    {% set chosen = config.get('partition_by') %}
+    {% if chosen is none %}
+        {% do return([conv.active] if conv.active else []) %}
+    {% endif %}
+    {% do return([chosen] if chosen is string else chosen) %}
+{% endmacro %}
+
+
+{# Deletion vectors: a batch that closes one version of a large file does not write the file again. #}
+{% macro _table_properties() %}
+    {% do return(dict({'delta.enableDeletionVectors': 'true'}, **(config.get('tblproperties') or {}))) %}
+{% endmacro %}
+
+
+{% macro _location(relation) %}
+    {% set root = config.get('location_root') %}
+    {% do return(root ~ '/' ~ relation.identifier if root else none) %}
+{% endmacro %}
+
+
+{% macro _default_location(relation) %}
+    {% set found = namespace(location=none) %}
+    {% for row in run_query('describe schema extended ' ~ relation.without_identifier()).rows if row[0] == 'Location' %}
+        {% set found.location = row[1] ~ '/' ~ relation.identifier %}
+    {% endfor %}
+    {% do return(found.location) %}
+{% endmacro %}
+
+
+{# The table's columns in order: {'name', 'type'}. #}
+{% macro _table_columns(relation) %}
+    {% set columns = [] %}
+    {% set state = namespace(done=false) %}
+    {% for row in run_query('describe ' ~ relation).rows if not state.done %}
+        {% if not row[0] or row[0].startswith('#') %}
+            {% set state.done = true %}
+        {% else %}
+            {% do columns.append({'name': row[0], 'type': row[1], 'comment': row[2]}) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(columns) %}
+{% endmacro %}
+
+
+{# The columns of a new table: what the SELECT returns without the bookkeeping, the period in the convention's types. #}
+{% macro _new_columns(staged, settings) %}
+    {% set conv = settings.convention %}
+    {% set columns = [] %}
+    {% for column in dbt_history._added_columns(staged, []) %}
+        {% set type = conv.type if column.name | lower in [conv.start | lower, conv.end | lower] else column.type %}
+        {% do columns.append({'name': column.name, 'type': 'boolean' if conv.active and column.name | lower == conv.active | lower else type}) %}
+    {% endfor %}
+    {% do return(columns) %}
+{% endmacro %}
+
+
+{% macro _append_columns(relation, added) %}
+    {% set list = [] %}
+    {% for column in added %}{% do list.append(dbt_history._quote(column.name) ~ ' ' ~ column.type) %}{% endfor %}
+    {% do run_query('alter table ' ~ relation ~ ' add columns (' ~ list | join(', ') ~ ')') %}
+{% endmacro %}
+
+
+{# A table that something else wrote must tell its versions apart, or a close would hit two of them. #}
+{% macro _refuse_double_versions(relation, settings, staged, caller_name) %}
+    {% set names = settings.key + dbt_history._identity_columns(settings.convention) %}
+    {% set list = [] %}
+    {% for name in names %}{% do list.append(dbt_history._quote(name)) %}{% endfor %}
+    {% set doubles = run_query(
+        'select to_json(struct(' ~ list | join(', ') ~ ', count(*) as rows)) from ' ~ relation
+        ~ ' group by ' ~ list | join(', ') ~ ' having count(*) > 1 limit 5'
+    ).rows %}
+    {% if doubles | length %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'the existing table has several versions with the same key and start',
+            got='\n    ' ~ doubles | map(attribute=0) | join('\n    '),
+            expected='one row a key and ' ~ settings.convention.start,
+            node=model.unique_id,
+            way_out='remove the doubles, or name the column that tells them apart as meta.history.version_id',
+        )) %}
+    {% endif %}
+{% endmacro %}

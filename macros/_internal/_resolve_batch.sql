@@ -1,0 +1,311 @@
+{#
+    The ten rules as one pass: the touched versions and the batch's rows of a key stand in one window, ordered along
+    the time axis, and every row finds out there what becomes of it. One exchange, one sort.
+
+        at          t1            t2     E           t3         t4        D
+        stored      [ a ----------)[ b --------------------------------- open
+        batch                            E earliest
+                                         u update    U upsert             delete
+        becomes     [ a ----------)[ b --)[ u -------)[ U ----------------)     '- - ' ends a gap before the next start
+
+    Order at one instant: version id, then stored < upsert < update, then `_order`; a delete stands last.
+    Rows out: one a stored version that the batch can reach and one a row of the batch's updates and upserts, with
+        op        remove | close | replace | add | skip, NULL where nothing is to be done
+        was_open, is_open   whether the key's version was, is in force
+        match_*   identity of the stored row an operation is for (NULL for add and skip), c_* the row's new values
+    `plan` gives the literals: `least` (versions that ended a gap before it cannot matter) and `unmodified` (the columns to fill).
+#}
+{% macro _resolved_ctes(target, staged, columns, settings, plan) %}
+{%- set conv = settings.convention -%}
+{%- set key = settings.key -%}
+{%- set has_version_id = dbt_history._identity_columns(conv) | length > 1 -%}
+{%- set c_end = dbt_history._c(conv.end) -%}
+{%- set c_active = dbt_history._c(conv.active) if conv.active else none -%}
+{%- set c_id = dbt_history._c(conv.version_id) if has_version_id else none -%}
+{%- set is_open = dbt_history._is_open_c(conv) -%}
+{%- set filled = [] -%}
+{%- for column in columns if column.name | lower in plan.unmodified and column.name | lower not in [conv.end | lower, (conv.active or '') | lower] -%}
+    {%- do filled.append(column.name) -%}
+{%- endfor -%}
+{%- set fills_end = conv.end | lower in plan.unmodified -%}
+{%- set fills_active = conv.active and conv.active | lower in plan.unmodified -%}
+{%- set inserts = settings.update_without_base == 'insert' -%}
+{%- set axis -%}
+partition by {% for name in key %}{{ dbt_history._c(name) }}{{ ', ' if not loop.last }}{% endfor %}
+                order by at, kind = 3{{ ', ' ~ c_id if has_version_id }}, kind, position
+{%- endset -%}
+batch as (
+    {{ dbt_history._batch_rows(
+        staged, columns, conv, '`_batch` = ' ~ plan.batch if plan.batch is not none else none
+    ) | indent(4) }}
+),
+
+history as (
+    select
+        cast(0 as int) as kind,
+        stored.{{ dbt_history._quote(conv.start) }} as at,
+        cast(null as bigint) as position,
+        cast(array() as array<string>) as unmodified
+        {%- for column in columns %},
+        stored.{{ dbt_history._quote(column.name) }} as {{ dbt_history._c(column.name) }}
+        {%- endfor %}
+    from {{ target }} as stored
+    left semi join batch
+        on {% for name in key %}stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._c(name) }}{{ '\n        and ' if not loop.last }}{% endfor %}
+    where {{ dbt_history._reach(conv, plan, 'stored') }}
+
+    union all
+
+    -- A SELECT that was evaluated again since the plan must not be applied.
+    select
+        if(evaluated_at <= {{ plan.evaluated_at }}L, kind, raise_error('dbt_history: evaluated again')) as kind,
+        at,
+        position,
+        unmodified
+        {%- for column in columns %},
+        {{ dbt_history._c(column.name) }}
+        {%- endfor %}
+    from batch
+),
+
+-- Rule 1: E, the least start over the key's earliest rows.
+bounded as (
+    select
+        *,
+        min(if(kind = 4, at, null)) over (
+            {{ axis | indent(4) }}
+            rows between unbounded preceding and unbounded following
+        ) as earliest
+    from history
+),
+
+-- A survivor is a stored version before E. Only the first row of the batch after it can need it as a base.
+survived as (
+    select
+        *,
+        kind = 0 and (earliest is null or at < earliest) as survives,
+        lead(if(kind in (1, 2), at, null)) ignore nulls over axis as next_row,
+        lead(if(kind in (1, 2) or (kind = 0 and (earliest is null or at < earliest)), at, null)) ignore nulls over axis as next_known,
+        lead(if(kind = 3, at, null)) ignore nulls over axis as next_delete
+    from bounded
+    where kind <> 4
+    window axis as (
+        {{ axis | indent(4) }}
+    )
+),
+
+-- Rule 3: it counts as one if it lasted until then, this batch's deletes included.
+lasting as (
+    select
+        *,
+        {{ dbt_history._is_active_c(conv) }} as was_active,
+        case
+            when kind = 1{{ ' or kind = 2' if inserts }} then true
+            when not survives then false
+            when next_row is null then false
+            else coalesce(
+                least(
+                    if({{ is_open }}, null, {{ c_end }}),
+                    if({{ dbt_history._is_active_c(conv) }} is not null and (next_known is null or next_delete < next_known), next_delete, null)
+                ) >= {{ dbt_history._shift_by_gap('least(earliest, next_row)', conv) }},
+                true
+            )
+        end as is_base
+    from survived
+),
+
+-- Chain fill: a column that a row does not bring is the last one brought before it.
+completed as (
+    select
+        *,
+        {%- for name in filled %}
+        last_value(
+            if(is_base and kind <> 2 or (kind = 2 and not array_contains(unmodified, {{ dbt_history._text(name | lower) }})), named_struct('v', {{ dbt_history._c(name) }}), null),
+            true
+        ) over axis as {{ dbt_history._quote('f_' ~ name) }},
+        {%- endfor %}
+        {%- if fills_end %}
+        last_value(
+            if(
+                is_base and kind <> 2 or (kind = 2 and not array_contains(unmodified, {{ dbt_history._text(conv.end | lower) }})),
+                named_struct('v', if({{ dbt_history._is_open_filled(conv, fills_active) }}, {{ c_end }}, {{ dbt_history._open_end(conv) }})),
+                null
+            ),
+            true
+        ) over axis as open_end,
+        {%- endif %}
+        kind = 2 and not coalesce(max(is_base) over axis, false) as is_skipped
+    from lasting
+    window axis as (
+        {{ axis | indent(4) }}
+        rows between unbounded preceding and current row
+    )
+),
+
+versions as (
+    select
+        kind,
+        at,
+        position,
+        earliest,
+        survives,
+        is_skipped,
+        survives or (kind in (1, 2) and not is_skipped) as is_version,
+        kind = 0 and {{ is_open }} as was_open
+        {%- for column in columns %},
+        {{ dbt_history._completed_column(column, conv, filled, fills_end, fills_active) | indent(8) }} as {{ dbt_history._c(column.name) }}
+        {%- endfor %}
+    from completed
+),
+
+-- Rule 5: of rows with one identity the last one wins; what comes next seals, what deletes closes.
+placed as (
+    select
+        *,
+        lead(if(is_version, struct(at{{ ', ' ~ c_id ~ ' as id' if has_version_id }}), null)) ignore nulls over axis as next_version,
+        lead(if(kind = 3, at, null)) ignore nulls over axis as next_delete,
+        lead(if(survives, true, null)) ignore nulls over axis is null as is_last_survivor,
+        last_value(if(kind = 0, struct(at{% for column in columns %}, {{ dbt_history._c(column.name) }}{% endfor %}), null), true) over (
+            {{ axis | indent(4) }}
+            rows between unbounded preceding and current row
+        ) as stored
+    from versions
+    window axis as (
+        {{ axis | indent(4) }}
+    )
+),
+
+judged as (
+    select
+        *,
+        {{ is_open }} as is_active,
+        {{ dbt_history._is_active_c(conv) }} is not null as can_close,
+        coalesce(next_version.at = at{{ ' and next_version.id <=> ' ~ c_id if has_version_id }}, false) as is_replaced,
+        coalesce(kind in (1, 2) and stored.at = at{{ ' and stored.' ~ c_id ~ ' <=> ' ~ c_id if has_version_id }}, false) as is_stored,
+        if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at
+    from placed
+    where kind <> 3
+),
+
+-- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 7 deletes; rule 8: never where the flag is NULL.
+ended as (
+    select
+        * except (is_active),
+        case
+            when not can_close then {{ c_end }}
+            when survives and earliest is not null and is_active then {{ dbt_history._shift_by_gap('earliest', conv) }}
+            when survives and is_last_survivor and {{ c_end }} >= earliest then {{ dbt_history._shift_by_gap('earliest', conv) }}
+            when is_active and next_version is not null then {{ dbt_history._shift_by_gap('next_version.at', conv) }}
+            else {{ c_end }}
+        end as sealed_end,
+        can_close and is_active and not (survives and earliest is not null) and next_version is null as stays_open
+    from judged
+),
+
+final_versions as (
+    select
+        *,
+        if(can_close and deleted_at is not null, least(sealed_end, deleted_at), sealed_end) as final_end,
+        stays_open and deleted_at is null as is_open
+    from ended
+),
+
+resolved as (
+    select
+        kind,
+        was_open,
+        case
+            when is_skipped then 'skip'
+            when kind = 0 and is_replaced then null
+            when kind = 0 and not survives then 'remove'
+            when kind = 0 then if({{ dbt_history._period_changed(conv) }}, 'close', null)
+            when is_replaced then null
+            when not is_stored then 'add'
+            when {{ dbt_history._rows_are_equal(dbt_history._without(columns, [conv.end, conv.active]), '', 'stored.') }}
+                and not ({{ dbt_history._period_changed(conv, 'stored.') }}) then null
+            else 'replace'
+        end as op,
+        not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,
+        at
+        {%- for column in columns %},
+        {{ dbt_history._final_column(column, conv) }} as {{ dbt_history._c(column.name) }}
+        {%- endfor %}
+    from final_versions
+)
+{%- endmacro %}
+
+
+{# Only versions that end a gap before the batch's least time or later can be touched; literals, so that Delta prunes by them. #}
+{% macro _reach(conv, plan, alias) %}
+    {%- set end = alias ~ '.' ~ dbt_history._quote(conv.end) -%}
+    {%- do return('(' ~ end ~ ' >= ' ~ dbt_history._literal(plan.bound, conv) ~ ' or ' ~ end ~ ' is null)') -%}
+{% endmacro %}
+
+
+{# In force until further notice, over prefixed columns. #}
+{% macro _is_open_c(conv) %}
+    {%- set end = dbt_history._c(conv.end) -%}
+    {%- if conv.active -%} {%- do return('coalesce(' ~ dbt_history._c(conv.active) ~ ', false)') -%}
+    {%- elif conv.open_end is none -%} {%- do return('(' ~ end ~ ' is null)') -%}
+    {%- else -%} {%- do return('coalesce(' ~ end ~ ' >= ' ~ dbt_history._open_end(conv) ~ ', true)') -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# The active flag; NULL means that the version is never closed. Where there is no flag, open or not. #}
+{% macro _is_active_c(conv) %}
+    {%- do return(dbt_history._c(conv.active) if conv.active else dbt_history._is_open_c(conv)) -%}
+{% endmacro %}
+
+
+{# Whether a row, its flag filled, is open: a row that does not bring the flag is. #}
+{% macro _is_open_filled(conv, fills_active) %}
+    {%- if fills_active -%}
+        {%- do return('((kind = 2 and array_contains(unmodified, ' ~ dbt_history._text(conv.active | lower) ~ ')) or ' ~ dbt_history._is_open_c(conv) ~ ')') -%}
+    {%- endif -%}
+    {%- do return(dbt_history._is_open_c(conv)) -%}
+{% endmacro %}
+
+
+{# A column's value once unmodified cells are filled. #}
+{% macro _completed_column(column, conv, filled, fills_end, fills_active) %}
+    {%- set c = dbt_history._c(column.name) -%}
+    {%- set is_kept = 'kind = 2 and array_contains(unmodified, ' ~ dbt_history._text(column.name | lower) ~ ')' -%}
+    {%- if column.name in filled -%}
+        {%- do return('if(' ~ is_kept ~ ', ' ~ dbt_history._quote('f_' ~ column.name) ~ '.v, ' ~ c ~ ')') -%}
+    {%- elif fills_end and column.name | lower == conv.end | lower -%}
+        {%- do return('if(' ~ is_kept ~ ', if(open_end is null, ' ~ dbt_history._open_end(conv) ~ ', open_end.v), ' ~ c ~ ')') -%}
+    {%- elif fills_active and column.name | lower == conv.active | lower -%}
+        {%- do return('if(' ~ is_kept ~ ', true, ' ~ c ~ ')') -%}
+    {%- endif -%}
+    {%- do return(c) -%}
+{% endmacro %}
+
+
+{# A column's value in the table after the batch. #}
+{% macro _final_column(column, conv) %}
+    {%- if column.name | lower == conv.end | lower -%} {%- do return('final_end') -%}
+    {%- elif conv.active and column.name | lower == conv.active | lower -%}
+        {%- do return('if(can_close, is_open, ' ~ dbt_history._c(column.name) ~ ')') -%}
+    {%- endif -%}
+    {%- do return(dbt_history._c(column.name)) -%}
+{% endmacro %}
+
+
+{# Whether the end or the flag differs from the row's own, or from the stored row's. #}
+{% macro _period_changed(conv, prefix='') %}
+    {%- set changed = 'not (final_end <=> ' ~ prefix ~ dbt_history._c(conv.end) ~ ')' -%}
+    {%- if conv.active -%}
+        {%- set flag = dbt_history._c(conv.active) -%}
+        {%- do return(changed ~ ' or not (if(can_close, is_open, ' ~ flag ~ ') <=> ' ~ prefix ~ flag ~ ')') -%}
+    {%- endif -%}
+    {%- do return(changed) -%}
+{% endmacro %}
+
+
+{% macro _without(columns, names) %}
+    {% set names = names | reject('none') | map('lower') | list %}
+    {% set rest = [] %}
+    {% for column in columns if column.name | lower not in names %}{% do rest.append(column) %}{% endfor %}
+    {% do return(rest) %}
+{% endmacro %}

@@ -1,0 +1,59 @@
+{# The settings of a history model, read and checked in this one place; the problems are raised together. #}
+{% macro _history_settings(node, caller_name) %}
+    {% set meta = (node.config.get('meta') or {}).get('history') or {} %}
+    {% set meta = {} if meta is sameas true else meta %}
+    {% set known = [
+        'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
+        'update_without_base', 'max_deleted_share', 'allow_full_refresh',
+    ] %}
+    {% set problems = [] %}
+    {% for name in meta if name not in known %}
+        {% do problems.append('meta.history has no setting ' ~ name ~ ' (known: ' ~ known | join(', ') ~ ')') %}
+    {% endfor %}
+
+    {% set key = dbt_history._key_columns(node.config.get('unique_key')) %}
+    {% set conv = dbt_history.convention(
+        meta if meta.get('convention') or meta.get('start') else dict(meta, convention='fivetran')
+    ) %}
+    {% if not key %}
+        {% do problems.append('unique_key is missing: name the columns that tell records apart, without the start column') %}
+    {% endif %}
+    {% for column in key if column | lower in [conv.start | lower, conv.end | lower, (conv.active or '') | lower] %}
+        {% do problems.append('unique_key names ' ~ column ~ ', a column of the period: it is the key of the record, not of the version') %}
+    {% endfor %}
+
+    {% set settings = {
+        'key': key,
+        'convention': conv,
+        'update_without_base': meta.get('update_without_base', 'skip'),
+        'max_deleted_share': meta.get('max_deleted_share', 0.5),
+        'allow_full_refresh': meta.get('allow_full_refresh', false),
+        'on_schema_change': dbt_history._on_schema_change(node),
+    } %}
+    {% if settings.update_without_base not in ['skip', 'insert', 'fail'] %}
+        {% do problems.append('update_without_base is ' ~ settings.update_without_base ~ ': skip, insert or fail') %}
+    {% endif %}
+    {% if settings.on_schema_change not in ['append_new_columns', 'fail', 'ignore'] %}
+        {% do problems.append('on_schema_change is ' ~ settings.on_schema_change ~ ': append_new_columns, fail or ignore (history never drops a column)') %}
+    {% endif %}
+    {% set share = settings.max_deleted_share %}
+    {% if share is not none and (share is not number or share is boolean or share < 0 or share > 1) %}
+        {% do problems.append('max_deleted_share is ' ~ share ~ ': a share between 0 and 1, or none for off') %}
+    {% endif %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'the settings of the model are not right',
+            got='\n    ' ~ problems | join('\n    '),
+            node=node.unique_id,
+        )) %}
+    {% endif %}
+    {% do return(settings) %}
+{% endmacro %}
+
+
+{# dbt fills in `ignore` where nobody said anything; a history table then appends new columns instead. #}
+{% macro _on_schema_change(node) %}
+    {% set said = dict(node.get('unrendered_config') or {}, **(node.get('config_call_dict') or {})) %}
+    {% do return(node.config.get('on_schema_change') if 'on_schema_change' in said else 'append_new_columns') %}
+{% endmacro %}

@@ -1,0 +1,66 @@
+{#
+    Evaluates the model's SELECT once: a view for its errors and types, and a copy of what it returns, which the plan
+    query and every merge read. The copy is a cache in Spark, filled by the plan query, with the plan stored as
+    analysed, so that a SELECT with rand() or uuid() keeps its values. Two things no cache survives, and they get a
+    table of their own: a SELECT that asks for the current time (a MERGE sets that anew and misses the cache), and
+    one that reads the model's own table (the first commit empties the cache).
+
+    `__evaluated_at` tells the merge whether the rows are still those the plan saw.
+    Returns {'view', 'relation', 'is_table', 'columns': [{'name', 'type'}], 'names': {lower name: name}}.
+#}
+{% macro _stage_batches(select_sql, target, before) %}
+    {% set id = local_md5(model.unique_id ~ invocation_id ~ modules.datetime.datetime.now())[:8] %}
+    {% set view = dbt_history._quote(model.name ~ '__staged_' ~ id) %}
+    {% call statement('create_staged_view') %}
+        create temporary view {{ view }} as
+        {{ select_sql }}
+    {% endcall %}
+    {% set columns = [] %}
+    {% set names = {} %}
+    {% for row in run_query('describe ' ~ view).rows if row[0] and not row[0].startswith('#') %}
+        {% do columns.append({'name': row[0], 'type': row[1]}) %}
+        {% do names.update({row[0] | lower: row[0]}) %}
+    {% endfor %}
+    {% set is_table = dbt_history._needs_table(view, target) %}
+    {% set copy = dbt_history._quote(model.name ~ '__batches_' ~ id) %}
+    {% if is_table %}
+        {% set copy = (target.incorporate(path={'identifier': model.name ~ '__batches_' ~ id}) | string) %}
+        {% do run_query('create table ' ~ copy ~ ' using parquet as ' ~ dbt_history._copy_sql(view, columns)) %}
+    {% else %}
+        {% do dbt_history._guarded_statement(
+            'cache lazy table ' ~ copy ~ ' as ' ~ dbt_history._copy_sql(view, columns),
+            {'spark.sql.legacy.storeAnalyzedPlanForView': 'true'},
+            before,
+        ) %}
+    {% endif %}
+    {% do return({'view': view, 'relation': copy, 'is_table': is_table, 'columns': columns, 'names': names}) %}
+{% endmacro %}
+
+
+{# The clock is read for each row where the row is made: later than the plan's last row means made again. #}
+{% macro _copy_sql(view, columns) %}
+    select
+        {%- for column in columns %}
+        {{ 'cast(null as string) as ' if column.type == 'void' }}{{ dbt_history._quote(column.name) }},
+        {%- endfor %}
+        cast(java_method('java.lang.System', 'currentTimeMillis') as bigint) as `__evaluated_at`
+    from {{ view }}
+{% endmacro %}
+
+
+{# Reads the analysed plan, views resolved: the SQL text alone does not show what a view below it does. #}
+{% macro _needs_table(view, target) %}
+    {% set plan = run_query('explain extended select * from ' ~ view).rows[0][0] | lower %}
+    {% set analysed = plan.split('== optimized logical plan ==')[0] %}
+    {% set own = (target.schema ~ '.' ~ target.identifier) | lower %}
+    {% do return(
+        modules.re.search('(current_timestamp|current_date|current_time|curdate|localtimestamp|now)[(]', analysed) is not none
+        or modules.re.search('[.]' ~ modules.re.escape(own) ~ '\\b', analysed) is not none
+    ) %}
+{% endmacro %}
+
+
+{% macro _drop_staged(staged) %}
+    {% do run_query('drop ' ~ ('table' if staged.is_table else 'view') ~ ' if exists ' ~ staged.relation) %}
+    {% do run_query('drop view if exists ' ~ staged.view) %}
+{% endmacro %}

@@ -1,0 +1,196 @@
+{#
+    The pipeline of a version table, whatever asked for it: evaluate the SELECT once, check everything, then one commit a batch.
+    Returns the counts of the run: {'batches', 'added', 'closed', 'removed', 'skipped', 'replayed'}.
+#}
+{% macro _write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
+    {% set before = dbt_history._session_settings([
+        'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
+        'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
+    ]) %}
+    {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
+    {% set is_new = existing is none or full_refresh %}
+    {% do dbt_history._refuse_columns(dbt_history._check_staged_columns(staged, settings), staged, caller_name) %}
+
+    {% set columns = dbt_history._new_columns(staged, settings) if is_new else dbt_history._table_columns(existing) %}
+    {% set added = [] %}
+    {% if not is_new %}
+        {% do dbt_history._refuse_columns(dbt_history._check_table_columns(staged, columns, settings), staged, caller_name) %}
+        {% if settings.on_schema_change == 'append_new_columns' %}
+            {% set added = dbt_history._added_columns(staged, columns) %}
+            {% set columns = columns + added %}
+        {% endif %}
+    {% endif %}
+    {% do dbt_history._refuse_columns(dbt_history._check_void_columns(columns if is_new else added), staged, caller_name) %}
+
+    {% set log = none if is_new else dbt_history._commit_log(existing, model.unique_id) %}
+    {% set pending = dbt_history._pending_batches(
+        dbt_history._plan_batches(staged, columns, settings), log.last_batch if log else none, settings, staged, caller_name
+    ) %}
+    {% do dbt_history._refuse_bad_rows(staged, pending.batches, columns, settings, caller_name) %}
+
+    {% if is_new %}
+        {% set columns = dbt_history._create_history_table(target, columns, settings, before, replace=existing is not none) %}
+        {% set log = dbt_history._commit_log(target, model.unique_id) %}
+    {% elif added and pending.batches %}
+        {% do dbt_history._append_columns(target, added) %}
+    {% endif %}
+    {% if log.last_batch is none and not log.is_empty and pending.batches %}
+        {% do dbt_history._refuse_double_versions(target, settings, staged, caller_name) %}
+    {% endif %}
+
+    {% set total = {'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'replayed': pending.replayed} %}
+    {% for plan in pending.batches %}
+        {% do dbt_history._refuse_mass_deletion(target, staged, columns, settings, plan, caller_name) %}
+        {% do dbt_history._refuse_rows_without_base(target, staged, columns, settings, plan, caller_name) %}
+        {% set counts = dbt_history._apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
+        {% do total.update({'batches': total.batches + 1} if counts.applied else {'replayed': total.replayed + 1}) %}
+        {% for name in ['added', 'closed', 'removed', 'skipped'] %}
+            {% do total.update({name: total[name] + counts[name]}) %}
+        {% endfor %}
+        {% do dbt_history._log_batch(plan, counts) %}
+    {% endfor %}
+    {% do dbt_history._drop_staged(staged) %}
+    {% do return(total) %}
+{% endmacro %}
+
+
+{# The batches after the last one taken, with their bound; those at or below it count as applied. #}
+{% macro _pending_batches(batches, last_batch, settings, staged, caller_name) %}
+    {% set conv = settings.convention %}
+    {% set numbers = batches | map(attribute='batch', default=none) | list %}
+    {% if none in numbers and numbers | length > 1 %}
+        {% do dbt_history._refuse_columns(['column _batch is NULL in some rows: give every row its number, or none'], staged, caller_name) %}
+    {% endif %}
+    {% set pending = [] %}
+    {% for batch in batches | sort(attribute='batch') if batch.get('batch') is none or last_batch is none or batch.batch > last_batch %}
+        {% do batch.update({'batch': batch.get('batch')}) %}
+        {% if batch.get('least') is not none %}
+            {% do batch.update({'bound': dbt_history._axis_value((batch.least | int) - dbt_history._gap_units(conv), conv)}) %}
+        {% endif %}
+        {% do pending.append(batch) %}
+    {% endfor %}
+    {% do return({'batches': pending, 'replayed': batches | length - pending | length}) %}
+{% endmacro %}
+
+
+{% macro _refuse_columns(problems, staged, caller_name) %}
+    {% if problems %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'the columns of the SELECT do not make a batch for this table; nothing was written',
+            got='\n    ' ~ problems | join('\n    '),
+            node=model.unique_id,
+            way_out='cast or name the columns in the model (a cast says which time zone, which precision)',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# NULL without a type cannot be a column of a table. #}
+{% macro _check_void_columns(columns) %}
+    {% set problems = [] %}
+    {% for column in columns if column.type == 'void' %}
+        {% do problems.append('column ' ~ column.name ~ ' has no type: cast the NULL') %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{# `fail` looks before anything is written; `skip` and `insert` need no look. #}
+{% macro _refuse_rows_without_base(target, staged, columns, settings, plan, caller_name) %}
+    {% if settings.update_without_base != 'fail' or not plan.updates %}
+        {% do return(none) %}
+    {% endif %}
+    {% set rows = dbt_history._rows_without_base(target, staged, columns, settings, plan) %}
+    {% if rows %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'update rows find no version to complete them from; nothing was written of this batch',
+            got='\n    ' ~ rows | join('\n    '),
+            expected='a version that lasts until the update (meta.history.update_without_base: fail)',
+            node=model.unique_id,
+            way_out='send the missing versions as upsert rows, or set update_without_base to skip or insert',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# History is not rebuilt by accident. #}
+{% macro _full_refresh(existing, settings, caller_name) %}
+    {% if existing is not none and not existing.is_view and existing.is_delta is sameas false %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the target is no Delta table', got=existing, expected='a Delta table, or none yet', node=model.unique_id,
+            way_out='rename what is there, or give the model another alias',
+        )) %}
+    {% endif %}
+    {% if existing is not none and existing.is_view %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the target is a view', got=existing, expected='a Delta table, or none yet', node=model.unique_id,
+            way_out='drop the view, or give the model another alias',
+        )) %}
+    {% endif %}
+    {% if existing is none or not should_full_refresh() %}
+        {% do return(false) %}
+    {% endif %}
+    {% if not settings.allow_full_refresh %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'a full refresh would replace the history that is there',
+            got='--full-refresh (or full_refresh: true) on ' ~ existing,
+            expected='a run without it',
+            node=model.unique_id,
+            way_out='set meta.history.allow_full_refresh: true if the SELECT still returns every batch there ever was',
+        )) %}
+    {% endif %}
+    {% do return(true) %}
+{% endmacro %}
+
+
+{% macro _log_batch(plan, counts) %}
+    {% set name = 'batch ' ~ plan.batch if plan.batch is not none else 'batch without a number' %}
+    {% if not counts.applied %}
+        {% do log('dbt_history: ' ~ name ~ ' of ' ~ model.name ~ ' was applied by another run', info=true) %}
+    {% else %}
+        {% do log(
+            'dbt_history: ' ~ name ~ ' of ' ~ model.name ~ ': ' ~ counts.added ~ ' added, ' ~ counts.closed ~ ' closed, '
+            ~ counts.removed ~ ' removed, ' ~ counts.skipped ~ ' skipped', info=counts.skipped > 0
+        ) %}
+    {% endif %}
+{% endmacro %}
+
+
+{% macro _result_message(result) %}
+    {%- set batches = result.batches ~ (' batch' if result.batches == 1 else ' batches') if result.batches else 'no new batch' -%}
+    {%- do return(
+        batches ~ ': ' ~ result.added ~ ' added, ' ~ result.closed ~ ' closed, ' ~ result.removed ~ ' removed, '
+        ~ result.skipped ~ ' skipped, ' ~ result.replayed ~ ' replayed'
+    ) -%}
+{% endmacro %}
+
+
+{# dbt's persist_docs, but a comment that is there already makes no commit. #}
+{% macro _persist_docs(relation) %}
+    {% if config.persist_relation_docs() and model.description %}
+        {% set described = run_query('describe detail ' ~ relation).rows[0]['description'] %}
+        {% if described != model.description %}
+            {% do run_query('comment on table ' ~ relation ~ ' is ' ~ dbt_history._text(model.description)) %}
+        {% endif %}
+    {% endif %}
+    {% if config.persist_column_docs() and model.columns %}
+        {% set known = {} %}
+        {% for column in dbt_history._table_columns(relation) %}
+            {% do known.update({column.name | lower: column}) %}
+        {% endfor %}
+        {% for name, column in model.columns.items() if name | lower in known and column.description %}
+            {% set there = known[name | lower] %}
+            {% if there.comment != column.description %}
+                {% do run_query(
+                    'alter table ' ~ relation ~ ' alter column ' ~ dbt_history._quote(there.name)
+                    ~ ' comment ' ~ dbt_history._text(column.description)
+                ) %}
+            {% endif %}
+        {% endfor %}
+    {% endif %}
+{% endmacro %}

@@ -1,0 +1,24 @@
+{#
+    A version table from staged rows: validate, resolve, plan, write, verify, document, return.
+    docs/flow/history_batch.md draws it.
+#}
+{% materialization history_batch, adapter='spark', supported_languages=['sql'] %}
+    {% set target_relation = this.incorporate(type='table') %}
+    {% set existing_relation = load_relation(this) %}
+    {% set settings = dbt_history._history_settings(model, 'history_batch') %}
+    {% set full_refresh = dbt_history._full_refresh(existing_relation, settings, 'history_batch') %}
+
+    {{ run_hooks(pre_hooks) }}
+
+    {% set result = dbt_history._write_batches(target_relation, existing_relation, compiled_code, settings, full_refresh, 'history_batch') %}
+
+    {% do dbt_history._persist_docs(target_relation) %}
+    {% do apply_grants(target_relation, config.get('grants'), should_revoke(existing_relation, full_refresh)) %}
+
+    {{ run_hooks(post_hooks) }}
+
+    {% call noop_statement('main', dbt_history._result_message(result), 'history_batch', result.added) %}
+        -- {{ dbt_history._result_message(result) }}
+    {% endcall %}
+    {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

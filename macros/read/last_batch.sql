@@ -1,0 +1,17 @@
+{#
+    The number of the last batch that the model's table has taken, -1 if none: for
+        where _batch > {{ dbt_history.last_batch() }}
+    in a history_batch model, so that a run does not read old batches again. Without it the result is the same.
+    A literal in the SQL; asks the table's log when the model is compiled.
+#}
+{% macro last_batch(relation=none) %}
+    {% if not execute %}
+        {% do return(-1) %}
+    {% endif %}
+    {% set table = load_relation(relation or this) %}
+    {% if table is none or table.is_view or should_full_refresh() %}
+        {% do return(-1) %}
+    {% endif %}
+    {% set taken = dbt_history._commit_log(table, model.unique_id).last_batch %}
+    {% do return(taken if taken is not none else -1) %}
+{% endmacro %}

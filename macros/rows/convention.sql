@@ -1,0 +1,63 @@
+{#
+    A convention says how a version table writes a period down.
+
+        start            end = next start - gap
+          |-----------------|  gap  |---------------- open_end
+          [ version 1       )       [ version 2
+
+    `convention` is one of the four names, or a mapping: `convention` names the one to start from (or is
+    left out for a mapping of the user's own) and every other key overrides it.
+#}
+{% macro convention(convention='fivetran') %}
+    {% do return(adapter.dispatch('convention', 'dbt_history')(convention)) %}
+{% endmacro %}
+
+
+{% macro default__convention(convention) %}
+    {% set known = {
+        'fivetran': {
+            'start': '_fivetran_start', 'end': '_fivetran_end', 'active': '_fivetran_active',
+            'type': 'timestamp', 'open_end': '9999-12-31 23:59:59.999', 'gap': '1 millisecond',
+        },
+        'validity': {
+            'start': 'valid_from', 'end': 'valid_to', 'active': none,
+            'type': 'timestamp', 'open_end': none, 'gap': 0,
+        },
+        'naksha': {
+            'start': 'txn', 'end': 'txn_next', 'active': none, 'version_id': 'i',
+            'type': 'bigint', 'open_end': none, 'gap': 0,
+        },
+        'dbt_snapshot': {
+            'start': 'dbt_valid_from', 'end': 'dbt_valid_to', 'active': none,
+            'type': 'timestamp', 'open_end': none, 'gap': 0,
+        },
+    } %}
+    {% set settings = {'convention': convention} if convention is string else dict(convention or {}) %}
+    {% set own = {'start': none, 'end': none, 'active': none, 'type': 'timestamp', 'open_end': none, 'gap': 0} %}
+    {% set name = settings.get('convention') or settings.get('name') %}
+    {% if name is not none and name not in known and not settings.get('start') %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'convention',
+            'no convention has this name',
+            got=name,
+            expected=(known.keys() | join(', ')) ~ ', or a mapping with start and end',
+        )) %}
+    {% endif %}
+    {% set record = dict(known.get(name, own)) %}
+    {% for field in ['start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id'] if field in settings %}
+        {% do record.update({field: settings[field]}) %}
+    {% endfor %}
+    {% do record.update({'name': name or 'own'}) %}
+    {% if not record.get('version_id') %}
+        {% do record.update({'version_id': record['start']}) %}
+    {% endif %}
+    {% if not record['start'] or not record['end'] or record['type'] not in ['timestamp', 'bigint', 'date'] %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'convention',
+            'a convention needs a start column, an end column and a type',
+            got=settings,
+            expected='start, end and type: timestamp, bigint or date',
+        )) %}
+    {% endif %}
+    {% do return(record) %}
+{% endmacro %}

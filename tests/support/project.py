@@ -1,0 +1,166 @@
+"""A dbt project made by a test: it installs the package, and dbt runs in this process on the tests' one Spark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbt.cli.main import dbtRunner
+from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+NAME = "history_tests"
+SCHEMA = "tests"
+
+PROFILE = {
+    NAME: {
+        "target": "session",
+        "outputs": {
+            "session": {
+                "type": "spark",
+                "method": "session",
+                "host": "unused",
+                "schema": SCHEMA,
+                "threads": 1,
+            }
+        },
+    }
+}
+
+
+def _keep(event: Any, lines: list[str]) -> None:
+    """Collect what dbt says above its debugging."""
+    if event.info.level not in ("debug", "test"):
+        lines.append(event.info.msg)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one dbt command did: its results by node name, and all that it logged."""
+
+    results: Mapping[str, Any]
+    log: str
+    success: bool
+
+    def message(self, name: str) -> str:
+        """The message that the model or test ended with."""
+        return str(self.results[name].message)
+
+
+@dataclass
+class Project:
+    """The tests' dbt project; `schema` is the schema of the models the current test writes."""
+
+    path: Path
+    spark: SparkSession
+    schema: str = SCHEMA
+    _written: list[Path] = field(default_factory=list)
+
+    @classmethod
+    def create(cls, path: Path, spark: SparkSession) -> Project:
+        """Lay out a project at `path` that has the package installed."""
+        for folder in ("models", "macros", "dbt_packages"):
+            (path / folder).mkdir(parents=True)
+        (path / "dbt_packages" / "dbt_history").symlink_to(ROOT, target_is_directory=True)
+        (path / "packages.yml").write_text(json.dumps({"packages": [{"local": str(ROOT)}]}))
+        (path / "dbt_project.yml").write_text(
+            json.dumps(
+                {
+                    "name": NAME,
+                    "version": "1.0.0",
+                    "profile": NAME,
+                    "flags": {"send_anonymous_usage_stats": False},
+                    "dispatch": [
+                        {"macro_namespace": "dbt", "search_order": [NAME, "dbt_history", "dbt"]}
+                    ],
+                }
+            )
+        )
+        (path / "profiles.yml").write_text(json.dumps(PROFILE))
+        return cls(path, spark)
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file of the project; it is gone when the test ends."""
+        target = self.path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        self._written.append(target)
+
+    def model(self, name: str, sql: str, **config: Any) -> None:
+        """Write a model into the test's own schema."""
+        arguments = {"schema": self.schema.removeprefix(SCHEMA + "_"), **config}
+        settings = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        self.write(f"models/{name}.sql", f"{{{{ config({settings}) }}}}\n\n{sql}\n")
+
+    def history(
+        self, name: str, sql: str, key: str | Sequence[str] = "id", **history: Any
+    ) -> None:
+        """Write a `history_batch` model; `history` becomes `meta.history`, `config` its other settings."""
+        config = history.pop("config", {})
+        key = key if isinstance(key, str) else list(key)
+        self.model(
+            name,
+            sql,
+            materialized="history_batch",
+            unique_key=key,
+            meta={"history": history},
+            **config,
+        )
+
+    def clear(self) -> None:
+        """Remove what the test wrote."""
+        for path in self._written:
+            path.unlink(missing_ok=True)
+        self._written.clear()
+
+    def dbt(self, *arguments: str, check: bool = True) -> Run:
+        """Run a dbt command in this process; with `check`, a failure of it fails the test."""
+        lines: list[str] = []
+        runner = dbtRunner(callbacks=[lambda event: _keep(event, lines)])
+        done = runner.invoke(
+            [
+                *arguments,
+                "--project-dir",
+                str(self.path),
+                "--profiles-dir",
+                str(self.path),
+                "--log-path",
+                str(self.path / "logs"),
+                "--target-path",
+                str(self.path / "target"),
+                "--quiet",
+            ]
+        )
+        log = "\n".join(lines)
+        if check and not done.success:
+            raise AssertionError(f"dbt {' '.join(arguments)} failed\n{done.exception}\n{log}")
+        results = getattr(done.result, "results", None) or []
+        named = {result.node.name: result for result in results if hasattr(result, "node")}
+        return Run(named, log, done.success)
+
+    def run(self, *models: str, check: bool = True, options: Iterable[str] = ()) -> Run:
+        """`dbt run --select models`."""
+        return self.dbt("run", "--select", *models, *options, check=check)
+
+    def table(self, name: str) -> str:
+        """The full name of a table of the test's schema."""
+        return f"{self.schema}.{name}"
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """All rows of a table of the test's schema, in any order."""
+        return [row.asDict() for row in self.spark.table(self.table(name)).collect()]
+
+    def log_of(self, name: str) -> list[dict[str, Any]]:
+        """The commits of a table, newest first."""
+        history = self.spark.sql(f"describe history {self.table(name)}")
+        return [row.asDict() for row in history.collect()]
+
+
+def drop_schema(spark: SparkSession, schema: str, warehouse: Path) -> None:
+    """Remove a test's schema with its files."""
+    spark.sql(f"drop schema if exists {schema} cascade")
+    shutil.rmtree(warehouse / f"{schema}.db", ignore_errors=True)
