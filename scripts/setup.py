@@ -218,13 +218,13 @@ def resolve_locks(uv: str, options: list[str]) -> None:
     compile_ = [uv, "pip", "compile", "--universal", "--generate-hashes", "--no-header", "--quiet"]
     bootstrap = STATE / "bootstrap.in"
     bootstrap.write_text(f"uv>={'.'.join(str(number) for number in OLDEST_UV)}\n")
-    for step, sources, lock in (
-        ("dev.lock", ["pyproject.toml", "--extra", "dbt", "--group", "dev"], LOCKS / "dev.lock"),
-        ("bootstrap", [str(bootstrap), "--no-annotate"], LOCKS / "bootstrap.lock"),
-    ):
-        say("lock", f"resolving {lock.name}")
-        output = ["--output-file", str(lock.relative_to(ROOT))]
-        run([*compile_, *sources, *options, *output], f"resolving {step}", env)
+    for lock, sources in {
+        "dev.lock": ["pyproject.toml", "--extra", "dbt", "--group", "dev"],
+        "bootstrap.lock": [str(bootstrap), "--no-annotate"],
+    }.items():
+        say("lock", f"resolving {lock}")
+        output = ["--output-file", f"{LOCKS.name}/{lock}"]
+        run([*compile_, *sources, *options, *output], f"resolving {lock}", env)
 
 
 def site_packages() -> Path:
