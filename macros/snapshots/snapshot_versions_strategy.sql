@@ -17,6 +17,7 @@
         {% set changed = '(' ~ changed ~ ') and ' ~ current_rel ~ '.' ~ updated_at ~ ' > ' ~ snapshotted_rel ~ '.' ~ dbt_history._quote(names.dbt_valid_from) %}
     {% endif %}
     {% set hard_deletes = adapter.get_hard_deletes_behavior(config) %}
+    {% do dbt_history._check_snapshot_dispatch(node, hard_deletes) %}
     {% do return({
         'unique_key': key,
         'updated_at': starts_at,
@@ -51,4 +52,22 @@
         ) %}
     {% endfor %}
     {% do return(differences | join(' or ') or 'false') %}
+{% endmacro %}
+
+
+{# Without the `dispatch` search order dbt-spark's own macros run, and they would write wrong rows silently. #}
+{% macro _check_snapshot_dispatch(node, hard_deletes) %}
+    {% set merge = adapter.dispatch('snapshot_merge_sql', 'dbt') %}
+    {% set columns = adapter.dispatch('get_columns_in_relation', 'dbt') %}
+    {% set needed = ([merge] if config.meta_get('history') else []) + ([columns] if hard_deletes == 'new_record' else []) %}
+    {% for found in needed if found.macro.package_name != 'dbt_history' %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'snapshot_versions_strategy',
+            'this snapshot needs the macro ' ~ found.macro.name ~ ' of dbt_history',
+            got=found.macro.unique_id,
+            expected='`meta.history` and `hard_deletes: new_record` only with the dispatch search order set',
+            way_out="in dbt_project.yml: dispatch: [{macro_namespace: dbt, search_order: [" ~ project_name ~ ", dbt_history, dbt]}]",
+            node=node.name,
+        )) %}
+    {% endfor %}
 {% endmacro %}
