@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,10 @@ from pyspark.sql import SparkSession
 from tests.support.project import SCHEMA, Project, drop_schema
 
 NUMBERS = itertools.count(1)
+
+# PySpark reads and shows a datetime without a zone in the zone of the process.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 
 @pytest.fixture(scope="session")

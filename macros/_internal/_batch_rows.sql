@@ -22,18 +22,29 @@
             when 'delete' then 3
             when 'earliest_start' then 4
         end as kind,
-        cast(if(`_stage` = 'delete', {{ dbt_history._quote(names[conv.end | lower]) }}, {{ dbt_history._quote(names[conv.start | lower]) }}) as {{ conv.type }}) as at,
+        if(`_stage` = 'delete', {{ dbt_history._staged_column(staged, {'name': conv.end, 'type': conv.type}) }}, {{ dbt_history._staged_column(staged, {'name': conv.start, 'type': conv.type}) }}) as at,
         {{ 'cast(`_order` as bigint)' if '_order' in names else 'cast(null as bigint)' }} as position,
         {{ dbt_history._unmodified_names(staged, missing) }} as unmodified,
         `__evaluated_at` as evaluated_at
         {%- for column in columns %},
-        cast({{ dbt_history._quote(names[column.name | lower]) if column.name | lower in names else 'null' }} as {{ column.type }}) as {{ dbt_history._c(column.name) }}
+        {{ dbt_history._staged_column(staged, column) }} as {{ dbt_history._c(column.name) }}
         {%- endfor %}
     from {{ staged.relation }}
     {%- if filter %}
     where {{ filter }}
     {%- endif %}
 {%- endmacro %}
+
+
+{# A staged column in the type of the table; NULL where the SELECT has no such column. #}
+{% macro _staged_column(staged, column) %}
+    {%- set name = staged.names.get(column.name | lower) -%}
+    {%- if name is none -%}
+        {%- do return('cast(null as ' ~ column.type ~ ')') -%}
+    {%- endif -%}
+    {%- set is_same = {'name': name, 'type': column.type} in staged.columns -%}
+    {%- do return(dbt_history._quote(name) if is_same else 'cast(' ~ dbt_history._quote(name) ~ ' as ' ~ column.type ~ ')') -%}
+{% endmacro %}
 
 
 {% macro _unmodified_names(staged, missing) %}

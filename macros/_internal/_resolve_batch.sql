@@ -42,7 +42,7 @@ batch as (
 
 history as (
     select
-        cast(0 as int) as kind,
+        0 as kind,
         stored.{{ dbt_history._quote(conv.start) }} as at,
         cast(null as bigint) as position,
         cast(array() as array<string>) as unmodified
@@ -68,66 +68,62 @@ history as (
     from batch
 ),
 
--- Rule 1: E, the least start over the key's earliest rows.
-bounded as (
+-- What each row sees around it: E (rule 1), the rows that follow, the stored version at the same place.
+seen as (
     select
         *,
         min(if(kind = 4, at, null)) over (
             {{ axis | indent(4) }}
             rows between unbounded preceding and unbounded following
-        ) as earliest
-    from history
-),
-
--- A survivor is a stored version before E. Only the first row of the batch after it can need it as a base.
-survived as (
-    select
-        *,
-        kind = 0 and (earliest is null or at < earliest) as survives,
+        ) as earliest,
         lead(if(kind in (1, 2), at, null)) ignore nulls over axis as next_row,
-        lead(if(kind in (1, 2) or (kind = 0 and (earliest is null or at < earliest)), at, null)) ignore nulls over axis as next_known,
-        lead(if(kind = 3, at, null)) ignore nulls over axis as next_delete
-    from bounded
-    where kind <> 4
+        lead(if(kind <= 2, at, null)) ignore nulls over axis as next_known,
+        lead(if(kind = 3, at, null)) ignore nulls over axis as next_delete,
+        lead(if(kind = 0, at, null)) ignore nulls over axis as next_stored,
+        last_value(if(kind = 0, struct(at{% for column in columns %}, {{ dbt_history._c(column.name) }}{% endfor %}), null), true) over (
+            {{ axis | indent(4) }}
+            rows between unbounded preceding and current row
+        ) as stored
+    from history
     window axis as (
         {{ axis | indent(4) }}
     )
 ),
 
--- Rule 3: it counts as one if it lasted until then, this batch's deletes included.
-lasting as (
+-- Rule 3: a survivor is a base if it lasted, this batch's deletes included, until the first row of the batch after it.
+based as (
     select
         *,
-        {{ dbt_history._is_active_c(conv) }} as was_active,
-        case
-            when kind = 1{{ ' or kind = 2' if inserts }} then true
-            when not survives then false
-            when next_row is null then false
-            else coalesce(
+        kind = 0 and (earliest is null or at < earliest) as survives,
+        kind = 1{{ ' or kind = 2' if inserts }} or (
+            kind = 0
+            and (earliest is null or at < earliest)
+            and next_row is not null
+            and coalesce(
                 least(
                     if({{ is_open }}, null, {{ c_end }}),
                     if({{ dbt_history._is_active_c(conv) }} is not null and (next_known is null or next_delete < next_known), next_delete, null)
                 ) >= {{ dbt_history._shift_by_gap('least(earliest, next_row)', conv) }},
                 true
             )
-        end as is_base
-    from survived
+        ) as is_base
+    from seen
+    where kind <> 4
 ),
 
 -- Chain fill: a column that a row does not bring is the last one brought before it.
-completed as (
+filled as (
     select
         *,
         {%- for name in filled %}
         last_value(
-            if(is_base and kind <> 2 or (kind = 2 and not array_contains(unmodified, {{ dbt_history._text(name | lower) }})), named_struct('v', {{ dbt_history._c(name) }}), null),
-            true
+            if({{ dbt_history._brings(name) }}, named_struct('v', {{ dbt_history._c(name) }}), null), true
         ) over axis as {{ dbt_history._quote('f_' ~ name) }},
         {%- endfor %}
         {%- if fills_end %}
         last_value(
             if(
-                is_base and kind <> 2 or (kind = 2 and not array_contains(unmodified, {{ dbt_history._text(conv.end | lower) }})),
+                {{ dbt_history._brings(conv.end) }},
                 named_struct('v', if({{ dbt_history._is_open_filled(conv, fills_active) }}, {{ c_end }}, {{ dbt_history._open_end(conv) }})),
                 null
             ),
@@ -135,77 +131,57 @@ completed as (
         ) over axis as open_end,
         {%- endif %}
         kind = 2 and not coalesce(max(is_base) over axis, false) as is_skipped
-    from lasting
+    from based
     window axis as (
         {{ axis | indent(4) }}
         rows between unbounded preceding and current row
     )
 ),
 
-versions as (
+-- Rule 5: of rows with one identity the last one wins; the next version seals.
+placed as (
     select
         kind,
         at,
-        position,
         earliest,
         survives,
         is_skipped,
-        survives or (kind in (1, 2) and not is_skipped) as is_version,
-        kind = 0 and {{ is_open }} as was_open
+        stored,
+        next_delete,
+        next_stored,
+        lead(if(survives or (kind in (1, 2) and not is_skipped), struct(at{{ ', ' ~ c_id ~ ' as id' if has_version_id }}), null)) ignore nulls
+            over (
+                {{ axis | indent(8) }}
+            ) as next_version
         {%- for column in columns %},
         {{ dbt_history._completed_column(column, conv, filled, fills_end, fills_active) | indent(8) }} as {{ dbt_history._c(column.name) }}
         {%- endfor %}
-    from completed
-),
-
--- Rule 5: of rows with one identity the last one wins; what comes next seals, what deletes closes.
-placed as (
-    select
-        *,
-        lead(if(is_version, struct(at{{ ', ' ~ c_id ~ ' as id' if has_version_id }}), null)) ignore nulls over axis as next_version,
-        lead(if(kind = 3, at, null)) ignore nulls over axis as next_delete,
-        lead(if(survives, true, null)) ignore nulls over axis is null as is_last_survivor,
-        last_value(if(kind = 0, struct(at{% for column in columns %}, {{ dbt_history._c(column.name) }}{% endfor %}), null), true) over (
-            {{ axis | indent(4) }}
-            rows between unbounded preceding and current row
-        ) as stored
-    from versions
-    window axis as (
-        {{ axis | indent(4) }}
-    )
-),
-
-judged as (
-    select
-        *,
-        {{ is_open }} as is_active,
-        {{ dbt_history._is_active_c(conv) }} is not null as can_close,
-        coalesce(next_version.at = at{{ ' and next_version.id <=> ' ~ c_id if has_version_id }}, false) as is_replaced,
-        coalesce(kind in (1, 2) and stored.at = at{{ ' and stored.' ~ c_id ~ ' <=> ' ~ c_id if has_version_id }}, false) as is_stored,
-        if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at
-    from placed
-    where kind <> 3
+    from filled
 ),
 
 -- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 7 deletes; rule 8: never where the flag is NULL.
 ended as (
     select
-        * except (is_active),
+        *,
+        {{ dbt_history._is_active_c(conv) }} is not null as can_close,
+        coalesce(next_version.at = at{{ ' and next_version.id <=> ' ~ c_id if has_version_id }}, false) as is_replaced,
+        coalesce(kind in (1, 2) and stored.at = at{{ ' and stored.' ~ c_id ~ ' <=> ' ~ c_id if has_version_id }}, false) as is_stored,
+        if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at,
         case
-            when not can_close then {{ c_end }}
-            when survives and earliest is not null and is_active then {{ dbt_history._shift_by_gap('earliest', conv) }}
-            when survives and is_last_survivor and {{ c_end }} >= earliest then {{ dbt_history._shift_by_gap('earliest', conv) }}
-            when is_active and next_version is not null then {{ dbt_history._shift_by_gap('next_version.at', conv) }}
+            when survives and earliest is not null and ({{ is_open }} or (coalesce(next_stored >= earliest, true) and {{ c_end }} >= earliest))
+                then {{ dbt_history._shift_by_gap('earliest', conv) }}
+            when {{ is_open }} and next_version is not null then {{ dbt_history._shift_by_gap('next_version.at', conv) }}
             else {{ c_end }}
         end as sealed_end,
-        can_close and is_active and not (survives and earliest is not null) and next_version is null as stays_open
-    from judged
+        {{ is_open }} and not (survives and earliest is not null) and next_version is null as stays_open
+    from placed
+    where kind <> 3
 ),
 
 final_versions as (
     select
         *,
-        if(can_close and deleted_at is not null, least(sealed_end, deleted_at), sealed_end) as final_end,
+        if(can_close, if(deleted_at is null, sealed_end, least(sealed_end, deleted_at)), {{ c_end }}) as final_end,
         stays_open and deleted_at is null as is_open
     from ended
 ),
@@ -213,12 +189,11 @@ final_versions as (
 resolved as (
     select
         kind,
-        was_open,
+        kind = 0 and {{ is_open }} as was_open,
         case
             when is_skipped then 'skip'
-            when kind = 0 and is_replaced then null
-            when kind = 0 and not survives then 'remove'
-            when kind = 0 then if({{ dbt_history._period_changed(conv) }}, 'close', null)
+            when kind = 0 and not is_replaced then
+                case when not survives then 'remove' when {{ dbt_history._period_changed(conv) }} then 'close' end
             when is_replaced then null
             when not is_stored then 'add'
             when {{ dbt_history._rows_are_equal(dbt_history._without(columns, [conv.end, conv.active]), '', 'stored.') }}
@@ -233,6 +208,12 @@ resolved as (
     from final_versions
 )
 {%- endmacro %}
+
+
+{# Whether a row brings the column: a base brings all, an update what it does not call unmodified. #}
+{% macro _brings(name) %}
+    {%- do return('if(kind = 2, not array_contains(unmodified, ' ~ dbt_history._text(name | lower) ~ '), is_base)') -%}
+{% endmacro %}
 
 
 {# Only versions that end a gap before the batch's least time or later can be touched; literals, so that Delta prunes by them. #}

@@ -1,0 +1,135 @@
+"""Random histories: the real materialization against the plain-Python oracle, batch by batch.
+
+`HISTORIES=10000 make test ARGS=tests/property` runs more of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.oracle.convention import CONVENTIONS, VALIDITY, Convention
+from tests.oracle.history_batch import apply_batch
+from tests.oracle.random_histories import (
+    DATA_COLUMNS,
+    KEY,
+    History,
+    Profile,
+    event_stream,
+    merge,
+    random_history,
+    split,
+    tag,
+    truth,
+)
+from tests.support.project import Project
+from tests.support.tables import (
+    BOOKKEEPING,
+    assert_same_rows,
+    column_types,
+    data_frame,
+    settings,
+)
+
+HISTORIES = int(os.environ.get("HISTORIES", "320"))
+BATCHES = 4
+ALL_CONVENTIONS = {
+    **CONVENTIONS,
+    "validity_maximum": replace(VALIDITY, open_end=datetime(9999, 12, 31)),
+    "bigint_maximum": replace(VALIDITY, type="bigint", open_end=2147483647),
+    "days": replace(VALIDITY, type="date", open_end=date(9999, 12, 31), gap=1),
+    "own_flag": Convention(
+        start="from", end="Until When", active="is current", type="timestamp",
+        open_end=datetime(2999, 12, 31), gap=timedelta(seconds=1), version_id="from",
+    ),
+}  # fmt: skip
+PROFILES: tuple[Profile, ...] = ("wild", "well_formed")
+
+
+def many(convention: Convention, profile: Profile, seed: int, number: int) -> History:
+    """`number` histories side by side in one table, each with keys of its own."""
+    histories = [
+        tag(random_history(seed + i, convention, profile, batches=BATCHES), i)
+        for i in range(number)
+    ]
+    return merge(histories)
+
+
+def staged_rows(history: History) -> Iterator[dict[str, Any]]:
+    for number, batch in enumerate(history.batches, 1):
+        for row in batch:
+            yield {**row, "_batch": number}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("name", ALL_CONVENTIONS)
+def test_random_histories_end_as_the_oracle_says(
+    name: str, profile: Profile, project: Project, spark: SparkSession
+) -> None:
+    convention = ALL_CONVENTIONS[name]
+    number = max(1, HISTORIES // (len(ALL_CONVENTIONS) * len(PROFILES)))
+    history = many(convention, profile, seed=hash_of(name), number=number)
+    columns = (*KEY, *DATA_COLUMNS, *convention.columns())
+    types = column_types(columns, convention)
+    spark.sql(f"create schema if not exists {project.schema}")
+    if history.initial:
+        initial = data_frame(spark, history.initial, types)
+        initial.write.format("delta").saveAsTable(project.table("history"))
+    staged = data_frame(spark, staged_rows(history), {**BOOKKEEPING, **types})
+    staged.createOrReplaceTempView("staged_histories")
+    project.history(
+        "history",
+        "select * from staged_histories",
+        key=KEY,
+        max_deleted_share=None,
+        **settings(convention),
+    )
+
+    run = project.run("history")
+
+    table = history.initial
+    skipped = 0
+    for batch in history.batches:
+        result = apply_batch(table, batch, KEY, convention)
+        table, skipped = result.table, skipped + result.skipped
+    assert_same_rows(project.rows("history"), table, columns, what=f"seed {hash_of(name)}")
+    assert f"{skipped} skipped" in run.message("history")
+
+
+@pytest.mark.parametrize("name", ["fivetran", "validity"])
+def test_any_split_of_a_stream_into_batches_gives_the_same_table(
+    name: str, project: Project, spark: SparkSession
+) -> None:
+    convention = CONVENTIONS[name]
+    stream = event_stream(7, convention, keys=12)
+    columns = (*KEY, *DATA_COLUMNS, *convention.columns())
+    types = {**BOOKKEEPING, **column_types(columns, convention)}
+    splits = [split(stream, seed, convention) for seed in (1, 2, 3)]
+    for place, batches in enumerate(splits):
+        history = History(KEY, convention, [], batches)
+        view = f"staged_split_{place}"
+        data_frame(spark, staged_rows(history), types).createOrReplaceTempView(view)
+        project.history(
+            f"split_{place}",
+            f"select * from {view}",
+            key=KEY,
+            max_deleted_share=None,
+            **settings(convention),
+        )
+
+    project.run("split_0", "split_1", "split_2")
+
+    expected = truth(stream, convention)
+    for place in range(len(splits)):
+        assert_same_rows(project.rows(f"split_{place}"), expected, columns, f"split {place}")
+
+
+def hash_of(name: str) -> int:
+    """A seed that stays the same from run to run."""
+    return sum(ord(letter) * 31**place for place, letter in enumerate(name)) % 100_000

@@ -1,0 +1,86 @@
+"""Rows of the oracle (dicts) as tables and views of Spark, and back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.oracle.convention import FIVETRAN, Convention, Row
+
+BOOKKEEPING = {
+    "_stage": "string",
+    "_batch": "bigint",
+    "_order": "bigint",
+    "_unmodified": "array<string>",
+}
+
+
+def column_types(columns: Iterable[str], convention: Convention) -> dict[str, str]:
+    """Types of a history table's columns: the period's, boolean for the flag, text for the rest.
+
+    A version id beside the start is a bigint, `_fivetran_synced` a timestamp.
+    """
+    types = {name: "string" for name in columns}
+    known = {
+        convention.version_id: "bigint",
+        convention.start: convention.type,
+        convention.end: convention.type,
+        "_fivetran_synced": "timestamp",
+    }
+    if convention.active is not None:
+        known[convention.active] = "boolean"
+    return types | {name: type_ for name, type_ in known.items() if name in types}
+
+
+def data_frame(
+    spark: SparkSession, rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]
+) -> DataFrame:
+    """Rows as a DataFrame with these columns; a column that a row lacks is NULL there."""
+    schema = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
+    return spark.createDataFrame([tuple(row.get(name) for name in types) for row in rows], schema)
+
+
+def as_counter(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Counter[str]:
+    """Rows without order, with the number of times each is there."""
+    return Counter(repr([(name, row.get(name)) for name in columns]) for row in rows)
+
+
+def assert_same_rows(
+    got: Iterable[Row], expected: Iterable[Row], columns: Sequence[str], what: str = ""
+) -> None:
+    """Fail with the rows that are missing and those that are too many."""
+    there, wanted = as_counter(got, columns), as_counter(expected, columns)
+    missing, unexpected = wanted - there, there - wanted
+    lines = [f"- {row}" for row in missing] + [f"+ {row}" for row in unexpected]
+    assert not lines, what + "\n" + "\n".join(sorted(lines)[:20])
+
+
+def settings(convention: Convention) -> dict[str, Any]:
+    """A convention as `meta.history` takes it, all fields written out."""
+    return {
+        "start": convention.start,
+        "end": convention.end,
+        "active": convention.active,
+        "type": convention.type,
+        "open_end": text_of(convention.open_end),
+        "gap": text_of(convention.gap),
+        "version_id": convention.version_id,
+    }
+
+
+def text_of(value: Any) -> Any:
+    """A time or a gap as a person writes it in yml."""
+    if isinstance(value, timedelta):
+        return f"{round(value / timedelta(microseconds=1))} microseconds" if value else 0
+    if isinstance(value, datetime | date):
+        return str(value)
+    return value
+
+
+def is_fivetran(convention: Convention) -> bool:
+    """Whether the named convention says it all."""
+    return convention == FIVETRAN
