@@ -1,0 +1,13 @@
+{{
+    config(
+        materialized='view',
+    )
+}}
+
+select
+    id,
+    col1,
+    col2,
+    _fivetran_start as changed_at,
+    true as _fivetran_active
+from {{ ref('fivetran_current') }}
