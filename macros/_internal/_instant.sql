@@ -5,7 +5,7 @@
 {% macro _instant(at, conv, macro_name) %}
     {% set text = at | string | trim %}
     {% set clock = '[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?' %}
-    {% set zone = '( ?(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?))?' %}
+    {% set zone = '( ?(Z|UTC|[+-][0-9]{2}:[0-9]{2}))?' %}
     {% set is_number = modules.re.match('^-?[0-9]+$', text) is not none %}
     {% set is_date = modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}$', text) is not none %}
     {% set is_time = modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}' ~ clock ~ zone ~ '$', text) is not none %}
