@@ -1,13 +1,14 @@
 """What every generic test must pass and fail on: tables as SQL, and how many rows fail.
 
-Data only; whoever runs it creates each table, runs the generic test on it and counts the failing rows.
+Data only; whoever runs it creates each table, runs the test on it and counts the failing rows.
 Times are UTC.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 OPEN = "9999-12-31 23:59:59.999"
 MAX_BIGINT = 9223372036854775807
@@ -50,8 +51,9 @@ def fivetran(*rows: tuple[Any, str | None, str | None, bool | None]) -> str:
 
 
 def periods(axis: str, *rows: tuple[Any, Any, Any]) -> str:
-    """Versions (id, start, end) under the names of `validity`, on a bigint, date or timestamp axis."""
-    point = {"timestamp": time, "date": date, "bigint": number}[axis]
+    """Versions (id, start, end) under the names of `validity`; axis: bigint, date or timestamp."""
+    points: dict[str, Callable[[Any], str]] = {"timestamp": time, "date": date, "bigint": number}
+    point = points[axis]
     return union(
         f"select {literal(key)} as id, {point(start)} as valid_from, {point(end)} as valid_to"
         for key, start, end in rows
@@ -59,15 +61,15 @@ def periods(axis: str, *rows: tuple[Any, Any, Any]) -> str:
 
 
 def odd(*rows: tuple[Any, Any, int, int, bool]) -> str:
-    """Versions (My Key, path, start, end, My Col): a composite key, and names that are SQL words."""
+    """Versions (My Key, path, start, end, My Col): a composite key, names that are SQL words."""
     return union(
-        f"select {literal(first)} as `My Key`, {literal(second)} as path, {number(start)} as start,"
-        f" {number(end)} as `end`, {literal(active)} as `My Col`"
+        f"select {literal(first)} as `My Key`, {literal(second)} as path,"
+        f" {number(start)} as start, {number(end)} as `end`, {literal(active)} as `My Col`"
         for first, second, start, end, active in rows
     )
 
 
-def union(selects: Any) -> str:
+def union(selects: Iterable[str]) -> str:
     return " union all ".join(selects)
 
 
@@ -91,6 +93,9 @@ def number(value: int | None) -> str:
     return "cast(null as bigint)" if value is None else f"{value}L"
 
 
+# sentence, table, failures, arguments
+Line: TypeAlias = tuple[str, str, int, dict[str, Any]]
+
 T1, T2, T3, T4 = (f"2024-01-01 00:0{minute}:00" for minute in (1, 2, 3, 4))
 BEFORE_T2, BEFORE_T3, BEFORE_T4 = (f"2024-01-01 00:0{minute}:59.999" for minute in (1, 2, 3))
 ID = {"key": "id"}
@@ -100,12 +105,22 @@ GOOD = fivetran((1, T1, BEFORE_T2, False), (1, T2, OPEN, True), (2, T2, OPEN, Tr
 DELETED_AND_BACK = fivetran((1, T1, T2, False), (1, T3, OPEN, True))
 GOOD_ODD = odd(("a", "x", 1, 5, False), ("a", "x", 5, 99, True), ("a", "y", 2, 99, True))
 
-PERIODS_DO_NOT_OVERLAP = [
+PERIODS_DO_NOT_OVERLAP: list[Line] = [
     ("periods of a key that touch do not overlap", GOOD, 0, ID),
-    ("periods of different keys may overlap", fivetran((1, T1, OPEN, True), (2, T1, OPEN, True)), 0, ID),
+    (
+        "periods of different keys may overlap",
+        fivetran((1, T1, OPEN, True), (2, T1, OPEN, True)),
+        0,
+        ID,
+    ),
     ("a deletion gap is no overlap", DELETED_AND_BACK, 0, ID),
     ("an empty table has no overlap", f"select * from ({GOOD}) where false", 0, ID),
-    ("two open versions of a key overlap", fivetran((1, T1, OPEN, True), (1, T2, OPEN, True)), 1, ID),
+    (
+        "two open versions of a key overlap",
+        fivetran((1, T1, OPEN, True), (1, T2, OPEN, True)),
+        1,
+        ID,
+    ),
     ("a NULL end is open and overlaps", fivetran((1, T1, None, True), (1, T2, OPEN, True)), 1, ID),
     (
         "an end within one gap of the next start overlaps it",
@@ -116,7 +131,9 @@ PERIODS_DO_NOT_OVERLAP = [
     ("equal starts overlap", fivetran((1, T1, BEFORE_T3, False), (1, T1, OPEN, True)), 1, ID),
     (
         "an overlap is found behind a short version in between",
-        fivetran((1, T1, BEFORE_T4, False), (1, T2, "2024-01-01 00:02:00", False), (1, T3, OPEN, True)),
+        fivetran(
+            (1, T1, BEFORE_T4, False), (1, T2, "2024-01-01 00:02:00", False), (1, T3, OPEN, True)
+        ),
         2,
         ID,
     ),
@@ -165,15 +182,25 @@ PERIODS_DO_NOT_OVERLAP = [
     ),
     (
         "dates, half-open",
-        periods("date", (1, "2024-01-01", "2024-01-05"), (1, "2024-01-05", None), (2, "2024-01-01", "2024-01-06"),
-                (2, "2024-01-05", None)),
+        periods(
+            "date",
+            (1, "2024-01-01", "2024-01-05"),
+            (1, "2024-01-05", None),
+            (2, "2024-01-01", "2024-01-06"),
+            (2, "2024-01-05", None),
+        ),
         1,
         {"key": "id", "convention": DATES},
     ),
     (
         "dates, closed: the end is the last day",
-        periods("date", (1, "2024-01-01", "2024-01-04"), (1, "2024-01-05", "9999-12-31"),
-                (2, "2024-01-01", "2024-01-05"), (2, "2024-01-05", "9999-12-31")),
+        periods(
+            "date",
+            (1, "2024-01-01", "2024-01-04"),
+            (1, "2024-01-05", "9999-12-31"),
+            (2, "2024-01-01", "2024-01-05"),
+            (2, "2024-01-05", "9999-12-31"),
+        ),
         1,
         {"key": "id", "convention": CLOSED_DATES},
     ),
@@ -193,11 +220,21 @@ PERIODS_DO_NOT_OVERLAP = [
     ),
 ]
 
-NO_GAP_BETWEEN_VERSIONS = [
+NO_GAP_BETWEEN_VERSIONS: list[Line] = [
     ("versions that touch have no gap", GOOD, 0, ID),
-    ("versions that touch have no gap when none is allowed", GOOD, 0, {**ID, "allow_deletion_gaps": False}),
+    (
+        "versions that touch have no gap when none is allowed",
+        GOOD,
+        0,
+        {**ID, "allow_deletion_gaps": False},
+    ),
     ("a deletion gap is allowed", DELETED_AND_BACK, 0, ID),
-    ("a deletion gap fails when none is allowed", DELETED_AND_BACK, 1, {**ID, "allow_deletion_gaps": False}),
+    (
+        "a deletion gap fails when none is allowed",
+        DELETED_AND_BACK,
+        1,
+        {**ID, "allow_deletion_gaps": False},
+    ),
     (
         "a gap of one unit is no deletion",
         fivetran((1, T1, "2024-01-01 00:01:59.998", False), (1, T2, OPEN, True)),
@@ -238,13 +275,23 @@ NO_GAP_BETWEEN_VERSIONS = [
     ("an overlap is no gap", fivetran((1, T1, OPEN, True), (1, T2, OPEN, True)), 0, ID),
     (
         "numbers with a NULL open end",
-        periods("bigint", (1, 1, 5), (1, 5, None), (2, 1, 4), (2, 5, None), (3, 1, 3), (3, 5, None)),
+        periods(
+            "bigint", (1, 1, 5), (1, 5, None), (2, 1, 4), (2, 5, None), (3, 1, 3), (3, 5, None)
+        ),
         1,
         {"key": "id", "convention": NUMBERS},
     ),
     (
         "numbers with a maximum as open end, no gap allowed",
-        periods("bigint", (1, 1, 5), (1, 5, MAX_BIGINT), (2, 1, 4), (2, 5, MAX_BIGINT), (3, 1, 3), (3, 5, 8)),
+        periods(
+            "bigint",
+            (1, 1, 5),
+            (1, 5, MAX_BIGINT),
+            (2, 1, 4),
+            (2, 5, MAX_BIGINT),
+            (3, 1, 3),
+            (3, 5, 8),
+        ),
         2,
         {"key": "id", "convention": NUMBERS_WITH_MAXIMUM, "allow_deletion_gaps": False},
     ),
@@ -256,9 +303,15 @@ NO_GAP_BETWEEN_VERSIONS = [
     ),
     (
         "closed dates: a day missing fails, two are a deletion",
-        periods("date", (1, "2024-01-01", "2024-01-03"), (1, "2024-01-05", "9999-12-31"),
-                (2, "2024-01-01", "2024-01-02"), (2, "2024-01-05", "9999-12-31"),
-                (3, "2024-01-01", "2024-01-04"), (3, "2024-01-05", "9999-12-31")),
+        periods(
+            "date",
+            (1, "2024-01-01", "2024-01-03"),
+            (1, "2024-01-05", "9999-12-31"),
+            (2, "2024-01-01", "2024-01-02"),
+            (2, "2024-01-05", "9999-12-31"),
+            (3, "2024-01-01", "2024-01-04"),
+            (3, "2024-01-05", "9999-12-31"),
+        ),
         1,
         {"key": "id", "convention": CLOSED_DATES},
     ),
@@ -270,10 +323,15 @@ NO_GAP_BETWEEN_VERSIONS = [
     ),
 ]
 
-ONE_ACTIVE_VERSION = [
+ONE_ACTIVE_VERSION: list[Line] = [
     ("a key has one open version", GOOD, 0, ID),
     ("a deleted record may have none", fivetran((1, T1, T2, False)), 0, ID),
-    ("a deleted record fails when one is asked for", fivetran((1, T1, T2, False)), 1, {**ID, "at_least_one": True}),
+    (
+        "a deleted record fails when one is asked for",
+        fivetran((1, T1, T2, False)),
+        1,
+        {**ID, "at_least_one": True},
+    ),
     ("a key has one open version, as asked", GOOD, 0, {**ID, "at_least_one": True}),
     (
         "two open versions of a key fail, once",
@@ -287,7 +345,12 @@ ONE_ACTIVE_VERSION = [
         1,
         ID,
     ),
-    ("a NULL active flag does not count", fivetran((1, T1, OPEN, None), (1, T2, OPEN, True)), 0, ID),
+    (
+        "a NULL active flag does not count",
+        fivetran((1, T1, OPEN, None), (1, T2, OPEN, True)),
+        0,
+        ID,
+    ),
     (
         "numbers with a NULL open end",
         periods("bigint", (1, 1, None), (2, 1, None), (2, 7, None)),
@@ -296,13 +359,20 @@ ONE_ACTIVE_VERSION = [
     ),
     (
         "numbers with a maximum as open end, NULL open too",
-        periods("bigint", (1, 1, MAX_BIGINT), (2, 1, None), (2, 7, MAX_BIGINT), (3, 1, MAX_BIGINT - 1)),
+        periods(
+            "bigint", (1, 1, MAX_BIGINT), (2, 1, None), (2, 7, MAX_BIGINT), (3, 1, MAX_BIGINT - 1)
+        ),
         1,
         {"key": "id", "convention": NUMBERS_WITH_MAXIMUM},
     ),
     (
         "closed dates, open in the year 9999",
-        periods("date", (1, "2024-01-01", "9999-12-31"), (1, "2024-02-01", "9999-12-30"), (2, "2024-01-01", "2024-02-01")),
+        periods(
+            "date",
+            (1, "2024-01-01", "9999-12-31"),
+            (1, "2024-02-01", "9999-12-30"),
+            (2, "2024-01-01", "2024-02-01"),
+        ),
         1,
         {"key": "id", "convention": CLOSED_DATES},
     ),
@@ -314,12 +384,22 @@ ONE_ACTIVE_VERSION = [
     ),
 ]
 
-ACTIVE_MATCHES_OPEN_END = [
+ACTIVE_MATCHES_OPEN_END: list[Line] = [
     ("active is true exactly at the open end", GOOD, 0, ID),
     ("active with a closed end fails", fivetran((1, T1, T2, True)), 1, ID),
     ("inactive with the open end fails", fivetran((1, T1, OPEN, False)), 1, ID),
-    ("a NULL active flag fails, open or closed", fivetran((1, T1, OPEN, None), (2, T1, T2, None)), 2, ID),
-    ("a NULL end fails where the open end is a value", fivetran((1, T1, None, True), (2, T1, None, False)), 2, ID),
+    (
+        "a NULL active flag fails, open or closed",
+        fivetran((1, T1, OPEN, None), (2, T1, T2, None)),
+        2,
+        ID,
+    ),
+    (
+        "a NULL end fails where the open end is a value",
+        fivetran((1, T1, None, True), (2, T1, None, False)),
+        2,
+        ID,
+    ),
     (
         "open ends as real files carry them",
         fivetran(
@@ -341,7 +421,7 @@ ACTIVE_MATCHES_OPEN_END = [
     ("odd column names, broken", odd(("a", "x", 1, 99, False), ("a", "y", 2, 98, True)), 2, ODD),
 ]
 
-PERIOD_IS_WELL_FORMED = [
+PERIOD_IS_WELL_FORMED: list[Line] = [
     ("a period has a start before its end", GOOD, 0, ID),
     ("a NULL start fails", fivetran((1, None, OPEN, True), (2, None, None, True)), 2, ID),
     ("a NULL end is open", fivetran((1, T1, None, True)), 0, ID),
@@ -372,7 +452,12 @@ PERIOD_IS_WELL_FORMED = [
     ),
     (
         "closed dates",
-        periods("date", (1, "2024-01-05", "2024-01-04"), (2, "2024-01-05", "2024-01-03"), (3, "2024-01-05", "9999-12-31")),
+        periods(
+            "date",
+            (1, "2024-01-05", "2024-01-04"),
+            (2, "2024-01-05", "2024-01-03"),
+            (3, "2024-01-05", "9999-12-31"),
+        ),
         1,
         {"key": "id", "convention": CLOSED_DATES},
     ),
@@ -386,11 +471,29 @@ MATCHES_EXPECTED: list[tuple[str, str, str, int, dict[str, Any]]] = [
     ("two empty tables match", f"{PLAIN} where false", f"{PLAIN} where false", 0, {}),
     ("a row too many is unexpected", f"{PLAIN} union all select 2, 'b', 'x'", PLAIN, 1, {}),
     ("a row too few is missing", f"{PLAIN} where false", PLAIN, 1, {}),
-    ("a different row is missing and unexpected", "select 1 as id, 'a' as c", "select 1 as id, 'b' as c", 2, {}),
-    ("NULL is not the empty string", "select 1 as id, '' as c", "select 1 as id, cast(null as string) as c", 2, {}),
+    (
+        "a different row is missing and unexpected",
+        "select 1 as id, 'a' as c",
+        "select 1 as id, 'b' as c",
+        2,
+        {},
+    ),
+    (
+        "NULL is not the empty string",
+        "select 1 as id, '' as c",
+        "select 1 as id, cast(null as string) as c",
+        2,
+        {},
+    ),
     ("a row too often is unexpected", f"{PLAIN} union all {PLAIN}", PLAIN, 1, {}),
     ("rows are counted", f"{PLAIN} union all {PLAIN}", f"{PLAIN} union all {PLAIN}", 0, {}),
-    ("columns may be in another order", "select 1 as id, 'a' as c", "select 'a' as C, 1 as ID", 0, {}),
+    (
+        "columns may be in another order",
+        "select 1 as id, 'a' as c",
+        "select 'a' as C, 1 as ID",
+        0,
+        {},
+    ),
     (
         "only the named columns are compared",
         "select 1 as id, 'a' as c, 5 as more",
@@ -412,9 +515,27 @@ MATCHES_EXPECTED: list[tuple[str, str, str, int, dict[str, Any]]] = [
         0,
         {},
     ),
-    ("maps with different values differ", "select map('a', 1) as m", "select map('a', 2) as m", 2, {}),
-    ("a NULL map is not an empty one", "select map('a', 1) as m union all select null", "select map('a', 1) as m union all select map()", 2, {}),
-    ("NaN equals NaN and -0 equals 0", "select double('NaN') as n, -0.0D as z", "select double('NaN') as n, 0.0D as z", 0, {}),
+    (
+        "maps with different values differ",
+        "select map('a', 1) as m",
+        "select map('a', 2) as m",
+        2,
+        {},
+    ),
+    (
+        "a NULL map is not an empty one",
+        "select map('a', 1) as m union all select null",
+        "select map('a', 1) as m union all select map()",
+        2,
+        {},
+    ),
+    (
+        "NaN equals NaN and -0 equals 0",
+        "select double('NaN') as n, -0.0D as z",
+        "select double('NaN') as n, 0.0D as z",
+        0,
+        {},
+    ),
     (
         "arrays and structs are values",
         "select array(1, null) as a, named_struct('x', 1, 'y', 'b') as s",
