@@ -25,7 +25,12 @@
         {% do dbt_history._drop_staged(staged) %}
         {% do dbt_history._raise_failed_merge(state.failed, plan, caller_name) %}
     {% endif %}
-    {% do return(dbt_history._applied_counts(target, plan, state.log, caller_name)) %}
+    {% set counts = dbt_history._applied_counts(target, plan, caller_name) %}
+    {% if not counts.applied and plan.batch is none %}
+        {# A merge that changes nothing makes no commit, unless a number has to be kept. #}
+        {% do counts.update({'applied': true, 'skipped': dbt_history._rows_without_base(target, staged, columns, settings, plan) | length}) %}
+    {% endif %}
+    {% do return(counts) %}
 {% endmacro %}
 
 
@@ -51,7 +56,7 @@
 
 
 {# What the commit did, by its own metrics; a row of the source that is neither counted there nor a skip is an error. #}
-{% macro _applied_counts(target, plan, log, caller_name) %}
+{% macro _applied_counts(target, plan, caller_name) %}
     {% set found = namespace(metrics=none) %}
     {% for entry in dbt_history._history_entries(target, 10) if found.metrics is none and entry.record is not none %}
         {% if entry.record.invocation_id == invocation_id and entry.record.batch == plan.batch and entry.record.model == model.unique_id %}

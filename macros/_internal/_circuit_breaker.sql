@@ -7,7 +7,7 @@
     {% if share is none or plan.rows < 100 or not plan.deleting %}
         {% do return(none) %}
     {% endif %}
-    {% set open_rows = 'select 1 from ' ~ target ~ ' where ' ~ dbt_history._is_open(settings.convention) %}
+    {% set open_rows = 'select 1 from ' ~ dbt_history._full_name(target) ~ ' where ' ~ dbt_history._is_open(settings.convention) %}
     {% set enough = ((plan.deleting / share) | round(0, 'ceil') | int) if share else none %}
     {% if enough is not none %}
         {% set current = run_query('select count(*) from (' ~ open_rows ~ ' limit ' ~ enough ~ ') as some').rows[0][0] | int %}
@@ -46,7 +46,7 @@
 {%- endmacro %}
 
 
-{# The update rows of a batch that find nothing to complete them: up to five, for the log and for `fail`. #}
+{# The update rows of a batch that find nothing to complete them, as JSON of start and key. #}
 {% macro _rows_without_base(target, staged, columns, settings, plan) %}
     {% set sql %}
         with {{ dbt_history._resolved_ctes(target, staged, columns, settings, plan) | indent(8) }}
@@ -55,7 +55,6 @@
             {%- for name in settings.key %}, {{ dbt_history._c(name) }} as {{ dbt_history._quote(name) }}{% endfor %}))
         from resolved
         where op = 'skip'
-        limit 5
     {% endset %}
-    {% do return(run_query(sql).rows | map(attribute=0) | list) %}
+    {% do return(run_query(sql).rows | map(attribute=0) | list if plan.updates else []) %}
 {% endmacro %}

@@ -9,7 +9,7 @@
     Returns {'table_id', 'location', 'partition_columns', 'is_empty', 'properties', 'description', 'epoch', 'last_batch', 'app_id'}.
 #}
 {% macro _commit_log(relation, node_id, with_detail=true) %}
-    {% set detail = run_query('describe detail ' ~ relation).rows[0] %}
+    {% set detail = run_query('describe detail ' ~ dbt_history._full_name(relation)).rows[0] %}
     {% set log = {
         'table_id': detail['id'],
         'location': detail['location'],
@@ -33,7 +33,7 @@
 {# The table's commits, newest first; `limit` none for all that the log still has. #}
 {% macro _history_entries(relation, limit=none) %}
     {% set entries = [] %}
-    {% for row in run_query('describe history ' ~ relation ~ (' limit ' ~ limit if limit else '')).rows %}
+    {% for row in run_query('describe history ' ~ dbt_history._full_name(relation) ~ (' limit ' ~ limit if limit else '')).rows %}
         {% set record = row['userMetadata'] %}
         {% set record = fromjson(record) if record is string and record.startswith('{') and 'dbt_history' in record else none %}
         {% do entries.append({

@@ -26,7 +26,7 @@
 {% macro _recover_location(relation, columns, partition_by, location, before) %}
     {% set location = location or dbt_history._default_location(relation) %}
     {% set failed = dbt_history._guarded_statement(
-        'create table if not exists ' ~ relation ~ ' using delta location ' ~ dbt_history._text(location), {}, before
+        'create table if not exists ' ~ dbt_history._full_name(relation) ~ ' using delta location ' ~ dbt_history._text(location), {}, before
     ) %}
     {% if failed is none %}
         {% do log('dbt_history: ' ~ relation ~ ' is taken over from the files that were there', info=true) %}
@@ -39,7 +39,7 @@
 
 
 {% macro _create_table_sql(relation, columns, partition_by, location, replace) %}
-    create {{ 'or replace table' if replace else 'table if not exists' }} {{ relation }} (
+    create {{ 'or replace table' if replace else 'table if not exists' }} {{ dbt_history._full_name(relation) }} (
         {%- for column in columns %}
         {{ dbt_history._quote(column.name) }} {{ column.type }}{{ ',' if not loop.last }}
         {%- endfor %}
@@ -83,7 +83,7 @@
 
 {% macro _default_location(relation) %}
     {% set found = namespace(location=none) %}
-    {% for row in run_query('describe schema extended ' ~ relation.without_identifier()).rows if row[0] == 'Location' %}
+    {% for row in run_query('describe schema extended ' ~ dbt_history._quote(relation.schema)).rows if row[0] == 'Location' %}
         {% set found.location = row[1] ~ '/' ~ relation.identifier %}
     {% endfor %}
     {% do return(found.location) %}
@@ -94,7 +94,7 @@
 {% macro _table_columns(relation) %}
     {% set columns = [] %}
     {% set state = namespace(done=false) %}
-    {% for row in run_query('describe ' ~ relation).rows if not state.done %}
+    {% for row in run_query('describe ' ~ dbt_history._full_name(relation)).rows if not state.done %}
         {% if not row[0] or row[0].startswith('#') %}
             {% set state.done = true %}
         {% else %}
@@ -120,7 +120,7 @@
 {% macro _append_columns(relation, added) %}
     {% set list = [] %}
     {% for column in added %}{% do list.append(dbt_history._quote(column.name) ~ ' ' ~ column.type) %}{% endfor %}
-    {% do run_query('alter table ' ~ relation ~ ' add columns (' ~ list | join(', ') ~ ')') %}
+    {% do run_query('alter table ' ~ dbt_history._full_name(relation) ~ ' add columns (' ~ list | join(', ') ~ ')') %}
 {% endmacro %}
 
 
@@ -130,7 +130,7 @@
     {% set list = [] %}
     {% for name in names %}{% do list.append(dbt_history._quote(name)) %}{% endfor %}
     {% set doubles = run_query(
-        'select to_json(struct(' ~ list | join(', ') ~ ', count(*) as rows)) from ' ~ relation
+        'select to_json(struct(' ~ list | join(', ') ~ ', count(*) as rows)) from ' ~ dbt_history._full_name(relation)
         ~ ' group by ' ~ list | join(', ') ~ ' having count(*) > 1 limit 5'
     ).rows %}
     {% if doubles | length %}

@@ -4,7 +4,7 @@
     {%- set identity = dbt_history._identity_columns(conv) -%}
     {%- set period = [conv.end, conv.active] | reject('none') | list -%}
     {%- set names = columns | map(attribute='name') | list -%}
-    merge into {{ target }} as history
+    merge into {{ dbt_history._full_name(target) }} as history
     using (
         with {{ dbt_history._resolved_ctes(target, staged, columns, settings, plan) | indent(8) }}
 

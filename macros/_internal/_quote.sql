@@ -20,3 +20,12 @@
 {% macro _identity_columns(conv) %}
     {%- do return([conv.start] if conv.version_id | lower == conv.start | lower else [conv.start, conv.version_id]) -%}
 {% endmacro %}
+
+
+{# A relation with every part quoted: Delta's own commands take no bare `history`, and names may be odd. #}
+{% macro _full_name(relation) %}
+    {%- set parts = (relation.schema | string).replace('`', '').split('.') + [relation.identifier] -%}
+    {%- set quoted = [] -%}
+    {%- for part in parts -%}{%- do quoted.append(dbt_history._quote(part)) -%}{%- endfor -%}
+    {%- do return(quoted | join('.')) -%}
+{% endmacro %}

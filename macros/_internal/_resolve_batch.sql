@@ -49,7 +49,7 @@ history as (
         {%- for column in columns %},
         stored.{{ dbt_history._quote(column.name) }} as {{ dbt_history._c(column.name) }}
         {%- endfor %}
-    from {{ target }} as stored
+    from {{ dbt_history._full_name(target) }} as stored
     left semi join batch
         on {% for name in key %}stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._c(name) }}{{ '\n        and ' if not loop.last }}{% endfor %}
     where {{ dbt_history._reach(conv, plan, 'stored') }}

@@ -1,9 +1,9 @@
 {#
     Evaluates the model's SELECT once: a view for its errors and types, and a copy of what it returns, which the plan
     query and every merge read. The copy is a cache in Spark, filled by the plan query, with the plan stored as
-    analysed, so that a SELECT with rand() or uuid() keeps its values. Two things no cache survives, and they get a
-    table of their own: a SELECT that asks for the current time (a MERGE sets that anew and misses the cache), and
-    one that reads the model's own table (the first commit empties the cache).
+    analysed, so that a SELECT with rand() or uuid() keeps its values. Three things miss the cache inside a MERGE, and get a
+    table of their own: a WITH, in the SELECT or in a view below it (MERGE inlines it); the current time (MERGE sets it
+    anew); and the model's own table (the first commit empties the cache).
 
     `__evaluated_at` tells the merge whether the rows are still those the plan saw.
     Returns {'view', 'relation', 'is_table', 'columns': [{'name', 'type'}], 'names': {lower name: name}}.
@@ -24,7 +24,7 @@
     {% set is_table = dbt_history._needs_table(view, target) %}
     {% set copy = dbt_history._quote(model.name ~ '__batches_' ~ id) %}
     {% if is_table %}
-        {% set copy = (target.incorporate(path={'identifier': model.name ~ '__batches_' ~ id}) | string) %}
+        {% set copy = dbt_history._full_name(target.incorporate(path={'identifier': model.name ~ '__batches_' ~ id})) %}
         {% do run_query('create table ' ~ copy ~ ' using parquet as ' ~ dbt_history._copy_sql(view, columns)) %}
     {% else %}
         {% do dbt_history._guarded_statement(
@@ -54,7 +54,8 @@
     {% set analysed = plan.split('== optimized logical plan ==')[0] %}
     {% set own = (target.schema ~ '.' ~ target.identifier) | lower %}
     {% do return(
-        modules.re.search('(current_timestamp|current_date|current_time|curdate|localtimestamp|now)[(]', analysed) is not none
+        'withcte' in analysed
+        or modules.re.search('(current_timestamp|current_date|current_time|curdate|localtimestamp|now)[(]', analysed) is not none
         or modules.re.search('[.]' ~ modules.re.escape(own) ~ '\\b', analysed) is not none
     ) %}
 {% endmacro %}

@@ -108,7 +108,7 @@
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
             'update rows find no version to complete them from; nothing was written of this batch',
-            got='\n    ' ~ rows | join('\n    '),
+            got=(rows | length) ~ ' rows\n    ' ~ rows[:5] | join('\n    '),
             expected='a version that lasts until the update (meta.history.update_without_base: fail)',
             node=model.unique_id,
             way_out='send the missing versions as upsert rows, or set update_without_base to skip or insert',
@@ -173,9 +173,9 @@
 {# dbt's persist_docs, but a comment that is there already makes no commit. #}
 {% macro _persist_docs(relation) %}
     {% if config.persist_relation_docs() and model.description %}
-        {% set described = run_query('describe detail ' ~ relation).rows[0]['description'] %}
+        {% set described = run_query('describe detail ' ~ dbt_history._full_name(relation)).rows[0]['description'] %}
         {% if described != model.description %}
-            {% do run_query('comment on table ' ~ relation ~ ' is ' ~ dbt_history._text(model.description)) %}
+            {% do run_query('comment on table ' ~ dbt_history._full_name(relation) ~ ' is ' ~ dbt_history._text(model.description)) %}
         {% endif %}
     {% endif %}
     {% if config.persist_column_docs() and model.columns %}
@@ -187,7 +187,7 @@
             {% set there = known[name | lower] %}
             {% if there.comment != column.description %}
                 {% do run_query(
-                    'alter table ' ~ relation ~ ' alter column ' ~ dbt_history._quote(there.name)
+                    'alter table ' ~ dbt_history._full_name(relation) ~ ' alter column ' ~ dbt_history._quote(there.name)
                     ~ ' comment ' ~ dbt_history._text(column.description)
                 ) %}
             {% endif %}

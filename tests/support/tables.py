@@ -39,9 +39,42 @@ def column_types(columns: Iterable[str], convention: Convention) -> dict[str, st
 def data_frame(
     spark: SparkSession, rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]
 ) -> DataFrame:
-    """Rows as a DataFrame with these columns; a column that a row lacks is NULL there."""
-    schema = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
-    return spark.createDataFrame([tuple(row.get(name) for name in types) for row in rows], schema)
+    """Rows as a DataFrame with these columns; a column that a row lacks is NULL there.
+
+    Simple values become literals in SQL, which Spark reads without a Python worker.
+    """
+    cells = [tuple(row.get(name) for name in types) for row in rows]
+    if not cells or not all(is_simple(value) for row in cells for value in row):
+        schema = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
+        return spark.createDataFrame(cells, schema)
+    values = ", ".join("(" + ", ".join(map(literal, row)) + ")" for row in cells)
+    places = ", ".join(f"c{place}" for place in range(len(types)))
+    casts = ", ".join(
+        f"cast(c{place} as {type_}) as `{name}`" for place, (name, type_) in enumerate(types.items())
+    )
+    return spark.sql(f"select {casts} from values {values} as staged({places})")
+
+
+def is_simple(value: Any) -> bool:
+    """Whether `literal` can write the value."""
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return value is None or isinstance(value, str | bool | int | date)
+
+
+def literal(value: Any) -> str:
+    """A value as a literal of Spark SQL; times are UTC."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool | int):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        return f"timestamp'{value} UTC'"
+    if isinstance(value, date):
+        return f"date'{value}'"
+    if isinstance(value, list):
+        return f"cast(array({', '.join(map(literal, value))}) as array<string>)"
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def as_counter(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Counter[str]:

@@ -1,0 +1,555 @@
+"""What the materialization promises beside the ten rules: one test, one promise."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.project import Project
+from tests.support.staging import (
+    COLUMNS,
+    OPEN,
+    TYPES,
+    before,
+    day,
+    delete,
+    earliest,
+    new_version,
+    stage,
+    update,
+    upsert,
+    version,
+)
+from tests.support.tables import assert_same_rows, data_frame
+
+COMMIT_SETTINGS = (
+    "spark.databricks.delta.write.txnAppId",
+    "spark.databricks.delta.write.txnVersion",
+    "spark.databricks.delta.commitInfo.userMetadata",
+    "spark.sql.legacy.storeAnalyzedPlanForView",
+)
+
+
+def assert_table(project: Project, name: str, *expected: dict[str, Any]) -> None:
+    assert_same_rows(project.rows(name), expected, COLUMNS)
+
+
+def settings_of(project: Project) -> list[str | None]:
+    return [project.spark.conf.get(name, None) for name in COMMIT_SETTINGS]
+
+
+def adopt(project: Project, name: str, rows: list[dict[str, Any]], form: str = "delta") -> None:
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    data_frame(project.spark, rows, TYPES).write.format(form).saveAsTable(project.table(name))
+
+
+def test_a_batch_is_one_commit_that_says_what_it_was(project: Project) -> None:
+    rows = [upsert(4, 1, day(1)), *new_version(7, 1, day(2), "b")]
+    project.history("h", stage(project, "staged", rows))
+
+    run = project.run("h")
+
+    assert run.message("h") == "2 batches: 2 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
+    newest, older, created = project.log_of("h")
+    assert '"batch": 7' in newest["userMetadata"]
+    assert '"earliest_start": 1' in newest["userMetadata"]
+    assert '"batch": 4' in older["userMetadata"]
+    assert created["operation"] == "CREATE TABLE"
+
+
+def test_a_batch_number_is_applied_once_for_ever(project: Project) -> None:
+    project.history("h", stage(project, "staged", [upsert(5, 1, day(1), "first")]))
+    project.run("h")
+    stage(project, "staged", [upsert(5, 1, day(1), "second"), upsert(3, 2, day(1))])
+
+    run = project.run("h")
+
+    assert run.message("h").endswith("2 replayed")
+    assert_table(project, "h", version(1, "first", day(1)))
+
+
+def test_last_batch_spares_old_batches_and_changes_no_result(project: Project) -> None:
+    select = stage(project, "staged", [upsert(1, 1, day(1))])
+    project.history("h", select + " where _batch > {{ dbt_history.last_batch() }}")
+    project.run("h")
+    stage(project, "staged", [upsert(1, 1, day(1)), *new_version(2, 1, day(3), "b")])
+
+    run = project.run("h")
+
+    assert run.message("h") == "1 batch: 1 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
+    assert_table(
+        project, "h", version(1, "a", day(1), before(day(3))), version(1, "b", day(3))
+    )
+
+
+def test_without_a_number_the_select_is_one_batch_and_a_replay_writes_no_file(
+    project: Project,
+) -> None:
+    rows = [upsert(None, 1, day(1)), *new_version(None, 1, day(2), "b")]  # type: ignore[arg-type]
+    project.history("h", stage(project, "staged", rows))
+    project.run("h")
+    before_replay = project.rows("h")
+
+    run = project.run("h")
+
+    assert run.message("h") == "1 batch: 0 added, 0 closed, 0 removed, 0 skipped, 0 replayed"
+    assert_same_rows(project.rows("h"), before_replay, COLUMNS)
+    metrics = project.log_of("h")[0]["operationMetrics"]
+    assert metrics.get("numTargetFilesAdded", "0") == "0" or len(project.log_of("h")) == 2
+
+
+def test_all_that_is_wrong_is_reported_at_once_and_nothing_is_written(project: Project) -> None:
+    rows = [
+        {**upsert(1, 1, day(1)), "_stage": "upsertt"},
+        upsert(1, None, day(1)),
+        {**upsert(1, 2, day(1)), "_fivetran_start": None},
+        delete(1, 3, None),  # type: ignore[arg-type]
+        update(1, 4, day(1), _unmodified=["no_such_column"]),
+        upsert(1, 5, datetime(9999, 12, 31, 23, 59, 59, 999500)),
+        upsert(1, 6, day(2), _fivetran_end=day(1), _fivetran_active=False),
+        upsert(1, 7, day(1), "one"),
+        upsert(1, 7, day(1), "other"),
+        upsert(1, 8, day(1)),
+    ]
+    project.history("h", stage(project, "staged", rows))
+
+    run = project.run("h", check=False)
+
+    assert not run.success
+    message = run.message("h")
+    for reason in (
+        "1 rows: _stage is not",
+        "1 rows: a key column is NULL",
+        "1 rows: _fivetran_start is NULL",
+        "1 rows: _fivetran_end of a delete row is NULL",
+        "1 rows: _unmodified names something that is no column",
+        "1 rows: _fivetran_start is not before the open end",
+        "1 rows: _fivetran_end lies more than one gap before _fivetran_start",
+        "1 rows: two different rows of one stage have the same key and start",
+        "in model: model.history_tests.h",
+    ):
+        assert reason in message, message
+    assert not project.spark.catalog.tableExists(project.table("h"))
+
+
+def test_columns_that_make_no_batch_are_listed_together(project: Project) -> None:
+    project.history(
+        "h",
+        "select 1 as _stage, 'x' as _batch, 1L as id, '2024-01-01' as _fivetran_start,"
+        " true as _fivetran_active, 1 as _metadata",
+    )
+
+    message = project.run("h", check=False).message("h")
+
+    for problem in (
+        "column _fivetran_end is missing",
+        "column _stage is int, not string",
+        "column _batch is string, not bigint",
+        "column _fivetran_start is string, not timestamp",
+        "column _metadata has a name that Delta keeps for itself",
+    ):
+        assert problem in message, message
+
+
+def test_settings_that_are_not_right_are_listed_together(project: Project) -> None:
+    project.history("h", "select 1 as id", key=[], max_deleted_shar=1, update_without_base="drop")
+
+    message = project.run("h", check=False).message("h")
+
+    assert "unique_key is missing" in message
+    assert "has no setting max_deleted_shar" in message
+    assert "update_without_base is drop" in message
+
+
+def test_rows_that_repeat_a_row_collapse_and_order_decides_between_others(
+    project: Project,
+) -> None:
+    rows = [
+        upsert(1, 1, day(1)),
+        upsert(1, 1, day(1)),
+        upsert(1, 2, day(1), "last", _order=2),
+        upsert(1, 2, day(1), "first", _order=1),
+    ]
+    project.history("h", stage(project, "staged", rows))
+
+    project.run("h")
+
+    assert_table(project, "h", version(1, "a", day(1)), version(2, "last", day(1)))
+
+
+def test_full_refresh_is_refused_unless_allowed(project: Project) -> None:
+    select = stage(project, "staged", [upsert(1, 1, day(1))])
+    project.history("h", select)
+    project.run("h")
+
+    refused = project.run("h", check=False, options=["--full-refresh"])
+    assert "a full refresh would replace the history" in refused.message("h")
+
+    project.history("h", select, allow_full_refresh=True)
+    stage(project, "staged", [upsert(1, 2, day(1))])
+    project.run("h", options=["--full-refresh"])
+    assert_table(project, "h", version(2, "a", day(1)))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_batch_that_closes_the_world_is_refused(project: Project, share: float) -> None:
+    rows = [upsert(1, number, day(1)) for number in range(150)]
+    project.history("h", stage(project, "staged", rows), max_deleted_share=share)
+    project.run("h")
+    stage(project, "staged", [*rows, *(delete(2, number, day(2)) for number in range(110))])
+
+    run = project.run("h", check=False)
+
+    assert run.success == (share == 0.9)
+    if share == 0.5:
+        assert "110 of 150 current records" in run.message("h")
+        assert len(project.log_of("h")) == 2
+
+
+def test_a_new_column_is_appended_refused_or_left_out(project: Project) -> None:
+    first = [upsert(1, 1, day(1))]
+    wide = {**TYPES, "added": "int"}
+    choices = {"append": None, "fail": "fail", "ignore": "ignore"}
+    for name, choice in choices.items():
+        config = {"config": {"on_schema_change": choice}} if choice else {}
+        project.history(name, stage(project, "staged", first), **config)
+    project.run(*choices)
+    second = [{**row, "added": 7} for row in new_version(2, 1, day(2), "b")]
+    stage(project, "staged", [*first, *second], wide)
+
+    run = project.run(*choices, check=False)
+
+    assert sorted(str(row["added"]) for row in project.rows("append")) == ["7", "None"]
+    assert "the table has no column added" in run.message("fail")
+    assert "added" not in project.rows("ignore")[0]
+    assert len(project.rows("ignore")) == 2
+
+
+def test_a_column_that_the_select_lacks_keeps_its_value(project: Project) -> None:
+    project.history("h", stage(project, "staged", [upsert(1, 1, day(1), w="kept")]))
+    project.run("h")
+    narrow = {name: type_ for name, type_ in TYPES.items() if name != "w"}
+    stage(project, "staged", [earliest(2, 1, day(2)), update(2, 1, day(2), _unmodified=[])], narrow)
+
+    project.run("h")
+
+    assert {row["w"] for row in project.rows("h")} == {"kept"}
+
+
+def test_a_table_that_something_else_wrote_is_adopted(project: Project) -> None:
+    adopt(project, "h", [version(1, "old", day(1)), version(2, "other", day(1))])
+    project.history("h", stage(project, "staged", new_version(1, 1, day(5), "new")))
+
+    project.run("h")
+
+    assert_table(
+        project,
+        "h",
+        version(1, "old", day(1), before(day(5))),
+        version(1, "new", day(5)),
+        version(2, "other", day(1)),
+    )
+
+
+def test_what_cannot_be_adopted_is_refused(project: Project) -> None:
+    adopt(project, "doubles", [version(1, "x", day(1)), version(1, "y", day(1))])
+    adopt(project, "parquet_table", [version(1, "x", day(1))], form="parquet")
+    project.spark.sql(f"create view {project.table('a_view')} as select 1 as id")
+    select = stage(project, "staged", new_version(1, 1, day(5), "new"))
+    for name in ("doubles", "parquet_table", "a_view"):
+        project.history(name, select)
+
+    run = project.run("doubles", "parquet_table", "a_view", check=False)
+
+    assert "several versions with the same key and start" in run.message("doubles")
+    assert "the target is no Delta table" in run.message("parquet_table")
+    assert "the target is a view" in run.message("a_view")
+
+
+def test_types_that_do_not_fit_the_table_are_refused(project: Project) -> None:
+    project.history("h", stage(project, "staged", [upsert(1, 1, day(1))]))
+    project.run("h")
+    stage(project, "staged", [upsert(2, "1", day(2))], {**TYPES, "id": "string", "v": "int"} | {"v": "string"})
+
+    run = project.run("h", check=False)
+
+    assert "column id is string, the table has bigint" in run.message("h")
+
+
+def test_updates_without_a_base_are_skipped_inserted_or_refused(project: Project) -> None:
+    rows = [upsert(1, 1, day(1)), update(1, 2, day(1), "alone")]
+    select = stage(project, "staged", rows)
+    for choice in ("skip", "insert", "fail"):
+        project.history(f"h_{choice}", select, update_without_base=choice)
+
+    run = project.run("h_skip", "h_insert", "h_fail", check=False)
+
+    assert run.message("h_skip") == "1 batch: 1 added, 0 closed, 0 removed, 1 skipped, 0 replayed"
+    inserted = [row for row in project.rows("h_insert") if row["id"] == 2]
+    assert [(row["v"], row["w"]) for row in inserted] == [("alone", None)]
+    assert "update rows find no version" in run.message("h_fail")
+    assert '"id":2' in run.message("h_fail").replace("\\", "").replace(" ", "")
+
+
+def test_session_settings_are_as_before_after_success_and_after_failure(project: Project) -> None:
+    kept = "spark.databricks.delta.commitInfo.userMetadata"
+    adopt(project, "refusing", [version(1, "x", day(1))])
+    project.spark.sql(
+        f"alter table {project.table('refusing')} set tblproperties"
+        " ('delta.constraints.never' = \"v <> 'bad'\")"
+    )
+    select = stage(project, "staged", new_version(1, 1, day(2), "bad"))
+    project.history("refusing", select)
+    project.history("fine", stage(project, "fine_rows", [upsert(1, 1, day(1))]))
+    project.spark.conf.set(kept, "mine")
+    wanted = settings_of(project)
+    try:
+        run = project.run("refusing", "fine", check=False)
+        assert settings_of(project) == wanted
+    finally:
+        project.spark.conf.unset(kept)
+    assert "a constraint of the table refuses a row" in run.message("refusing")
+    assert run.results["fine"].status == "success"
+    assert len(project.rows("refusing")) == 1
+
+
+@pytest.mark.parametrize("reset", ["restore", "truncate", "replace"])
+def test_batches_undone_by_a_reset_are_applied_again(project: Project, reset: str) -> None:
+    rows = [
+        upsert(1, 1, day(1)),
+        *new_version(2, 1, day(2), "b"),
+        *new_version(3, 1, day(3), "c"),
+    ]
+    project.history("h", stage(project, "staged", rows))
+    project.run("h")
+    expected = project.rows("h")
+    table = project.table("h")
+    project.spark.sql(
+        {
+            "restore": f"restore table {table} to version as of 1",
+            "truncate": f"truncate table {table}",
+            "replace": f"create or replace table {table} using delta as select * from {table} limit 0",
+        }[reset]
+    )
+
+    again = project.run("h")
+    third = project.run("h")
+
+    assert again.message("h").startswith("2 batches" if reset == "restore" else "3 batches")
+    assert third.message("h").startswith("no new batch")
+    assert_same_rows(project.rows("h"), expected, COLUMNS)
+
+
+def test_the_last_batch_is_known_when_the_log_has_expired(
+    project: Project, warehouse: Path
+) -> None:
+    properties = {"delta.checkpointInterval": "3", "delta.enableExpiredLogCleanup": "false"}
+    rows = [upsert(number, number, day(1)) for number in range(1, 6)]
+    project.history(
+        "h", stage(project, "staged", rows), config={"tblproperties": properties}
+    )
+    project.run("h")
+    table, log = project.table("h"), warehouse / f"{project.schema}.db" / "h" / "_delta_log"
+    for number in range(8):
+        project.spark.sql(f"alter table {table} set tblproperties ('touched' = '{number}')")
+    newest = max(log.glob("*.checkpoint*.parquet")).name[:20]
+    for entry in log.glob("*.json"):
+        if entry.name < newest:
+            entry.unlink()
+    project.spark.sql(f"refresh table {table}")
+    stage(project, "staged", [*rows, upsert(6, 6, day(1))])
+
+    run = project.run("h")
+
+    assert run.message("h") == "1 batch: 1 added, 0 closed, 0 removed, 0 skipped, 5 replayed"
+
+
+@pytest.mark.parametrize(
+    "volatile",
+    [
+        "select *, cast(rand() as string) as w from staged",
+        "select *, cast(uuid() as string) as w from staged",
+        "select *, cast(current_timestamp() as string) as w from staged",
+    ],
+    ids=["rand", "uuid", "now"],
+)
+def test_the_select_is_evaluated_once(project: Project, volatile: str) -> None:
+    narrow = {name: type_ for name, type_ in TYPES.items() if name != "w"}
+    rows = [upsert(number, number, day(1)) for number in (1, 2, 3)]
+    stage(project, "staged", rows, narrow)
+    project.history("h", volatile)
+
+    project.run("h")
+
+    assert len(project.rows("h")) == 3
+    assert not [
+        row.tableName
+        for row in project.spark.sql(f"show tables in {project.schema}").collect()
+        if "__" in row.tableName
+    ]
+
+
+def test_a_select_may_read_the_models_own_table(project: Project) -> None:
+    adopt(project, "h", [version(0, "x", day(1))])
+    stage(project, "staged", [upsert(number, number, day(1)) for number in (1, 2, 3)])
+    project.history(
+        "h", "select * from staged where id > (select max(id) from {{ this }} as known)"
+    )
+
+    run = project.run("h")
+
+    assert run.message("h").startswith("3 batches: 3 added")
+
+
+def test_odd_names_and_nested_types_are_data_like_any_other(project: Project) -> None:
+    types = {
+        "Key One": "string",
+        "end": "date",
+        "start": "map<string, array<int>>",
+        "path": "struct<a: int, `b c`: map<string, int>>",
+        "filePath": "array<struct<x: double>>",
+        "_row_id_": "binary",
+        "_stage_like": "decimal(20,3)",
+        "op": "string",
+        "at": "string",
+        "_fivetran_start": "timestamp",
+        "_fivetran_end": "timestamp",
+        "_fivetran_active": "boolean",
+    }
+    first = {
+        "_stage": "upsert", "_batch": 1, "Key One": "", "end": date(2024, 2, 29),
+        "start": {"k": [1, 2]}, "path": (1, {"x": 1}), "filePath": [(1.5,)], "_row_id_": b"\x00",
+        "_stage_like": Decimal("1.250"), "op": "NULL", "at": None, "_fivetran_start": day(1),
+        "_fivetran_end": OPEN, "_fivetran_active": True,
+    }  # fmt: skip
+    kept = ["start", "PATH", "filePath", "_row_id_", "_stage_like", "op"]
+    again = {**first, "_batch": 2}
+    changed = {
+        **{name: None for name in first}, "_stage": "update", "_batch": 3, "Key One": "",
+        "end": date(2024, 2, 29), "at": "x", "_fivetran_start": day(2), "_fivetran_end": OPEN,
+        "_fivetran_active": True, "_unmodified": kept,
+    }  # fmt: skip
+    project.history(
+        "h", stage(project, "staged", [first, again, changed], types), key=["Key One", "end"]
+    )
+
+    run = project.run("h")
+
+    assert run.message("h") == "3 batches: 2 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
+    old, new = sorted(project.rows("h"), key=lambda row: row["_fivetran_start"])
+    for name in ("Key One", "end", "start", "path", "filePath", "_row_id_", "_stage_like", "op"):
+        assert old[name] == new[name], name
+    assert (old["at"], new["at"]) == (None, "x")
+
+
+def test_keys_of_every_sensible_type(project: Project) -> None:
+    values = {
+        "string": ("", "NULL"),
+        "int": (-1, 0),
+        "date": (date(1, 1, 1), date(2024, 1, 1)),
+        "timestamp": (day(1), day(2)),
+        "decimal(38,10)": (Decimal("0.0000000001"), Decimal(2)),
+        "boolean": (True, False),
+        "binary": (b"", b"\x00"),
+    }
+    types = {f"k{place}": type_ for place, type_ in enumerate(values)} | {
+        name: type_ for name, type_ in TYPES.items() if name != "id"
+    }
+    keys = [f"k{place}" for place in range(len(values))]
+    rows = []
+    for side in (0, 1):
+        key = {f"k{place}": pair[side] for place, pair in enumerate(values.values())}
+        rows.append({**upsert(1, 0, day(1)), **key})
+        rows.append({**earliest(2, 0, day(2)), **key})
+        rows.append({**update(2, 0, day(2)), **key})
+    project.history("h", stage(project, "staged", rows, types), key=keys)
+
+    run = project.run("h")
+
+    assert run.message("h") == "2 batches: 4 added, 2 closed, 0 removed, 0 skipped, 0 replayed"
+
+
+def test_a_table_of_200_columns(project: Project) -> None:
+    wide = {f"c{number}": "string" for number in range(200)}
+    names = list(wide)
+    first = {**upsert(1, 1, day(1)), **{name: name for name in names}}
+    second = {**update(2, 1, day(2), _unmodified=names[1:]), "c0": "new"}
+    types = {**{"id": "bigint"}, **wide, **TYPES}
+    rows = [first, earliest(2, 1, day(2)), second]
+    project.history("h", stage(project, "staged", rows, types))
+
+    project.run("h")
+
+    newest = max(project.rows("h"), key=lambda row: row["_fivetran_start"])
+    assert newest["c0"] == "new"
+    assert all(newest[name] == name for name in names[1:])
+
+
+@pytest.mark.parametrize(("zone", "ansi"), [("America/St_Johns", "true"), ("Asia/Tokyo", "false")])
+def test_any_session_time_zone_and_ansi_mode_gives_the_same_rows(
+    project: Project, zone: str, ansi: str
+) -> None:
+    edge = datetime(2024, 3, 10, 5, 30, 0, 1)
+    rows = [upsert(1, 1, day(1)), *new_version(2, 1, edge, "b"), delete(3, 1, day(80))]
+    project.history("h", stage(project, "staged", rows))
+    conf = project.spark.conf
+    was = {name: conf.get(name) for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")}
+    try:
+        conf.set("spark.sql.session.timeZone", zone)
+        conf.set("spark.sql.ansi.enabled", ansi)
+        project.run("h")
+    finally:
+        for name, value in was.items():
+            conf.set(name, value)
+    assert_table(
+        project, "h", version(1, "a", day(1), before(edge)), version(1, "b", edge, day(80))
+    )
+
+
+def test_an_on_time_batch_needs_no_closed_file(project: Project, warehouse: Path) -> None:
+    rows = [
+        upsert(1, 1, day(1)),
+        *new_version(2, 1, day(2), "b"),
+        *new_version(3, 1, day(3), "c"),
+    ]
+    project.history("h", stage(project, "staged", rows))
+    project.run("h")
+    closed = warehouse / f"{project.schema}.db" / "h" / "_fivetran_active=false"
+    assert closed.is_dir()
+    shutil.rmtree(closed)
+    stage(project, "staged", [*rows, *new_version(4, 1, day(9), "d")])
+
+    assert project.run("h").message("h").startswith("1 batch: 1 added, 1 closed")
+
+
+def test_persisted_docs_and_hooks_are_dbts_own_and_make_no_second_commit(
+    project: Project,
+) -> None:
+    config = {
+        "persist_docs": {"relation": True, "columns": True},
+        "pre_hook": ["create table if not exists {{ this.schema }}.hooked (x int) using delta"],
+        "post_hook": ["insert into {{ this.schema }}.hooked values (1)"],
+    }
+    project.history("h", stage(project, "staged", [upsert(1, 1, day(1))]), config=config)
+    project.write(
+        "models/h.yml",
+        "models: [{name: h, description: \"it's one\", columns: [{name: V, description: the v}]}]",
+    )
+    project.run("h")
+    commits = len(project.log_of("h"))
+    project.run("h")
+
+    detail = project.spark.sql(f"describe detail {project.table('h')}").collect()[0]
+    assert detail.description == "it's one"
+    assert len(project.log_of("h")) == commits
+    assert len(project.rows("hooked")) == 2
+    comments = {
+        row.col_name: row.comment
+        for row in project.spark.sql(f"describe {project.table('h')}").collect()
+    }
+    assert comments["v"] == "the v"

@@ -1,0 +1,72 @@
+"""Short ways to write staged rows of a fivetran history table with key `id` and data columns `v`, `w`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.oracle.convention import FIVETRAN
+from tests.support.project import Project
+from tests.support.tables import BOOKKEEPING, data_frame
+
+OPEN = FIVETRAN.open_end
+TYPES = {
+    "id": "bigint",
+    "v": "string",
+    "w": "string",
+    "_fivetran_start": "timestamp",
+    "_fivetran_end": "timestamp",
+    "_fivetran_active": "boolean",
+}
+COLUMNS = tuple(TYPES)
+
+
+def day(number: int) -> datetime:
+    """The n-th of January 2024."""
+    return datetime(2024, 1, 1) + timedelta(days=number - 1)
+
+
+def before(time: datetime) -> datetime:
+    """Where a version ends that the next one follows at `time`."""
+    return time - timedelta(milliseconds=1)
+
+
+def earliest(batch: int | None, id_: Any, at: datetime) -> dict[str, Any]:
+    return {"_stage": "earliest_start", "_batch": batch, "id": id_, "_fivetran_start": at}
+
+
+def upsert(batch: int | None, id_: Any, at: datetime, v: str | None = "a", **more: Any) -> Any:
+    return {
+        "_stage": "upsert", "_batch": batch, "id": id_, "v": v, "w": "w", "_fivetran_start": at,
+        "_fivetran_end": OPEN, "_fivetran_active": True, **more,
+    }  # fmt: skip
+
+
+def update(batch: int | None, id_: Any, at: datetime, v: str | None = "b", **more: Any) -> Any:
+    return {**upsert(batch, id_, at, v), "_stage": "update", "_unmodified": ["w"], **more}
+
+
+def delete(batch: int | None, id_: Any, at: datetime) -> dict[str, Any]:
+    return {"_stage": "delete", "_batch": batch, "id": id_, "_fivetran_end": at}
+
+
+def new_version(batch: int, id_: Any, at: datetime, v: str) -> list[dict[str, Any]]:
+    """An update as a writer sends it: its earliest row, and what changed."""
+    return [earliest(batch, id_, at), update(batch, id_, at, v)]
+
+
+def stage(
+    project: Project, name: str, rows: list[dict[str, Any]], types: dict[str, str] | None = None
+) -> str:
+    """Offer rows as a view; returns the SELECT that a model takes."""
+    types = {**BOOKKEEPING, **(types or TYPES)}
+    data_frame(project.spark, rows, types).createOrReplaceTempView(name)
+    return f"select * from {name}"
+
+
+def version(id_: Any, v: str | None, start: datetime, end: datetime = OPEN) -> dict[str, Any]:
+    """A row of the table as it should be."""
+    return {
+        "id": id_, "v": v, "w": "w", "_fivetran_start": start, "_fivetran_end": end,
+        "_fivetran_active": end == OPEN,
+    }  # fmt: skip
