@@ -6,9 +6,9 @@
                                                       '- reset: the app id changes, so that batch 2
                                                          and 3, undone here, are applied again
     The newest record above the newest reset is the last batch; a restore goes on reading at the version it restored.
-    Returns {'table_id', 'location', 'partition_columns', 'is_empty', 'properties', 'description', 'epoch', 'last_batch', 'app_id'}.
+    Returns {'table_id', 'location', 'partition_columns', 'is_empty', 'description', 'epoch', 'last_batch', 'app_id'}.
 #}
-{% macro _commit_log(relation, node_id, with_detail=true) %}
+{% macro _commit_log(relation, node_id) %}
     {% set detail = run_query('describe detail ' ~ dbt_history._full_name(relation)).rows[0] %}
     {% set log = {
         'table_id': detail['id'],
@@ -17,11 +17,11 @@
         'is_empty': (detail['numFiles'] or 0) == 0,
         'description': detail['description'],
     } %}
-    {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation, 30), 30) %}
+    {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation, 30)) %}
     {% if not found.is_final %}
-        {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation, none), none) %}
+        {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation)) %}
     {% endif %}
-    {% if not found.is_final %}
+    {% if not found.is_final and not found.is_restored %}
         {% set found = dbt_history._last_batch_in_checkpoint(node_id, log) %}
     {% endif %}
     {% do log.update({'epoch': found.epoch or 0, 'last_batch': found.last_batch}) %}
@@ -56,7 +56,7 @@
 
 
 {# Walks the log as drawn above. `is_final` is false when the answer may lie further back than `entries`. #}
-{% macro _find_last_batch(entries, limit) %}
+{% macro _find_last_batch(entries) %}
     {% set walk = namespace(is_final=false, epoch=none, last_batch=none, resume_at=none, oldest=none) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
@@ -78,7 +78,10 @@
     {% if walk.oldest is none or walk.oldest == 0 %}
         {% set walk.is_final = true %}
     {% endif %}
-    {% do return({'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch}) %}
+    {% do return({
+        'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch,
+        'is_restored': walk.resume_at is not none,
+    }) %}
 {% endmacro %}
 
 
@@ -103,7 +106,8 @@
 {% endmacro %}
 
 
-{# The log's own entries have expired (delta.logRetentionDuration); the transaction ids in its checkpoint stay for ever. #}
+{# The log's own entries have expired (delta.logRetentionDuration); the transaction ids in its checkpoint stay for ever.
+   They outlive a RESTORE too, so after one they say nothing: the batches are applied again, which the rules make harmless. #}
 {% macro _last_batch_in_checkpoint(node_id, log) %}
     {% set prefix = 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' %}
     {% set sql %}

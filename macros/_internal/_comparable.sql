@@ -29,6 +29,26 @@
 {% endmacro %}
 
 
+{# A type as `describe` prints it, as DDL takes it: the names of fields quoted. #}
+{% macro _ddl_type(type) %}
+    {% set type = type | trim %}
+    {% if '<' not in type %}
+        {% do return(type) %}
+    {% endif %}
+    {% set outer = type[:type.index('<')] | lower %}
+    {% set written = [] %}
+    {% for part in dbt_history._split_types(type[type.index('<') + 1:-1]) %}
+        {% if outer == 'struct' %}
+            {% set name = part[:part.index(':')] | replace('`', '') %}
+            {% do written.append(dbt_history._quote(name) ~ ': ' ~ dbt_history._ddl_type(part[part.index(':') + 1:])) %}
+        {% else %}
+            {% do written.append(dbt_history._ddl_type(part)) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(outer ~ '<' ~ written | join(', ') ~ '>') %}
+{% endmacro %}
+
+
 {# The types between the outermost brackets: 'string,map<string,int>' gives two. #}
 {% macro _split_types(inner) %}
     {% set state = namespace(depth=0, part='') %}

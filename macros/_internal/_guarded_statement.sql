@@ -5,7 +5,7 @@
     Returns none, or the class of the failure: 'conflict', 'refused' (a raise_error of ours), 'exists', 'constraint',
     'error'. A script's handler cannot raise again what it caught, so the caller decides what to say.
 #}
-{% macro _guarded_statement(statement, settings, before, on_failure=none) %}
+{% macro _guarded_statement(statement, settings, before) %}
     {% set reset %}
         {%- for name in settings %}
             {%- if before.get(name) is none %}

@@ -41,7 +41,7 @@
 {% macro _create_table_sql(relation, columns, partition_by, location, replace) %}
     create {{ 'or replace table' if replace else 'table if not exists' }} {{ dbt_history._full_name(relation) }} (
         {%- for column in columns %}
-        {{ dbt_history._quote(column.name) }} {{ column.type }}{{ ',' if not loop.last }}
+        {{ dbt_history._quote(column.name) }} {{ dbt_history._ddl_type(column.type) }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
     using delta
@@ -52,7 +52,7 @@
     location {{ dbt_history._text(location) }}
     {%- endif %}
     tblproperties (
-        {%- for name, value in dbt_history._table_properties().items() %}
+        {%- for name, value in dbt_history._table_properties(columns).items() %}
         {{ dbt_history._text(name) }} = {{ dbt_history._text(value) }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
@@ -69,9 +69,17 @@
 {% endmacro %}
 
 
-{# Deletion vectors: a batch that closes one version of a large file does not write the file again. #}
-{% macro _table_properties() %}
-    {% do return(dict({'delta.enableDeletionVectors': 'true'}, **(config.get('tblproperties') or {}))) %}
+{#
+    Deletion vectors: a batch that closes one version of a large file does not write the file again.
+    Column mapping: only where a name has a character that Parquet files cannot hold.
+#}
+{% macro _table_properties(columns) %}
+    {% set properties = {'delta.enableDeletionVectors': 'true'} %}
+    {% if modules.re.search('[ ,;{}()=\\n\\t]', columns | map(attribute='name') | join('')) %}
+        {% do properties.update({'delta.columnMapping.mode': 'name'}) %}
+    {% endif %}
+    {% do properties.update(config.get('tblproperties') or {}) %}
+    {% do return(properties) %}
 {% endmacro %}
 
 
@@ -119,7 +127,7 @@
 
 {% macro _append_columns(relation, added) %}
     {% set list = [] %}
-    {% for column in added %}{% do list.append(dbt_history._quote(column.name) ~ ' ' ~ column.type) %}{% endfor %}
+    {% for column in added %}{% do list.append(dbt_history._quote(column.name) ~ ' ' ~ dbt_history._ddl_type(column.type)) %}{% endfor %}
     {% do run_query('alter table ' ~ dbt_history._full_name(relation) ~ ' add columns (' ~ list | join(', ') ~ ')') %}
 {% endmacro %}
 

@@ -43,7 +43,8 @@
             count(*) as copies,
             size(collect_set(position)) as positions,
             flatten(collect_set(unmodified)) as unmodified,
-            max(evaluated_at) as evaluated_at
+            max(evaluated_at) as evaluated_at,
+            count_if(kind in (3, 4) or not {{ dbt_history._is_open_c(conv) }}) as ending
             {%- for problem in problems %},
             count_if({{ problem.sql }}) as {{ problem.name }}
             {%- endfor %}
@@ -59,7 +60,7 @@
         sum(if(kind = 2, copies, 0)) as updates,
         sum(if(kind = 1, copies, 0)) as upserts,
         sum(if(kind = 3, copies, 0)) as deletes,
-        count_if(kind in (3, 4)) as deleting,
+        count_if(ending > 0) as deleting,
         min({{ 'unix_micros(at)' if conv.type == 'timestamp' else 'unix_date(at)' if conv.type == 'date' else 'at' }}) as least,
         count_if(kind in (1, 2) and copies > 1 and positions < copies) as suspects,
         array_distinct(flatten(collect_set(if(kind = 2, unmodified, null)))) as unmodified,

@@ -31,11 +31,17 @@
     {% if is_new %}
         {% set columns = dbt_history._create_history_table(target, columns, settings, before, replace=existing is not none) %}
         {% set log = dbt_history._commit_log(target, model.unique_id) %}
-    {% elif added and pending.batches %}
-        {% do dbt_history._append_columns(target, added) %}
+        {# A table taken over from a killed run may be another than the one asked for. #}
+        {% do dbt_history._refuse_columns(dbt_history._check_table_columns(staged, columns, settings), staged, caller_name) %}
+        {% set added = dbt_history._added_columns(staged, columns) %}
+        {% set columns = columns + added %}
+        {% set pending = dbt_history._not_taken(pending, log.last_batch) %}
     {% endif %}
     {% if log.last_batch is none and not log.is_empty and pending.batches %}
         {% do dbt_history._refuse_double_versions(target, settings, staged, caller_name) %}
+    {% endif %}
+    {% if added and pending.batches %}
+        {% do dbt_history._append_columns(target, added) %}
     {% endif %}
 
     {% set total = {'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'replayed': pending.replayed} %}
@@ -62,14 +68,24 @@
         {% do dbt_history._refuse_columns(['column _batch is NULL in some rows: give every row its number, or none'], staged, caller_name) %}
     {% endif %}
     {% set pending = [] %}
-    {% for batch in batches | sort(attribute='batch') if batch.get('batch') is none or last_batch is none or batch.batch > last_batch %}
+    {% for batch in (batches | sort(attribute='batch') if batches | length > 1 else batches) %}
         {% do batch.update({'batch': batch.get('batch')}) %}
         {% if batch.get('least') is not none %}
             {% do batch.update({'bound': dbt_history._axis_value((batch.least | int) - dbt_history._gap_units(conv), conv)}) %}
         {% endif %}
         {% do pending.append(batch) %}
     {% endfor %}
-    {% do return({'batches': pending, 'replayed': batches | length - pending | length}) %}
+    {% do return(dbt_history._not_taken({'batches': pending, 'replayed': 0}, last_batch)) %}
+{% endmacro %}
+
+
+{# Batch numbers at or below the last one taken are taken as applied. #}
+{% macro _not_taken(pending, last_batch) %}
+    {% set rest = [] %}
+    {% for batch in pending.batches if batch.batch is none or last_batch is none or batch.batch > last_batch %}
+        {% do rest.append(batch) %}
+    {% endfor %}
+    {% do return({'batches': rest, 'replayed': pending.replayed + pending.batches | length - rest | length}) %}
 {% endmacro %}
 
 
