@@ -1,0 +1,52 @@
+"""Every generic test on every case of `generic_test_cases`, in one `dbt test`: failing rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.functional.generic_test_cases import CASES, GenericTestCase
+from tests.support.project import Project, Run, drop_schema
+
+SCHEMA = "tests_generic"
+IDS = [f"{case.test}: {case.sentence}" for case in CASES]
+
+
+def source_table(name: str, case: GenericTestCase) -> dict[str, Any]:
+    """The case's table as yml names it, with its test; the test has the name of the table."""
+    arguments = dict(case.arguments)
+    if case.expected is not None:
+        arguments["expected"] = f"source('cases', '{name}_expected')"
+    test = {f"dbt_history.{case.test}": {"name": f"{name}_test", "arguments": arguments}}
+    return {"name": name, "data_tests": [test]}
+
+
+@pytest.fixture(scope="module")
+def run(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[Run]:
+    """All cases at once. Their tables are views, which cost no files."""
+    spark.sql(f"create schema {SCHEMA}")
+    tables: list[dict[str, Any]] = []
+    for place, case in enumerate(CASES):
+        name = f"case_{place}"
+        spark.sql(f"create view {SCHEMA}.{name} as {case.table}")
+        tables.append(source_table(name, case))
+        if case.expected is not None:
+            spark.sql(f"create view {SCHEMA}.{name}_expected as {case.expected}")
+            tables.append({"name": f"{name}_expected"})
+    sources = [{"name": "cases", "schema": SCHEMA, "tables": tables}]
+    dbt_project.write("models/cases.yml", json.dumps({"sources": sources}))
+    yield dbt_project.dbt("test", "--select", "source:cases", check=False)
+    dbt_project.clear()
+    drop_schema(spark, SCHEMA, warehouse)
+
+
+@pytest.mark.parametrize(("place", "case"), list(enumerate(CASES)), ids=IDS)
+def test_as_many_rows_fail_as_are_wrong(place: int, case: GenericTestCase, run: Run) -> None:
+    result = run.results[f"case_{place}_test"]
+    assert result.failures == case.failures, result.message
+    assert result.status == ("fail" if case.failures else "pass")

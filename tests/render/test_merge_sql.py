@@ -1,0 +1,590 @@
+"""The SQL of the merge under each convention, and the small macros it is made of, without Spark.
+
+`UPDATE_GOLDEN=1` writes the golden files anew.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.adapters.factory import FACTORY
+from dbt.cli.main import dbtRunner
+from dbt_common.exceptions import DbtRuntimeError
+from pyspark import SparkContext
+
+from tests.support.project import NAME, PROFILE, ROOT
+
+GOLDEN = Path(__file__).parent / "golden"
+
+# Calls a macro of the package and returns what it returns.
+Call = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class MergeCase:
+    """One merge to render.
+
+    convention  as `dbt_history.convention` takes it
+    data        the table's columns beside those of the convention: {name: type}
+    key         columns that tell records apart
+    bound       the least time of the batch, less a gap
+    unmodified  columns that some update row keeps, lower case
+    staged      columns that the SELECT has in another type or spelling; None: it lacks the column
+    """
+
+    convention: Any
+    data: dict[str, str]
+    bound: str | int
+    key: list[str] = field(default_factory=lambda: ["id"])
+    unmodified: list[str] = field(default_factory=list)
+    staged: dict[str, dict[str, str] | None] = field(default_factory=dict)
+    update_without_base: str = "skip"
+    batch: int | None = 7
+
+
+DATA = {"id": "bigint", "v": "string", "w": "string"}
+BOOKKEEPING = {
+    "_stage": "string",
+    "_batch": "bigint",
+    "_order": "bigint",
+    "_unmodified": "array<string>",
+}
+MAXIMUM = 9223372036854775807
+CASES = {
+    "fivetran": MergeCase(
+        "fivetran", DATA, "2024-01-01 00:00:59.999000", unmodified=["w", "_fivetran_end"]
+    ),
+    "validity_timestamp": MergeCase(
+        "validity", DATA, "2024-01-01 00:01:00", unmodified=["v", "w", "valid_to"]
+    ),
+    # The SELECT brings neither `_order` nor `_unmodified` nor `w`, which stays as it is.
+    "validity_bigint_maximum": MergeCase(
+        {"convention": "validity", "type": "bigint", "open_end": MAXIMUM},
+        DATA,
+        41,
+        unmodified=["w"],
+        staged={"_order": None, "_unmodified": None, "w": None},
+    ),
+    # Equal maps are compared by their entries.
+    "naksha": MergeCase(
+        "naksha",
+        {"id": "string", "i": "bigint", "tags": "map<string,string>"},
+        41,
+        unmodified=["tags"],
+    ),
+    # The SELECT is one batch, and nothing is left unmodified.
+    "dbt_snapshot": MergeCase(
+        "dbt_snapshot",
+        {**DATA, "dbt_scd_id": "string", "dbt_updated_at": "timestamp"},
+        "2024-01-01 00:01:00",
+        staged={"_batch": None, "_unmodified": None},
+        batch=None,
+    ),
+    # Names that are SQL words, or have blanks and quotes; the SELECT spells two otherwise.
+    "own_date": MergeCase(
+        {
+            "start": "start",
+            "end": "end",
+            "active": "Is `Current`",
+            "type": "date",
+            "open_end": "9999-12-31",
+            "gap": 1,
+        },
+        {"My Key": "string", "path": "string", "select": "bigint", "it's": "string"},
+        "2023-12-31",
+        key=["My Key", "path"],
+        unmodified=["select", "it's", "end", "is `current`"],
+        staged={"My Key": {"name": "MY KEY"}, "select": {"type": "int"}},
+        update_without_base="insert",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Any:
+    """The connection to a JVM before anything is rendered; None if no other test has one."""
+    return SparkContext._gateway
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory, gateway: Any) -> Call:
+    """dbt's own Jinja, on a project that has nothing but the package."""
+    path = tmp_path_factory.mktemp("render")
+    (path / "dbt_packages").mkdir()
+    (path / "dbt_packages" / "dbt_history").symlink_to(ROOT, target_is_directory=True)
+    files = {
+        "packages.yml": {"packages": [{"local": str(ROOT)}]},
+        "profiles.yml": PROFILE,
+        "dbt_project.yml": {
+            "name": NAME,
+            "version": "1.0.0",
+            "profile": NAME,
+            "flags": {"send_anonymous_usage_stats": False},
+        },
+    }
+    for name, content in files.items():
+        (path / name).write_text(json.dumps(content))
+    places = {
+        "--project-dir": path,
+        "--profiles-dir": path,
+        "--log-path": path / "logs",
+        "--target-path": path / "target",
+    }
+    options = [str(part) for option in places.items() for part in option]
+    done = dbtRunner().invoke(["parse", "--quiet", *options])
+    assert done.success, done.exception
+    adapter: Any = FACTORY.adapters["spark"]
+
+    def macro(name: str, **arguments: Any) -> Any:
+        return adapter.execute_macro(
+            name, macro_resolver=done.result, project="dbt_history", kwargs=arguments
+        )
+
+    macro.relation = adapter.Relation  # type: ignore[attr-defined]
+    return macro
+
+
+def merge_sql(call: Call, case: MergeCase) -> str:
+    """The statement of one batch."""
+    convention = call("convention", convention=case.convention)
+    types = {
+        **case.data,
+        convention["start"]: convention["type"],
+        convention["end"]: convention["type"],
+    }
+    if convention["active"]:
+        types[convention["active"]] = "boolean"
+    columns = [{"name": name, "type": type_} for name, type_ in types.items()]
+    staged = [
+        {"name": name, "type": type_, **(case.staged.get(name) or {})}
+        for name, type_ in {**BOOKKEEPING, **types}.items()
+        if case.staged.get(name, {}) is not None
+    ]
+    return str(
+        call(
+            "_merge_sql",
+            target=call.relation.create(schema="golden", identifier="records"),  # type: ignore[attr-defined]
+            staged={
+                "relation": "`staged`",
+                "view": "`staged_view`",
+                "is_table": False,
+                "columns": staged,
+                "names": {column["name"].lower(): column["name"] for column in staged},
+            },
+            columns=columns,
+            settings={
+                "key": case.key,
+                "convention": convention,
+                "update_without_base": case.update_without_base,
+                "max_deleted_share": 0.5,
+                "allow_full_refresh": False,
+                "on_schema_change": "append_new_columns",
+            },
+            plan={
+                "batch": case.batch,
+                "bound": case.bound,
+                "evaluated_at": 0,
+                "unmodified": case.unmodified,
+            },
+        )
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_merge_is_the_golden_sql(call: Call, name: str) -> None:
+    path = GOLDEN / f"{name}.sql"
+    sql = merge_sql(call, CASES[name]) + "\n"
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(sql)
+    golden = path.read_text() if path.exists() else ""
+
+    difference = difflib.unified_diff(
+        golden.splitlines(True), sql.splitlines(True), f"golden/{path.name}", "rendered"
+    )
+
+    assert golden == sql, "UPDATE_GOLDEN=1 rewrites the file\n" + "".join(difference)
+
+
+def test_every_golden_file_is_of_a_case() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.sql")} == set(CASES)
+
+
+def test_rendering_starts_no_spark(call: Call, gateway: Any) -> None:
+    merge_sql(call, CASES["fivetran"])
+    assert SparkContext._gateway is gateway
+
+
+# Conventions
+
+
+def refusal(call: Call, convention: Any) -> str:
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("convention", convention=convention)
+    return str(refused.value)
+
+
+def test_an_unknown_convention_is_refused_with_the_known_ones(call: Call) -> None:
+    message = refusal(call, "fivetrn")
+    assert "dbt_history.convention: no convention has this name\n" in message
+    assert "got: fivetrn\n" in message
+    assert "expected: fivetran, validity, naksha, dbt_snapshot, or a mapping" in message
+
+
+@pytest.mark.parametrize(
+    "convention",
+    [
+        {"start": "a"},
+        {"end": "b"},
+        {"start": "a", "end": "b", "type": "string"},
+        {"convention": "validity", "type": None},
+        {},
+        None,
+    ],
+    ids=str,
+)
+def test_a_mapping_without_start_end_and_a_type_is_refused(call: Call, convention: Any) -> None:
+    message = refusal(call, convention)
+    assert "dbt_history.convention: a convention needs a start column, an end column" in message
+    assert f"got: {convention or {}}\n" in message
+    assert "expected: start, end and type: timestamp, bigint or date\n" in message
+
+
+def test_a_mapping_overrides_the_convention_it_names(call: Call) -> None:
+    convention = call("convention", convention={"convention": "fivetran", "open_end": None})
+    assert convention["open_end"] is None
+    assert convention["start"] == convention["version_id"] == "_fivetran_start"
+
+
+def test_a_mapping_of_its_own_is_half_open_on_a_time_axis(call: Call) -> None:
+    assert call("convention", convention={"start": "a", "end": "b"}) == {
+        "start": "a",
+        "end": "b",
+        "active": None,
+        "type": "timestamp",
+        "open_end": None,
+        "gap": 0,
+        "name": "own",
+        "version_id": "a",
+    }
+
+
+# Points on the axis
+
+TIME, DATE, NUMBER = ({"type": type_} for type_ in ("timestamp", "date", "bigint"))
+DAY = 86400000000
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [
+        ("2024-01-01 10:00:00", "timestamp'2024-01-01 10:00:00 UTC'"),
+        ("2024-01-01", "timestamp'2024-01-01 UTC'"),
+        ("2024-01-01 10:00", "timestamp'2024-01-01 10:00 UTC'"),
+        ("2024-01-01 10:00:00 UTC", "timestamp'2024-01-01 10:00:00 UTC'"),
+        ("2024-01-01T10:00:00Z", "timestamp'2024-01-01T10:00:00Z'"),
+        ("2024-01-01 10:00:00+02:00", "timestamp'2024-01-01 10:00:00+02:00'"),
+        ("2024-01-01 10:00:00.123456 -5:30", "timestamp'2024-01-01 10:00:00.123456 -5:30'"),
+    ],
+)
+def test_a_time_is_utc_unless_it_names_a_zone(call: Call, value: str, literal: str) -> None:
+    assert call("_literal", value=value, conv=TIME) == literal
+
+
+@pytest.mark.parametrize(
+    ("value", "conv", "literal"),
+    [
+        ("2024-01-01", DATE, "date'2024-01-01'"),
+        (MAXIMUM, NUMBER, f"{MAXIMUM}L"),
+        ("-5", NUMBER, "-5L"),
+        (None, NUMBER, "cast(null as bigint)"),
+        (None, TIME, "cast(null as timestamp)"),
+    ],
+)
+def test_a_literal_has_the_type_of_the_axis(
+    call: Call, value: Any, conv: dict[str, str], literal: str
+) -> None:
+    assert call("_literal", value=value, conv=conv) == literal
+
+
+@pytest.mark.parametrize(
+    ("number", "conv", "value"),
+    [
+        (0, TIME, "1970-01-01 00:00:00"),
+        (1704067259999000, TIME, "2024-01-01 00:00:59.999000"),
+        (-1, TIME, "1969-12-31 23:59:59.999999"),
+        (253402300799999999, TIME, "9999-12-31 23:59:59.999999"),
+        (19723, DATE, "2024-01-01"),
+        (-1, DATE, "1969-12-31"),
+        (2932896, DATE, "9999-12-31"),
+        (-5, NUMBER, -5),
+        (MAXIMUM, NUMBER, MAXIMUM),
+    ],
+)
+def test_a_number_of_the_axis_is_a_value_to_the_microsecond(
+    call: Call, number: int, conv: dict[str, str], value: str | int
+) -> None:
+    assert call("_axis_value", number=number, conv=conv) == value
+
+
+@pytest.mark.parametrize(
+    ("number", "conv", "value"),
+    [
+        (253402300800000000, TIME, "9999-12-31 23:59:59.999999"),
+        (-62135596800000001, TIME, "0001-01-01 00:00:00"),
+        (2932897, DATE, "9999-12-31"),
+        (-719163, DATE, "0001-01-01"),
+    ],
+)
+def test_a_number_outside_the_calendar_is_its_nearest_end(
+    call: Call, number: int, conv: dict[str, str], value: str
+) -> None:
+    assert call("_axis_value", number=number, conv=conv) == value
+
+
+@pytest.mark.parametrize(
+    ("gap", "conv", "units"),
+    [
+        (0, TIME, 0),
+        ("1 microsecond", TIME, 1),
+        ("1 millisecond", TIME, 1000),
+        ("2 seconds", TIME, 2000000),
+        ("3 minutes", TIME, 180000000),
+        ("1 hour", TIME, DAY // 24),
+        ("2 days", TIME, 2 * DAY),
+        ("1 day", DATE, 1),
+        (1, DATE, 1),
+        (0, NUMBER, 0),
+        (10, NUMBER, 10),
+    ],
+)
+def test_a_gap_counts_in_units_of_the_axis(
+    call: Call, gap: Any, conv: dict[str, str], units: int
+) -> None:
+    assert call("_gap_units", conv={**conv, "gap": gap}) == units
+
+
+# Types
+
+
+@pytest.mark.parametrize("type_", ["string", "array<int>", "struct<a:int,b:array<string>>"])
+def test_a_type_without_a_map_is_compared_as_it_is(call: Call, type_: str) -> None:
+    assert call("_comparable", expression="c", type=type_) == "c"
+
+
+def entries(column: str, item: str, key: str, value: str) -> str:
+    """A map as its sorted entries."""
+    entry = f"struct({key} as key, {value} as value)"
+    return f"array_sort(transform(map_entries({column}), {item} -> {entry}))"
+
+
+def test_a_map_is_compared_by_its_sorted_entries(call: Call) -> None:
+    expected = entries("c", "item0", "item0.key", "item0.value")
+    assert call("_comparable", expression="c", type="map<string,struct<a:int,b:int>>") == expected
+
+
+def test_a_map_in_a_map_is_compared_by_its_entries_too(call: Call) -> None:
+    inner = entries("item0.value", "item1", "item1.key", "item1.value")
+    expected = entries("c", "item0", "item0.key", inner)
+    type_ = "map<decimal(10,2),map<string,int>>"
+    assert call("_comparable", expression="c", type=type_) == expected
+
+
+def test_a_map_in_an_array_of_structs_is_compared_by_its_entries(call: Call) -> None:
+    inner = entries("item0.`My b`", "item2", "item2.key", "item2.value")
+    fields = f"struct(item0.`a` as `a`, {inner} as `My b`)"
+    expected = f"transform(c, item0 -> if(item0 is null, null, {fields}))"
+    type_ = "array<struct<a:int,`My b`:map<string,int>>>"
+    assert call("_comparable", expression="c", type=type_) == expected
+
+
+def test_a_type_is_written_with_its_field_names_quoted(call: Call) -> None:
+    written = call("_ddl_type", type="array<struct<end:decimal(5,2),m:map<string,struct<a:int>>>>")
+    assert written == "array<struct<`end`: decimal(5,2), `m`: map<string, struct<`a`: int>>>>"
+
+
+FITTING = [
+    ("string", "STRING"),
+    ("void", "decimal(5,2)"),
+    ("array<void>", "array<string>"),
+    ("int", "bigint"),
+    ("tinyint", "double"),
+    ("float", "double"),
+    ("varchar(5)", "string"),
+    ("string", "char(3)"),
+    ("decimal(5,2)", "decimal(10, 2)"),
+    ("decimal(5,2)", "decimal(6,3)"),
+    ("struct<a: int>", "struct<a:int>"),
+]
+UNFIT = [
+    ("bigint", "int"),
+    ("int", "float"),
+    ("bigint", "double"),
+    ("double", "float"),
+    ("int", "string"),
+    ("string", "int"),
+    ("date", "timestamp"),
+    ("timestamp", "timestamp_ntz"),
+    ("decimal(5,2)", "decimal(5,3)"),
+    ("decimal(5,2)", "decimal(10,1)"),
+    ("array<int>", "array<bigint>"),
+    ("array<void>", "string"),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "fits"),
+    [(*pair, True) for pair in FITTING] + [(*pair, False) for pair in UNFIT],
+)
+def test_a_type_fits_where_no_value_is_lost(
+    call: Call, source: str, target: str, fits: bool
+) -> None:
+    assert call("_type_fits", source=source, target=target) is fits
+
+
+# The log of a table
+
+
+def commit(number: int, operation: str = "MERGE", **parameters: Any) -> dict[str, Any]:
+    """An entry as `_history_entries` returns it, with no record of a batch."""
+    return {
+        "version": number,
+        "timestamp": f"2024-01-01 00:00:{number:02}",
+        "operation": operation,
+        "parameters": parameters,
+        "metrics": {},
+        "record": None,
+    }
+
+
+def merged(number: int, batch: int | None, epoch: int = 0) -> dict[str, Any]:
+    """The commit of a batch."""
+    return {**commit(number), "record": {"dbt_history": "1", "batch": batch, "epoch": epoch}}
+
+
+def walk(call: Call, *newest_first: dict[str, Any]) -> tuple[bool, int | None, int | None]:
+    found = call("_find_last_batch", entries=list(newest_first))
+    return found["is_final"], found["epoch"], found["last_batch"]
+
+
+def test_the_newest_record_is_the_last_batch(call: Call) -> None:
+    entries = [commit(9, "OPTIMIZE"), merged(8, 5, epoch=2), merged(7, 4, epoch=2)]
+    assert walk(call, *entries) == (True, 2, 5)
+
+
+def test_a_batch_without_a_number_is_passed_over(call: Call) -> None:
+    assert walk(call, merged(8, None), merged(7, 4)) == (True, 0, 4)
+
+
+@pytest.mark.parametrize(
+    "reset",
+    [
+        commit(8, "CREATE OR REPLACE TABLE AS SELECT"),
+        commit(8, "REPLACE TABLE"),
+        commit(8, "TRUNCATE"),
+        commit(8, "CLONE"),
+        commit(8, "WRITE", mode="Overwrite"),
+    ],
+    ids=lambda entry: str(entry["operation"]),
+)
+def test_a_reset_above_the_records_hides_them_and_is_the_epoch(
+    call: Call, reset: dict[str, Any]
+) -> None:
+    assert walk(call, reset, merged(7, 4)) == (True, 8, None)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        commit(8, "WRITE", mode="Append"),
+        commit(8, "WRITE", mode="Overwrite", predicate="id = 1"),
+        commit(8, "DELETE"),
+    ],
+    ids=lambda entry: str(entry["operation"]),
+)
+def test_a_write_that_leaves_versions_there_is_no_reset(call: Call, write: dict[str, Any]) -> None:
+    assert walk(call, write, merged(7, 4)) == (True, 0, 4)
+
+
+def test_a_record_above_a_reset_says_batch_and_epoch(call: Call) -> None:
+    entries = [merged(9, 1, epoch=8), commit(8, "TRUNCATE"), merged(7, 4)]
+    assert walk(call, *entries) == (True, 8, 1)
+
+
+def test_a_restore_by_version_jumps_over_what_it_undid(call: Call) -> None:
+    entries = [
+        commit(4, "RESTORE", version="1"),
+        commit(3, "TRUNCATE"),
+        merged(2, 2),
+        merged(1, 1),
+    ]
+    assert walk(call, *entries) == (True, 4, 1)
+
+
+def test_a_restore_by_time_goes_to_the_last_version_of_that_time(call: Call) -> None:
+    entries = [
+        commit(4, "RESTORE", version=None, timestamp="2024-01-01T00:00:02.5"),
+        merged(3, 3),
+        merged(2, 2),
+        merged(1, 1),
+    ]
+    assert walk(call, *entries) == (True, 4, 2)
+
+
+def test_a_restore_to_above_a_restore_jumps_twice(call: Call) -> None:
+    entries = [
+        commit(6, "RESTORE", version="4"),
+        merged(5, 3, epoch=4),
+        commit(4, "RESTORE", version="1"),
+        merged(3, 3),
+        merged(2, 2),
+        merged(1, 1),
+    ]
+    assert walk(call, *entries) == (True, 6, 1)
+
+
+def test_a_log_without_a_record_is_final_only_down_to_its_first_commit(call: Call) -> None:
+    assert walk(call, commit(8, "OPTIMIZE"), commit(7, "DELETE")) == (False, None, None)
+    assert walk(call, commit(1, "OPTIMIZE"), commit(0, "CREATE TABLE")) == (True, None, None)
+
+
+def test_a_restore_to_below_the_entries_is_not_final(call: Call) -> None:
+    entries = [commit(8, "RESTORE", version="1"), merged(7, 7)]
+    assert walk(call, *entries) == (False, 8, None)
+
+
+# What a run says
+
+
+@pytest.mark.parametrize(
+    ("batches", "start"), [(0, "no new batch: "), (1, "1 batch: "), (2, "2 batches: ")]
+)
+def test_the_message_of_a_run_counts_batches_and_rows(call: Call, batches: int, start: str) -> None:
+    counts = {"added": 5, "closed": 4, "removed": 3, "skipped": 2, "replayed": 1}
+    message = call("_result_message", result={"batches": batches, **counts})
+    assert message == start + "5 added, 4 closed, 3 removed, 2 skipped, 1 replayed"
+
+
+def test_a_message_has_one_form(call: Call) -> None:
+    message = call(
+        "_message",
+        macro_name="as_of",
+        problem="wrong",
+        got="a",
+        expected="b",
+        way_out="c",
+        node="model.p.m",
+    )
+    assert message.splitlines() == [
+        "dbt_history.as_of: wrong",
+        "  got: a",
+        "  expected: b",
+        "  in model: model.p.m",
+        "  way out: c",
+    ]
