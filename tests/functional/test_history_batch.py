@@ -82,9 +82,7 @@ def test_last_batch_spares_old_batches_and_changes_no_result(project: Project) -
     run = project.run("h")
 
     assert run.message("h") == "1 batch: 1 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
-    assert_table(
-        project, "h", version(1, "a", day(1), before(day(3))), version(1, "b", day(3))
-    )
+    assert_table(project, "h", version(1, "a", day(1), before(day(3))), version(1, "b", day(3)))
 
 
 def test_without_a_number_the_select_is_one_batch_and_a_replay_writes_no_file(
@@ -349,9 +347,7 @@ def test_the_last_batch_is_known_when_the_log_has_expired(
 ) -> None:
     properties = {"delta.checkpointInterval": "3", "delta.enableExpiredLogCleanup": "false"}
     rows = [upsert(number, number, day(1)) for number in range(1, 6)]
-    project.history(
-        "h", stage(project, "staged", rows), config={"tblproperties": properties}
-    )
+    project.history("h", stage(project, "staged", rows), config={"tblproperties": properties})
     project.run("h")
     table, log = project.table("h"), warehouse / f"{project.schema}.db" / "h" / "_delta_log"
     for number in range(8):
@@ -497,7 +493,9 @@ def test_any_session_time_zone_and_ansi_mode_gives_the_same_rows(
     rows = [upsert(1, 1, day(1)), *new_version(2, 1, edge, "b"), delete(3, 1, day(80))]
     project.history("h", stage(project, "staged", rows))
     conf = project.spark.conf
-    was = {name: conf.get(name) for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")}
+    was = {
+        name: conf.get(name) for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+    }
     try:
         conf.set("spark.sql.session.timeZone", zone)
         conf.set("spark.sql.ansi.enabled", ansi)
@@ -537,7 +535,7 @@ def test_persisted_docs_and_hooks_are_dbts_own_and_make_no_second_commit(
     project.history("h", stage(project, "staged", [upsert(1, 1, day(1))]), config=config)
     project.write(
         "models/h.yml",
-        "models: [{name: h, description: \"it's one\", columns: [{name: V, description: the v}]}]",
+        'models: [{name: h, description: "it\'s one", columns: [{name: V, description: the v}]}]',
     )
     project.run("h")
     commits = len(project.log_of("h"))

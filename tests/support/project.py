@@ -96,9 +96,7 @@ class Project:
         settings = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         self.write(f"models/{name}.sql", f"{{{{ config({settings}) }}}}\n\n{sql}\n")
 
-    def history(
-        self, name: str, sql: str, key: str | Sequence[str] = "id", **history: Any
-    ) -> None:
+    def history(self, name: str, sql: str, key: str | Sequence[str] = "id", **history: Any) -> None:
         """Write a `history_batch` model; `history` becomes `meta.history`, `config` its other settings."""
         config = history.pop("config", {})
         key = key if isinstance(key, str) else list(key)

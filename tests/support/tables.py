@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.oracle.convention import FIVETRAN, Convention, Row
+from tests.oracle.convention import Convention, Row
 
 BOOKKEEPING = {
     "_stage": "string",
@@ -50,7 +50,8 @@ def data_frame(
     values = ", ".join("(" + ", ".join(map(literal, row)) + ")" for row in cells)
     places = ", ".join(f"c{place}" for place in range(len(types)))
     casts = ", ".join(
-        f"cast(c{place} as {type_}) as `{name}`" for place, (name, type_) in enumerate(types.items())
+        f"cast(c{place} as {type_}) as `{name}`"
+        for place, (name, type_) in enumerate(types.items())
     )
     return spark.sql(f"select {casts} from values {values} as staged({places})")
 
@@ -100,20 +101,23 @@ def settings(convention: Convention) -> dict[str, Any]:
         "active": convention.active,
         "type": convention.type,
         "open_end": text_of(convention.open_end),
-        "gap": text_of(convention.gap),
+        "gap": gap_of(convention),
         "version_id": convention.version_id,
     }
 
 
+def gap_of(convention: Convention) -> str | int:
+    """A gap as a person writes it in yml: microseconds as text, days and integers as a number."""
+    gap = convention.gap
+    if not isinstance(gap, timedelta):
+        return gap
+    if convention.type == "date":
+        return gap.days
+    return f"{round(gap / timedelta(microseconds=1))} microseconds" if gap else 0
+
+
 def text_of(value: Any) -> Any:
-    """A time or a gap as a person writes it in yml."""
-    if isinstance(value, timedelta):
-        return f"{round(value / timedelta(microseconds=1))} microseconds" if value else 0
+    """A time as a person writes it in yml."""
     if isinstance(value, datetime | date):
         return str(value)
     return value
-
-
-def is_fivetran(convention: Convention) -> bool:
-    """Whether the named convention says it all."""
-    return convention == FIVETRAN

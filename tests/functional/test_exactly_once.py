@@ -1,0 +1,125 @@
+"""Two runs at once, and runs that are killed: real processes on the same files."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.project import ROOT, Project
+from tests.support.staging import COLUMNS, before, day, version
+from tests.support.tables import assert_same_rows
+
+BATCHES = 4
+EXPECTED = [
+    *(
+        version(1, f"v{number}", day(number), before(day(number + 1)))
+        for number in range(1, BATCHES)
+    ),
+    version(1, f"v{BATCHES}", day(BATCHES)),
+]
+SELECT = "\nunion all\n".join(
+    f"select '{stage}' as _stage, {number}L as _batch, 1L as id, 'v{number}' as v, 'w' as w,"
+    f" timestamp'{day(number)} UTC' as _fivetran_start,"
+    " timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active"
+    for number in range(1, BATCHES + 1)
+    for stage in ("earliest_start", "upsert")
+)
+
+
+def start(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess.Popen[str]:
+    """A process that is ready to run the model."""
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "model.sql").write_text(SELECT)
+    arguments = [str(tmp_path / name / "project"), str(warehouse), schema, "h"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.run_dbt", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    while "ready" not in (line := process.stdout.readline()):
+        assert line, "the process ended before it was ready"
+    return process
+
+
+def go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def last_line(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output.strip().splitlines()[-1]
+
+
+def numbers_in_the_log(project: Project) -> list[int]:
+    records = [row["userMetadata"] for row in project.log_of("h")]
+    return [
+        int(record.split('"batch": ')[1].split(",")[0]) for record in reversed(records) if record
+    ]
+
+
+def test_two_runs_at_once_apply_every_batch_once(
+    project: Project, warehouse: Path, tmp_path: Path
+) -> None:
+    processes = [start(tmp_path, warehouse, project.schema, name) for name in ("one", "two")]
+    for process in processes:
+        go(process)
+
+    messages = [last_line(process) for process in processes]
+
+    project.history("h", SELECT)
+    after = project.run("h")
+    assert after.message("h") == "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 4 replayed"
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project) == [1, 2, 3, 4]
+    added = [int(message.split(": ")[1].split(" added")[0]) for message in messages]
+    assert sum(added) == BATCHES
+
+
+@pytest.mark.parametrize(
+    "moment", ["00000000000000000000.json", "00000000000000000002.json"], ids=["created", "batch 2"]
+)
+def test_a_run_killed_after_a_commit_is_finished_by_the_next(
+    project: Project, warehouse: Path, tmp_path: Path, moment: str
+) -> None:
+    commit = warehouse / f"{project.schema}.db" / "h" / "_delta_log" / moment
+    process = start(tmp_path, warehouse, project.schema, "killed")
+    go(process)
+    deadline = time.monotonic() + 240
+    while not commit.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    project.history("h", SELECT)
+
+    project.run("h")
+
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project) == [1, 2, 3, 4]
+
+
+def test_files_without_a_commit_are_left_alone(project: Project, warehouse: Path) -> None:
+    left = (
+        warehouse / f"{project.schema}.db" / "h" / "_delta_log" / ".00000000000000000000.json.tmp"
+    )
+    left.parent.mkdir(parents=True)
+    left.write_text("half")
+    project.history("h", SELECT)
+
+    project.run("h")
+
+    assert left.read_text() == "half"
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
