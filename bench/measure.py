@@ -1,0 +1,174 @@
+"""One contender measured once: seconds by the clock, Delta's metrics, and the files on disk."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from dbt.cli.main import dbtRunner
+from pyspark.sql import SparkSession
+
+from tests.support.project import Project
+
+REACH = re.compile(r"\((history\.`_fivetran_end` >= .*? or history\.`_fivetran_end` is null)\)")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement that dbt sent, and how long it took."""
+
+    sql: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """`seconds` of the whole, `merge` of its MERGE (None: not told apart); bytes without the log."""
+
+    seconds: float
+    merge: float | None
+    commits: list[Mapping[str, str]]
+    files_written: int
+    bytes_written: int
+    bytes_read: int
+    reach: str | None = None
+    message: str = ""
+
+    def metric(self, name: str) -> int:
+        """The sum of an operation metric over the commits."""
+        return sum(int(commit.get(name, 0)) for commit in self.commits)
+
+
+@dataclass
+class Samples:
+    """Samples by contender, in the order of the rounds."""
+
+    taken: dict[str, list[Sample]] = field(default_factory=dict)
+
+    def add(self, name: str, sample: Sample) -> None:
+        """Keep one more sample."""
+        self.taken.setdefault(name, []).append(sample)
+
+    def median(self, name: str, value: Callable[[Sample], float | None]) -> float | None:
+        """The median of what `value` takes from each sample; None without any."""
+        found = [value(sample) for sample in self.taken.get(name, [])]
+        numbers = [number for number in found if number is not None]
+        return median(numbers) if numbers else None
+
+
+def data_files(folder: Path) -> dict[str, int]:
+    """Sizes of the table's data and deletion-vector files by path."""
+    return {
+        str(path.relative_to(folder)): path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file() and "_delta_log" not in path.parts and path.suffix != ".crc"
+    }
+
+
+def log_files(folder: Path) -> int:
+    """How many commits the table's log holds."""
+    return len(list((folder / "_delta_log").glob("*[0-9].json")))
+
+
+def bytes_read_so_far(spark: SparkSession) -> int:
+    """Bytes that Spark's tasks have read since the start; the count lags behind a little."""
+    time.sleep(0.3)
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(int(executors.apply(i).totalInputBytes()) for i in range(executors.size()))
+
+
+def quoted(table: str) -> str:
+    """`history` is a word of Delta's own commands."""
+    return ".".join(f"`{part}`" for part in table.split("."))
+
+
+def new_commits(spark: SparkSession, table: str, known: int) -> list[Mapping[str, str]]:
+    """Operation metrics of the commits made since the log held `known` ones."""
+    rows = spark.sql(f"describe history {quoted(table)}").collect()
+    return [row["operationMetrics"] or {} for row in rows if row["version"] >= known]
+
+
+def measured(
+    spark: SparkSession,
+    table: str,
+    folder: Path,
+    work: Callable[[], tuple[float | None, str | None, str]],
+) -> Sample:
+    """Do the work (it returns seconds of its merge, its reach, a message); note what it cost."""
+    files, commits, read = data_files(folder), log_files(folder), bytes_read_so_far(spark)
+    began = time.perf_counter()
+    merge, reach, message = work()
+    seconds = time.perf_counter() - began
+    after = data_files(folder)
+    written = {name: size for name, size in after.items() if name not in files}
+    return Sample(
+        seconds,
+        merge,
+        new_commits(spark, table, commits),
+        len(written),
+        sum(written.values()),
+        bytes_read_so_far(spark) - read,
+        reach,
+        message,
+    )
+
+
+def run_dbt(project: Project, *arguments: str) -> tuple[list[Statement], str]:
+    """A dbt command in this process, warm; returns its statements and what the node ended with."""
+    sent: list[str] = []
+    statements: list[Statement] = []
+
+    def listen(event: Any) -> None:
+        if event.info.name == "SQLQuery":
+            sent.append(event.data.sql)
+        elif event.info.name == "SQLQueryStatus" and sent:
+            statements.append(Statement(sent[-1], float(event.data.elapsed)))
+
+    path = str(project.path)
+    places = ("--project-dir", path, "--profiles-dir", path)
+    outputs = ("--log-path", f"{path}/logs", "--target-path", f"{path}/target", "--quiet")
+    done = dbtRunner(callbacks=[listen]).invoke([*arguments, *places, *outputs])
+    results = getattr(done.result, "results", None) or []
+    messages = [str(result.message) for result in results]
+    if not done.success:
+        raise RuntimeError(f"dbt {' '.join(arguments)} failed: {done.exception} {messages}")
+    return statements, "; ".join(messages)
+
+
+def dbt_work(
+    project: Project, command: str, node: str
+) -> Callable[[], tuple[float | None, str | None, str]]:
+    """`dbt run` or `dbt snapshot` of one node, with its MERGE told apart."""
+
+    def work() -> tuple[float | None, str | None, str]:
+        statements, message = run_dbt(project, command, "--select", node)
+        merges = [one for one in statements if re.search(r"\bmerge into\b", one.sql, re.IGNORECASE)]
+        found = REACH.search(merges[0].sql) if merges else None
+        reach = found[1] if found else None
+        return sum(one.seconds for one in merges) if merges else None, reach, message
+
+    return work
+
+
+def sql_work(
+    spark: SparkSession, statements: Iterable[str]
+) -> Callable[[], tuple[float | None, str | None, str]]:
+    """Statements one after the other, each its own commit."""
+
+    def work() -> tuple[float | None, str | None, str]:
+        for statement in statements:
+            spark.sql(statement).collect()
+        return None, None, ""
+
+    return work
+
+
+def kept_files(spark: SparkSession, table: str, version: int, reach: str) -> tuple[list[str], int]:
+    """Files of a version of the table that the merge's predicate keeps, and how many there are."""
+    whole = spark.sql(f"select * from {table} version as of {version} as history")
+    return list(whole.where(reach.replace("history.", "")).inputFiles()), len(whole.inputFiles())
