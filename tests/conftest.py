@@ -28,7 +28,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(warehouse: Path) -> Iterator[SparkSession]:
-    """The tests' Spark, with a catalog in memory; dbt's session method takes the session that is there."""
+    """The tests' Spark, with a catalog in memory; dbt takes the session that is there."""
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.sql.catalogImplementation", "in-memory")

@@ -35,7 +35,7 @@
     {% set settings = {'convention': convention} if convention is string else dict(convention or {}) %}
     {% set own = {'start': none, 'end': none, 'active': none, 'type': 'timestamp', 'open_end': none, 'gap': 0} %}
     {% set name = settings.get('convention') or settings.get('name') %}
-    {% if name is not none and name not in known and not settings.get('start') %}
+    {% if settings.get('convention') and settings['convention'] not in known %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'convention',
             'no convention has this name',
@@ -51,12 +51,13 @@
     {% if not record.get('version_id') %}
         {% do record.update({'version_id': record['start']}) %}
     {% endif %}
-    {% if not record['start'] or not record['end'] or record['type'] not in ['timestamp', 'bigint', 'date'] %}
+    {% set problems = dbt_history._convention_problems(record) %}
+    {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'convention',
-            'a convention needs a start column, an end column and a type',
+            'a convention needs a start column, an end column and a type: ' ~ problems | join('; '),
             got=settings,
-            expected='start, end and type: timestamp, bigint or date',
+            expected='start and end columns; type timestamp, bigint or date; a gap such as 0, 1 (bigint, date) or 1 millisecond (timestamp)',
         )) %}
     {% endif %}
     {% do return(record) %}

@@ -1,4 +1,4 @@
-"""Every case of the area `history_batch` through the real materialization, and once more replayed."""
+"""Every case of the area `history_batch` through the materialization, and once more replayed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_case_ends_in_its_expected_rows(case: Case, tables: dict[str, Any]) -> N
 
 
 def together(cases: list[Case], name: str) -> Case:
-    """All cases of one table, told apart by a key column `case`; every batch comes twice in a row."""
+    """Cases with one key as one table, told apart by `case`; every batch comes twice in a row."""
     columns = tuple(dict.fromkeys(name for case in cases for name in case.columns))
 
     def mark(rows: list[dict[str, Any]], case: Case) -> list[dict[str, Any]]:

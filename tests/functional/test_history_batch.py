@@ -214,7 +214,7 @@ def test_a_new_column_is_appended_refused_or_left_out(project: Project) -> None:
     wide = {**TYPES, "added": "int"}
     choices = {"append": None, "fail": "fail", "ignore": "ignore"}
     for name, choice in choices.items():
-        config = {"config": {"on_schema_change": choice}} if choice else {}
+        config: dict[str, Any] = {"config": {"on_schema_change": choice}} if choice else {}
         project.history(name, stage(project, "staged", first), **config)
     project.run(*choices)
     second = [{**row, "added": 7} for row in new_version(2, 1, day(2), "b")]
@@ -330,7 +330,8 @@ def test_batches_undone_by_a_reset_are_applied_again(project: Project, reset: st
         {
             "restore": f"restore table {table} to version as of 1",
             "truncate": f"truncate table {table}",
-            "replace": f"create or replace table {table} using delta as select * from {table} limit 0",
+            "replace": f"create or replace table {table} using delta as"
+            f" select * from {table} limit 0",
         }[reset]
     )
 
@@ -425,7 +426,7 @@ def test_odd_names_and_nested_types_are_data_like_any_other(project: Project) ->
     kept = ["start", "PATH", "filePath", "_row_id_", "_stage_like", "op"]
     again = {**first, "_batch": 2}
     changed = {
-        **{name: None for name in first}, "_stage": "update", "_batch": 3, "Key One": "",
+        **dict.fromkeys(first), "_stage": "update", "_batch": 3, "Key One": "",
         "end": date(2024, 2, 29), "at": "x", "_fivetran_start": day(2), "_fivetran_end": OPEN,
         "_fivetran_active": True, "_unmodified": kept,
     }  # fmt: skip
@@ -474,7 +475,7 @@ def test_a_table_of_200_columns(project: Project) -> None:
     names = list(wide)
     first = {**upsert(1, 1, day(1)), **{name: name for name in names}}
     second = {**update(2, 1, day(2), _unmodified=names[1:]), "c0": "new"}
-    types = {**{"id": "bigint"}, **wide, **TYPES}
+    types = {"id": "bigint", **wide, **TYPES}
     rows = [first, earliest(2, 1, day(2)), second]
     project.history("h", stage(project, "staged", rows, types))
 
@@ -494,7 +495,8 @@ def test_any_session_time_zone_and_ansi_mode_gives_the_same_rows(
     project.history("h", stage(project, "staged", rows))
     conf = project.spark.conf
     was = {
-        name: conf.get(name) for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+        name: str(conf.get(name))
+        for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
     }
     try:
         conf.set("spark.sql.session.timeZone", zone)

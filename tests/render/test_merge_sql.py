@@ -253,7 +253,7 @@ def test_a_mapping_without_start_end_and_a_type_is_refused(call: Call, conventio
     message = refusal(call, convention)
     assert "dbt_history.convention: a convention needs a start column, an end column" in message
     assert f"got: {convention or {}}\n" in message
-    assert "expected: start, end and type: timestamp, bigint or date\n" in message
+    assert "expected: start and end columns; type timestamp, bigint or date" in message
 
 
 def test_a_mapping_overrides_the_convention_it_names(call: Call) -> None:

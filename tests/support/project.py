@@ -1,4 +1,4 @@
-"""A dbt project made by a test: it installs the package, and dbt runs in this process on the tests' one Spark."""
+"""A dbt project made by a test: it installs the package; dbt runs on the Spark of this process."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Project:
         self.write(f"models/{name}.sql", f"{{{{ config({settings}) }}}}\n\n{sql}\n")
 
     def history(self, name: str, sql: str, key: str | Sequence[str] = "id", **history: Any) -> None:
-        """Write a `history_batch` model; `history` becomes `meta.history`, `config` its other settings."""
+        """Write a `history_batch` model; `history` becomes `meta.history`, `config` the rest."""
         config = history.pop("config", {})
         key = key if isinstance(key, str) else list(key)
         self.model(

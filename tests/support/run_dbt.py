@@ -1,4 +1,4 @@
-"""A dbt run in a process of its own, on a warehouse that others share: `run_dbt.py PROJECT WAREHOUSE SCHEMA MODEL`.
+"""A dbt run in a process of its own: `run_dbt PROJECT WAREHOUSE SCHEMA MODEL`.
 
 The catalog is in memory, so that several processes can work on the same files at once.
 """

@@ -1,4 +1,4 @@
-"""Short ways to write staged rows of a fivetran history table with key `id` and data columns `v`, `w`."""
+"""Short ways to write staged rows of a fivetran table with key `id` and columns `v` and `w`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.oracle.convention import FIVETRAN
 from tests.support.project import Project
 from tests.support.tables import BOOKKEEPING, data_frame
 
-OPEN = FIVETRAN.open_end
+OPEN: datetime = FIVETRAN.open_end  # type: ignore[assignment]
 TYPES = {
     "id": "bigint",
     "v": "string",

@@ -24,8 +24,8 @@ def column_types(columns: Iterable[str], convention: Convention) -> dict[str, st
 
     A version id beside the start is a bigint, `_fivetran_synced` a timestamp.
     """
-    types = {name: "string" for name in columns}
-    known = {
+    types = dict.fromkeys(columns, "string")
+    known: dict[str, str] = {
         convention.version_id: "bigint",
         convention.start: convention.type,
         convention.end: convention.type,
@@ -75,7 +75,7 @@ def literal(value: Any) -> str:
         return f"date'{value}'"
     if isinstance(value, list):
         return f"cast(array({', '.join(map(literal, value))}) as array<string>)"
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def as_counter(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Counter[str]:
