@@ -28,7 +28,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Sample:
-    """`seconds` of the whole, `merge` of its MERGE (None: not told apart); bytes without the log."""
+    """`seconds` of the whole, `merge` of its MERGE (None: unknown); bytes without the log."""
 
     seconds: float
     merge: float | None
