@@ -64,5 +64,6 @@ def test_a_consumer_builds_a_history_table(dbt: Dbt, project: Path) -> None:
     results = json.loads((project / "target" / "run_results.json").read_text())["results"]
     statuses = {result["unique_id"].split(".")[2]: result["status"] for result in results}
     assert statuses["customer_history"] == "success"
+    assert statuses["customer_history_incremental"] == "success"
     # The rows are compared by the consumer's own test, in the session that built them.
     assert statuses["customer_history_is_as_expected"] == "pass"
