@@ -40,6 +40,7 @@
         'dbt_history': '1',
         'model': model.unique_id,
         'batch': plan.batch,
+        'table_id': log.table_id,
         'epoch': log.epoch,
         'staged_rows': plan.stages,
         'invocation_id': invocation_id,

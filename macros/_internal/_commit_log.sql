@@ -6,20 +6,18 @@
                                                       '- reset: the app id changes, so that batch 2
                                                          and 3, undone here, are applied again
     The newest record above the newest reset is the last batch; a restore goes on reading at the version it restored.
-    Returns {'table_id', 'location', 'partition_columns', 'is_empty', 'description', 'epoch', 'last_batch', 'app_id'}.
+    Returns {'table_id', 'is_empty', 'epoch', 'last_batch', 'app_id'}; `is_empty` is only known where no batch is.
 #}
 {% macro _commit_log(relation, node_id) %}
-    {% set detail = run_query('describe detail ' ~ dbt_history._full_name(relation)).rows[0] %}
-    {% set log = {
-        'table_id': detail['id'],
-        'location': detail['location'],
-        'partition_columns': fromjson(detail['partitionColumns']) if detail['partitionColumns'] is string else detail['partitionColumns'] | list,
-        'is_empty': (detail['numFiles'] or 0) == 0,
-        'description': detail['description'],
-    } %}
     {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation, 30)) %}
     {% if not found.is_final %}
         {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation)) %}
+    {% endif %}
+    {# A record names the table's id; without one it is asked for, which makes Delta add up all files. #}
+    {% set log = {'table_id': found.table_id, 'is_empty': false} %}
+    {% if not found.table_id %}
+        {% set detail = run_query('describe detail ' ~ dbt_history._full_name(relation)).rows[0] %}
+        {% set log = {'table_id': detail['id'], 'location': detail['location'], 'is_empty': (detail['numFiles'] or 0) == 0} %}
     {% endif %}
     {% if not found.is_final and not found.is_restored %}
         {% set found = dbt_history._last_batch_in_checkpoint(node_id, log) %}
@@ -57,7 +55,7 @@
 
 {# Walks the log as drawn above. `is_final` is false when the answer may lie further back than `entries`. #}
 {% macro _find_last_batch(entries) %}
-    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, resume_at=none, oldest=none) %}
+    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, resume_at=none, oldest=none) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
         {% set is_restored_away = walk.resume_at is not none and entry.version > walk.resume_at %}
@@ -70,6 +68,7 @@
                 {% set walk.is_final = true %}
             {% elif entry.record is not none and entry.record.get('batch') is not none %}
                 {% set walk.last_batch = entry.record.batch | int %}
+                {% set walk.table_id = entry.record.get('table_id') %}
                 {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none else walk.epoch %}
                 {% set walk.is_final = true %}
             {% endif %}
@@ -79,7 +78,7 @@
         {% set walk.is_final = true %}
     {% endif %}
     {% do return({
-        'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch,
+        'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch, 'table_id': walk.table_id,
         'is_restored': walk.resume_at is not none,
     }) %}
 {% endmacro %}
