@@ -35,7 +35,6 @@ class Sample:
     commits: list[Mapping[str, str]]
     files_written: int
     bytes_written: int
-    bytes_read: int
     reach: str | None = None
     message: str = ""
 
@@ -75,13 +74,6 @@ def log_files(folder: Path) -> int:
     return len(list((folder / "_delta_log").glob("*[0-9].json")))
 
 
-def bytes_read_so_far(spark: SparkSession) -> int:
-    """Bytes that Spark's tasks have read since the start; the count lags behind a little."""
-    time.sleep(0.3)
-    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
-    return sum(int(executors.apply(i).totalInputBytes()) for i in range(executors.size()))
-
-
 def quoted(table: str) -> str:
     """`history` is a word of Delta's own commands."""
     return ".".join(f"`{part}`" for part in table.split("."))
@@ -100,7 +92,7 @@ def measured(
     work: Callable[[], tuple[float | None, str | None, str]],
 ) -> Sample:
     """Do the work (it returns seconds of its merge, its reach, a message); note what it cost."""
-    files, commits, read = data_files(folder), log_files(folder), bytes_read_so_far(spark)
+    files, commits = data_files(folder), log_files(folder)
     began = time.perf_counter()
     merge, reach, message = work()
     seconds = time.perf_counter() - began
@@ -112,7 +104,6 @@ def measured(
         new_commits(spark, table, commits),
         len(written),
         sum(written.values()),
-        bytes_read_so_far(spark) - read,
         reach,
         message,
     )

@@ -149,7 +149,6 @@ def take_rounds(
         for name, (table, work) in everyone[turn:] + everyone[:turn]:
             sample = take(warehouse, table, work)
             line.append(f"{name} {sample.seconds:.1f}")
-            say(f"    {line[-1]}")
             if number > 1:
                 samples.add(name, sample)
         say(f"  round {number - 1}: {', '.join(line)}")
