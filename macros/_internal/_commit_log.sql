@@ -6,7 +6,8 @@
                                                       '- reset: the app id changes, so that batch 2
                                                          and 3, undone here, are applied again
     The newest record above the newest reset is the last batch; a restore goes on reading at the version it restored.
-    Returns {'table_id', 'is_empty', 'epoch', 'last_batch', 'app_id'}; `is_empty` is only known where no batch is.
+    Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch', 'app_id'}; `is_empty` is only known where no batch is, and
+    `is_known` says that a batch, numbered or not, was merged into the table before.
 #}
 {% macro _commit_log(relation, node_id) %}
     {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation, 30)) %}
@@ -22,7 +23,7 @@
     {% if not found.is_final and not found.is_restored %}
         {% set found = dbt_history._last_batch_in_checkpoint(node_id, log) %}
     {% endif %}
-    {% do log.update({'epoch': found.epoch or 0, 'last_batch': found.last_batch}) %}
+    {% do log.update({'epoch': found.epoch or 0, 'last_batch': found.last_batch, 'is_known': found.get('is_known', false)}) %}
     {% do log.update({'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch}) %}
     {% do return(log) %}
 {% endmacro %}
@@ -55,9 +56,10 @@
 
 {# Walks the log as drawn above. `is_final` is false when the answer may lie further back than `entries`. #}
 {% macro _find_last_batch(entries) %}
-    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, resume_at=none, oldest=none) %}
+    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none, oldest=none) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
+        {% set walk.is_known = walk.is_known or entry.record is not none %}
         {% set is_restored_away = walk.resume_at is not none and entry.version > walk.resume_at %}
         {% if not is_restored_away %}
             {% if entry.operation == 'RESTORE' %}
@@ -79,7 +81,7 @@
     {% endif %}
     {% do return({
         'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch, 'table_id': walk.table_id,
-        'is_restored': walk.resume_at is not none,
+        'is_restored': walk.resume_at is not none, 'is_known': walk.is_known,
     }) %}
 {% endmacro %}
 

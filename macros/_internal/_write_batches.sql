@@ -37,7 +37,7 @@
         {% set columns = columns + added %}
         {% set pending = dbt_history._not_taken(pending, log.last_batch) %}
     {% endif %}
-    {% if log.last_batch is none and not log.is_empty and pending.batches %}
+    {% if log.last_batch is none and not log.is_known and not log.is_empty and pending.batches %}
         {% do dbt_history._refuse_double_versions(target, settings, staged, caller_name) %}
     {% endif %}
     {% if added and pending.batches %}
