@@ -12,7 +12,7 @@
     {% set location = dbt_history._location(relation) %}
     {% set create = dbt_history._create_table_sql(relation, ordered, partition_by, location, replace) %}
     {% set failed = dbt_history._guarded_statement(create, {}, before) %}
-    {% if failed == 'exists' %}
+    {% if failed in ['exists', 'conflict'] %}
         {% do dbt_history._recover_location(relation, ordered, partition_by, location, before) %}
     {% elif failed is not none %}
         {# Once more without the handler, for Spark's own message. #}
