@@ -13,15 +13,20 @@
 
 
 {% macro default__as_of(relation, at, convention) %}
-    {%- set conv = dbt_history.convention(convention) -%}
-    {%- set instant = dbt_history._instant(at, conv, 'as_of') -%}
-    {%- set end = dbt_history._quote(conv.end) -%}
-    {%- set sql -%}
-(
-    select * from {{ relation }}
-    where {{ dbt_history._quote(conv.start) }} <= {{ instant }}
-        and ({{ end }} > {{ dbt_history._shift_by_gap(instant, conv) }} or {{ end }} is null)
-)
-    {%- endset -%}
-    {%- do return(sql) -%}
+    {%- set reader = dbt_history._reader(relation, convention, 'as_of') -%}
+    {%- set conv = reader.conv -%}
+    {%- set point = dbt_history._point(at, reader, 'as_of') -%}
+    {%- if reader.get('log') -%}
+        {%- set log = reader.log -%}
+        {%- do return(dbt_history._newest_rows(
+            dbt_history._read_from(relation), log.key, log.order, log.begins, [log.time ~ ' <= ' ~ point]
+        )) -%}
+    {%- elif point is none -%}
+        {%- do return(dbt_history._versions_where(reader, [dbt_history._is_open(conv) if conv.end else 'true'])) -%}
+    {%- endif -%}
+    {%- do return(dbt_history._versions_where(reader, [
+        dbt_history._starts_by(conv, point),
+        dbt_history._lasts_beyond(conv, point),
+        dbt_history._not_below_horizon(reader, point, 'as_of', or_at_tag=true) if dbt_history._tag_of(at) is none else none,
+    ])) -%}
 {% endmacro %}

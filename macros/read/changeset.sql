@@ -1,0 +1,76 @@
+{#
+    What changed in [from_at, to_at): one row a version that began there, and one a version that ended there.
+
+        from_at                                  to_at
+          [                                        )
+        --|------ a ------)                              a ended:  delete, or update_preimage
+                          |--------- b -------------     b began:  insert, or update_postimage
+
+    First come `_change_type` and `_changed_at`, then the version as it is. With `key`, an end and a beginning of one key at one
+    instant are an update; without it every beginning is an insert and every end a delete.
+#}
+{% macro changeset(relation, from_at, to_at, convention='fivetran', key=none) %}
+    {% do return(adapter.dispatch('changeset', 'dbt_history')(relation, from_at, to_at, convention, key)) %}
+{% endmacro %}
+
+
+{% macro default__changeset(relation, from_at, to_at, convention, key) %}
+    {%- set reader = dbt_history._reader(relation, convention, 'changeset') -%}
+    {%- set conv = reader.conv -%}
+    {%- set range = dbt_history._range(from_at, to_at, reader, 'changeset') -%}
+    {%- set start = dbt_history._quote(conv.start) -%}
+    {%- set until = dbt_history._end_of_period(conv) -%}
+    {%- set guard = dbt_history._not_below_horizon(reader, range.from, 'changeset', strictly=true) -%}
+    {%- set began = [
+        start ~ ' >= ' ~ range.from, dbt_history._starts_by(conv, range.to, strictly=true), dbt_history._is_not_empty(conv), guard,
+    ] | reject('none') -%}
+    {%- set ended = [
+        dbt_history._lasts_beyond(conv, range.from, or_ends_there=true), dbt_history._ended_by(conv, range.to, strictly=true),
+        dbt_history._is_not_empty(conv), guard,
+    ] | reject('none') -%}
+    {%- set names = key or (reader.log.key if reader.get('log') else none) -%}
+    {%- set sides -%}
+select 'insert' as `_change_type`, {{ start }} as `_changed_at`, versions.*
+from {{ reader.from }} as versions
+where {{ began | join('\n    and ') }}
+
+union all
+
+select 'delete' as `_change_type`, {{ until }} as `_changed_at`, versions.*
+from {{ reader.from }} as versions
+where {{ ended | join('\n    and ') }}
+    {%- endset -%}
+    {%- do return(dbt_history._paired_changes(sides, dbt_history._quoted(dbt_history._key_columns(names)))) -%}
+{% endmacro %}
+
+
+{# With keys: what ends and begins for one key at one instant is an update. #}
+{% macro _paired_changes(sides, keys) %}
+    {%- set sql -%}
+{%- if not keys -%}
+(
+    {{ sides | indent(4) }}
+)
+{%- else -%}
+(
+    select
+        case
+            when not `_is_update` then `_change_type`
+            when `_change_type` = 'delete' then 'update_preimage'
+            else 'update_postimage'
+        end as `_change_type`,
+        * except (`_change_type`, `_is_update`)
+    from (
+        select
+            *,
+            min(`_change_type`) over one_change <> max(`_change_type`) over one_change as `_is_update`
+        from (
+            {{ sides | indent(12) }}
+        ) as sides
+        window one_change as (partition by {{ keys | join(', ') }}, `_changed_at`)
+    ) as changes
+)
+{%- endif -%}
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}

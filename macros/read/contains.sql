@@ -1,0 +1,24 @@
+{#
+    The versions that were in force all the time of [from_at, to_at): SQL's `contains`.
+
+           [from_at -- to_at)
+        |--------------------)    yes
+           |-----------------)    yes
+             |---------------)    no: begins later
+        |---------------)         no: ends earlier
+#}
+{% macro contains(relation, from_at, to_at, convention='fivetran') %}
+    {% do return(adapter.dispatch('contains', 'dbt_history')(relation, from_at, to_at, convention)) %}
+{% endmacro %}
+
+
+{% macro default__contains(relation, from_at, to_at, convention) %}
+    {%- set reader = dbt_history._reader(relation, convention, 'contains') -%}
+    {%- set range = dbt_history._range(from_at, to_at, reader, 'contains') -%}
+    {%- do return(dbt_history._versions_where(reader, [
+        dbt_history._starts_by(reader.conv, range.from),
+        dbt_history._lasts_beyond(reader.conv, range.to, or_ends_there=true),
+        range.from ~ ' < ' ~ range.to,
+        dbt_history._not_below_horizon(reader, range.from, 'contains'),
+    ])) -%}
+{% endmacro %}

@@ -1,0 +1,40 @@
+{#
+    The current version of a table: the greatest point that any of its rows names, be it a start or an end, the open end left out.
+
+        valid_from  valid_to
+        1           open         the delete at 2 counts too: version 2
+        1           2
+
+    `empty_table_version` is that of a table without rows. Cleaning does not move it back. Returns a sub-query of one row and one
+    column, `version`: after FROM, or as a value.
+#}
+{% macro current_version(relation, convention='fivetran', empty_table_version=none) %}
+    {% do return(adapter.dispatch('current_version', 'dbt_history')(relation, convention, empty_table_version)) %}
+{% endmacro %}
+
+
+{% macro default__current_version(relation, convention, empty_table_version) %}
+    {%- set reader = dbt_history._reader(relation, convention, 'current_version') -%}
+    {%- set conv = reader.conv -%}
+    {%- set empty = 'cast(null as ' ~ conv.type ~ ')' if empty_table_version is none
+        else dbt_history._instant(empty_table_version, conv, 'current_version') -%}
+    {%- set marks = dbt_history._marks(reader.table) -%}
+    {%- set sql -%}
+(
+    select coalesce(max(version), {{ empty }}) as version
+    from (
+        select greatest(max({{ dbt_history._quote(conv.start) }}), max({{ dbt_history._end_of_period(conv) }})) as version
+        from {{ reader.from }} as versions
+        {%- if marks is not none %}
+
+        union all
+
+        select max(try_cast(instant as {{ conv.type }})) as version
+        from {{ dbt_history._full_name(marks) }}
+        where kind = 'horizon' and table_name = {{ dbt_history._text(reader.table.identifier | lower) }}
+        {%- endif %}
+    ) as versions
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}

@@ -1,0 +1,145 @@
+{#
+    Several version tables as one, a row for each period in which none of them changes (the common refinement):
+
+        customers  [ a1 -----------)[ a2 -------------
+        prices           [ b1 ------------)
+        inner            [ a1, b1 -)[ a2, b1 )
+        full       [ a1 )[ a1, b1 -)[ a2, b1 )[ a2 ---
+
+    `tables` maps a name to a relation, or to {'relation', 'key', 'convention'} where these differ from the arguments. Columns: the
+    key as the first table names it, `valid_from`, `valid_to` (half-open, NULL while nothing has ended), and one struct a table, by
+    its name, with the version in force: `customers.city`. `kind`: `inner` (all tables have a version), `left` (the first has),
+    `full` (any has). `inner` joins keys that several records of a table share; `left` and `full` need one record a key.
+#}
+{% macro history_join(tables, key, convention='fivetran', kind='inner') %}
+    {% do return(adapter.dispatch('history_join', 'dbt_history')(tables, key, convention, kind)) %}
+{% endmacro %}
+
+
+{% macro default__history_join(tables, key, convention, kind) %}
+    {%- set sides = dbt_history._join_sides(tables, key, convention, kind) -%}
+    {%- do return(dbt_history._inner_refinement(sides) if kind == 'inner' else dbt_history._outer_refinement(sides, kind)) -%}
+{% endmacro %}
+
+
+{# The tables as a list: {'name', 'key', 'from', 'conv', 'start', 'until'}, names quoted. #}
+{% macro _join_sides(tables, key, convention, kind) %}
+    {% set sides = [] %}
+    {% for name, said in tables.items() %}
+        {% set said = said if said is mapping and 'relation' in said else {'relation': said} %}
+        {% set reader = dbt_history._reader(said.relation, said.get('convention', convention), 'history_join') %}
+        {% set alias = dbt_history._quote(name) %}
+        {% do sides.append({
+            'name': alias, 'conv': reader.conv, 'from': reader.from,
+            'key': dbt_history._quoted(dbt_history._key_columns(said.get('key', key))),
+            'start': alias ~ '.' ~ dbt_history._quote(reader.conv.start),
+            'until': dbt_history._end_of_period(reader.conv, alias ~ '.'),
+        }) %}
+    {% endfor %}
+    {% set lengths = sides | map(attribute='key') | map('length') | unique | list %}
+    {% set types = sides | map(attribute='conv') | map(attribute='type') | unique | list %}
+    {% if kind not in ['inner', 'left', 'full'] or sides | length < 2 or lengths | length > 1 or types | length > 1 or 0 in lengths %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'history_join',
+            'these tables do not make a join of periods',
+            got='kind ' ~ kind ~ ', ' ~ sides | length ~ ' tables, keys of ' ~ lengths | join(' and ') ~ ' columns, axes of type ' ~ types | join(' and '),
+            expected='kind inner, left or full; two tables or more, with keys of one length and axes of one type',
+        )) %}
+    {% endif %}
+    {% do return(sides) %}
+{% endmacro %}
+
+
+{# Versions of one key that overlap, and the period that they have in common. #}
+{% macro _inner_refinement(sides) %}
+    {%- set first = sides[0] -%}
+    {%- set sql -%}
+(
+    select
+        {%- for column in first.key %}
+        {{ first.name }}.{{ column }},
+        {%- endfor %}
+        greatest({{ sides | map(attribute='start') | join(', ') }}) as valid_from,
+        least({{ sides | map(attribute='until') | join(', ') }}) as valid_to
+        {%- for side in sides %},
+        struct({{ side.name }}.*) as {{ side.name }}
+        {%- endfor %}
+    from {{ first.from }} as {{ first.name }}
+    {%- for side in sides[1:] %}
+    inner join {{ side.from }} as {{ side.name }}
+        on
+            {%- for column in side.key %}
+            {{ first.name }}.{{ first.key[loop.index0] }} = {{ side.name }}.{{ column }} and
+            {%- endfor %}
+            coalesce({{ first.start }} < {{ side.until }}, true)
+            and coalesce({{ side.start }} < {{ first.until }}, true)
+    {%- endfor %}
+    where
+        coalesce(
+            greatest({{ sides | map(attribute='start') | join(', ') }})
+            < least({{ sides | map(attribute='until') | join(', ') }}),
+            true
+        )
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# All points at which a table begins or ends a version, in order; at each the versions in force are the last ones begun. #}
+{% macro _outer_refinement(sides, kind) %}
+    {%- set keys = sides[0].key -%}
+    {%- set axis = 'partition by ' ~ keys | join(', ') ~ ' order by `_at`, `_begins`' -%}
+    {%- set sql -%}
+(
+    select
+        {{ keys | join(',\n        ') }},
+        `_at` as valid_from,
+        `_next_at` as valid_to
+        {%- for side in sides %},
+        if({{ side.name }}.begins, {{ side.name }}.version, null) as {{ side.name }}
+        {%- endfor %}
+    from (
+        select
+            {{ keys | join(',\n            ') }},
+            `_at`,
+            lead(`_at`) over ({{ axis }}) as `_next_at`
+            {%- for side in sides %},
+            last_value(
+                if(`_table` = {{ loop.index }}, struct(`_begins` as begins, {{ side.name }} as version), null), true
+            ) over ({{ axis }} rows between unbounded preceding and current row) as {{ side.name }}
+            {%- endfor %}
+        from (
+            {{ dbt_history._refinement_points(sides) | indent(12) }}
+        ) as points
+    ) as periods
+    where
+        coalesce(`_at` < `_next_at`, true)
+        and ({% for side in (sides if kind == 'full' else sides[:1]) %}coalesce({{ side.name }}.begins, false){{ ' or ' if not loop.last }}{% endfor %})
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{% macro _refinement_points(sides) %}
+    {%- for side in sides -%}
+    {%- set place = loop.index -%}
+    {%- for begins in ['true', 'false'] -%}
+    select
+        {%- for column in side.key %}
+        {{ side.name }}.{{ column }} as {{ sides[0].key[loop.index0] }},
+        {%- endfor %}
+        {{ side.start if begins == 'true' else side.until }} as `_at`,
+        {{ begins }} as `_begins`,
+        {{ place }} as `_table`
+        {%- for other in sides %},
+        {{ 'struct(' ~ side.name ~ '.*)' if loop.index == place else 'null' }} as {{ other.name }}
+        {%- endfor %}
+    from {{ side.from }} as {{ side.name }}
+    where coalesce({{ side.start }} < {{ side.until }}, {{ begins }})
+{{ '\nunion all\n\n' if begins == 'true' }}
+    {%- endfor -%}
+    {{ '\n\nunion all\n\n' if not loop.last }}
+    {%- endfor -%}
+{% endmacro %}

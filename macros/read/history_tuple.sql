@@ -1,0 +1,40 @@
+{#
+    A version of several `_hx` tables at once: one own id a table, the greatest one at an instant. One row, a column a table, named
+    as the table's own id: `orders_hx_id`. Because each link was the newest row of its table when it was made, the tuple of an
+    instant is consistent.
+
+    `collections`: `_hx` tables, or {'history': ..., 'id': ...} where the own id has another name.
+#}
+{% macro history_tuple(collections, at='now') %}
+    {% do return(adapter.dispatch('history_tuple', 'dbt_history')(collections, at)) %}
+{% endmacro %}
+
+
+{% macro default__history_tuple(collections, at) %}
+    {%- set reader = {'conv': {'type': 'timestamp'}, 'table': none} -%}
+    {%- set point = dbt_history._point(at, reader, 'history_tuple') -%}
+    {%- set bounds = [] -%}
+    {%- for collection in dbt_history._collections(collections, 'history_tuple') -%}
+        {%- do bounds.append(
+            '(select coalesce(max(' ~ collection.id ~ '), 0L) from ' ~ collection.from ~ ' as log where `mod_time` <= ' ~ point
+            ~ ') as ' ~ collection.id
+        ) -%}
+    {%- endfor -%}
+    {%- do return('(\n    select\n        ' ~ bounds | join(',\n        ') ~ '\n)') -%}
+{% endmacro %}
+
+
+{# `_hx` tables as a list: {'name', 'id', 'from', 'references'}; ids are quoted. #}
+{% macro _collections(collections, macro_name) %}
+    {% set found = [] %}
+    {% for said in collections %}
+        {% set said = said if said is mapping and 'history' in said else {'history': said} %}
+        {% do found.append({
+            'name': dbt_history._hx_id(said.history, none, macro_name)[:-3],
+            'id': dbt_history._quote(dbt_history._hx_id(said.history, said.get('id'), macro_name)),
+            'from': dbt_history._read_from(said.history),
+            'references': said.get('references', []),
+        }) %}
+    {% endfor %}
+    {% do return(found) %}
+{% endmacro %}

@@ -1,0 +1,22 @@
+{#
+    The versions that were over at an instant: SQL's `precedes`.
+
+                        at
+        |------)         ^    yes
+        |----------------)    yes: the end is outside the period
+        |-----------------    no
+#}
+{% macro precedes(relation, at, convention='fivetran') %}
+    {% do return(adapter.dispatch('precedes', 'dbt_history')(relation, at, convention)) %}
+{% endmacro %}
+
+
+{% macro default__precedes(relation, at, convention) %}
+    {%- set reader = dbt_history._reader(relation, convention, 'precedes') -%}
+    {%- set range = dbt_history._range(at, at, reader, 'precedes') -%}
+    {%- do return(dbt_history._versions_where(reader, [
+        dbt_history._ended_by(reader.conv, range.to),
+        dbt_history._is_not_empty(reader.conv),
+        dbt_history._not_below_horizon(reader, none, 'precedes'),
+    ])) -%}
+{% endmacro %}

@@ -1,0 +1,13 @@
+{{
+    config(
+        materialized='view',
+    )
+}}
+
+{% set versions = {'convention': 'validity', 'type': 'bigint', 'open_end': 2147483647} %}
+
+select
+    product_id,
+    name,
+    price
+from {{ dbt_history.as_of(ref('atoti_products'), 3, versions) }}

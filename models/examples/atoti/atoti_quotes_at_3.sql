@@ -1,0 +1,14 @@
+{{
+    config(
+        materialized='view',
+    )
+}}
+
+{% set numbered = {'start': 'quote_id', 'type': 'bigint', 'append_only': true} %}
+
+-- Append-only: the table's own number is the version from which a row is valid, and no row ends.
+select
+    quote_id,
+    product_id,
+    amount
+from {{ dbt_history.as_of(ref('atoti_quotes'), 3, numbered) }}

@@ -1,0 +1,199 @@
+"""Any table as a version table, versions that readers pin, points in time, and two axes of time."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.project import Project
+from tests.support.rendering import Renderer, renderer
+from tests.support.tables import assert_same_rows, data_frame
+
+NUMBERS: dict[str, Any] = {"convention": "validity", "type": "bigint", "open_end": 2147483647}
+TIMES: dict[str, Any] = {"convention": "validity"}
+MAXIMUM = 2147483647
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
+    made = renderer(tmp_path_factory.mktemp("time_travel"))
+    made.pretend_relations()
+    return made
+
+
+def relation(schema: str, name: str) -> str:
+    return f"api.Relation.create(schema='{schema}', identifier='{name}')"
+
+
+def test_tables_become_version_tables_and_a_pinned_version_stays_as_it_was(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.sql(f"create schema {project.schema}")
+    products, sales = project.table("products"), project.table("sales")
+    feed = "using delta tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    spark.sql(f"create table {products} {feed} as select 1L as id, 'pen' as name")
+    spark.sql(f"create table {sales} {feed} as select 7L as id, 1L as product_id, 5 as pieces")
+    for name, convention, at in [
+        ("products", NUMBERS, "_commit_version"),
+        ("sales", TIMES, "_commit_timestamp"),
+    ]:
+        changes = f"dbt_history.changes({relation(project.schema, name)}, 'id')"
+        rows = f"dbt_history.batch_rows({changes}, 'id', {convention}, at='{at}')"
+        project.history(
+            f"{name}_history",
+            f"select * from {{{{ {rows} }}}}",
+            version_order="increasing",
+            max_deleted_share=None,
+            **convention,
+        )
+    both = ("products_history", "sales_history")
+    project.model(
+        "published",
+        f"select {{{{ dbt_history.current_version(ref('products_history'), {NUMBERS}) }}}} as"
+        f" products, {{{{ dbt_history.current_version(ref('sales_history'), {TIMES}) }}}} as sales",
+        materialized="table",
+    )
+    for name, convention in [("products", NUMBERS), ("sales", TIMES)]:
+        pinned = "'(select ' ~ '" + name + "' ~ ' from ' ~ ref('published') ~ ')'"
+        reader = f"dbt_history.as_of(ref('{name}_history'), {pinned}, {convention})"
+        # Not valid_to: that the version has ended since is seen in it.
+        select = f"select * except (valid_to) from {{{{ {reader} }}}}"
+        project.model(f"{name}_pinned", select, materialized="view")
+    spark.sql(f"update {products} set name = 'pencil'")
+    project.run(*both, "published", "products_pinned", "sales_pinned")
+    seen = [project.rows("products_pinned"), project.rows("sales_pinned")]
+    assert [row["name"] for row in seen[0]] == ["pencil"]
+    assert [row["pieces"] for row in seen[1]] == [5]
+
+    spark.sql(f"update {products} set name = 'ink'")
+    spark.sql(f"insert into {products} values (2, 'cap'), (3, 'gone')")
+    spark.sql(f"delete from {products} where id in (1, 3)")
+    spark.sql(f"update {sales} set pieces = pieces + 1")
+    project.run(*both)
+
+    assert [project.rows("products_pinned"), project.rows("sales_pinned")] == seen
+    history = project.rows("products_history")
+    names = {(row["name"], row["valid_to"] == MAXIMUM) for row in history}
+    assert names == {("pencil", False), ("ink", False), ("cap", True), ("gone", False)}
+    # An update, an insert, a delete: three commits, and each is a version.
+    starts = sorted({row["valid_from"] for row in history})
+    assert [start - starts[0] for start in starts] == [0, 1, 2]
+    assert max(row["valid_to"] for row in history if row["valid_to"] != MAXIMUM) == starts[-1] + 1
+    assert sorted(row["pieces"] for row in project.rows("sales_history")) == [5, 6]
+    replay = project.run(*both)
+    assert replay.message("products_history").startswith("no new batch")
+
+
+def test_changes_are_netted_by_point_and_time_never_goes_back_for_a_record(
+    call: Renderer, spark: SparkSession
+) -> None:
+    rows = [
+        ("insert", 1, "a", "a1", 10), ("insert", 1, "b", "b1", 10), ("insert", 2, "c", "c1", 11),
+        ("update_preimage", 3, "a", "a1", 12), ("update_postimage", 3, "a", "a2", 12),
+        ("delete", 4, "a", "a2", 12), ("delete", 5, "b", "b1", 9), ("insert", 6, "b", "b2", 13),
+        ("delete", 6, "c", "c1", 13), ("insert", 6, "c", "c2", 13),
+    ]  # fmt: skip
+    names = ("_change_type", "_commit_version", "id", "v", "_commit_timestamp")
+    types = dict(zip(names, ("string", "bigint", "string", "string", "bigint"), strict=True))
+    changes = [dict(zip(names, row, strict=True)) for row in rows]
+    data_frame(spark, changes, types).createOrReplaceTempView("netted")
+
+    query = call("batch_rows", changes="netted", key="id", convention=NUMBERS)
+    found = [tuple(row) for row in spark.sql(
+        f"select _stage, id, v, valid_from, valid_to from {query}").collect()]  # fmt: skip
+
+    assert sorted(found, key=str) == [
+        ("delete", "a", "a2", None, 12),  # the update at 12 is never seen
+        ("delete", "b", "b1", None, 10),  # its clock says 9: at 10, with the insert, which it ends
+        ("upsert", "a", "a1", 10, MAXIMUM),
+        ("upsert", "b", "b2", 13, MAXIMUM),
+        ("upsert", "c", "c1", 11, MAXIMUM),
+        ("upsert", "c", "c2", 13, MAXIMUM),
+    ]
+
+
+def test_a_folder_of_views_is_the_database_on_that_day(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.sql(f"create schema {project.schema}")
+    for name in ("g", "h"):
+        spark.sql(
+            f"create table {project.table(name)} using delta as select 'x' as id, 1L as valid_from,"
+            " 5L as valid_to union all select 'y', 5L, 2147483647L"
+        )
+        project.history(name, "select 1", **NUMBERS)
+    day = f"{project.schema}_then"
+    arguments = json.dumps({"schema": day, "at": 4})
+
+    project.dbt("run-operation", "create_point_in_time", "--args", arguments)
+
+    try:
+        for name in ("g", "h"):
+            assert [row["id"] for row in spark.table(f"{day}.{name}").collect()] == ["x"]
+        cleaning = json.dumps({"table": "h", "before": 9})
+        project.dbt("run-operation", "clean_history", "--args", cleaning)
+        assert [row["id"] for row in spark.table(f"{day}.g").collect()] == ["x"]
+        with pytest.raises(Exception, match="was cleaned"):
+            spark.table(f"{day}.h").collect()
+    finally:
+        spark.sql(f"drop schema {day} cascade")
+
+
+# valid at, known at: the price believed
+BITEMPORAL = [
+    ("2024-01-15", "2024-02-15", None),  # nothing was known yet
+    ("2024-01-15", "2024-03-15", 10),
+    ("2024-03-15", "2024-03-15", 10),
+    ("2024-07-15", "2024-03-15", None),  # does not hold any more
+    ("2024-03-15", "2024-04-30", 10),  # the correction is late
+    ("2024-03-15", "2024-05-01", 12),  # and counts from when it was known
+    ("2024-01-15", "2024-06-15", 10),
+    ("2024-02-01", "2024-06-15", 12),
+    ("2024-07-01", "2024-06-15", None),
+]
+
+
+def test_a_late_correction_is_visible_only_from_when_it_was_known(
+    call: Renderer, spark: SparkSession
+) -> None:
+    def day(month: int) -> datetime:
+        return datetime(2024, month, 1)
+
+    rows: list[dict[str, Any]] = [
+        {
+            "price": price,
+            "holds_from": holds,
+            "holds_to": until,
+            "valid_from": known,
+            "valid_to": to,
+        }
+        for price, holds, until, known, to in [
+            (10, day(1), day(7), day(3), day(5)),
+            (10, day(1), day(2), day(5), None),
+            (12, day(2), day(7), day(5), None),
+        ]
+    ]
+    types = {
+        "price": "int",
+        **dict.fromkeys(("holds_from", "holds_to", "valid_from", "valid_to"), "timestamp"),
+    }
+    data_frame(spark, rows, types).createOrReplaceTempView("prices")
+    valid = {"start": "holds_from", "end": "holds_to"}
+    parts = [
+        f"select {place} as place, price from "
+        + call("bitemporal", relation="prices", valid_at=at, known_at=known, valid=valid)
+        for place, (at, known, _) in enumerate(BITEMPORAL)
+    ]
+
+    found = [row.asDict() for row in spark.sql(" union all ".join(parts)).collect()]
+
+    expected = [
+        {"place": place, "price": price}
+        for place, (_, _, price) in enumerate(BITEMPORAL)
+        if price is not None
+    ]
+    assert_same_rows(found, expected, ["place", "price"])

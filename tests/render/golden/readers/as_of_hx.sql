@@ -1,0 +1,13 @@
+(
+    select * except (`_place`) from (
+        select
+            *,
+            row_number() over (
+                partition by `customer_id`
+                order by `mod_time` desc, `customers_hx_id` desc
+            ) as `_place`
+        from golden.customers_hx as log
+        where `mod_time` <= current_timestamp()
+    ) as newest
+    where `_place` = 1 and not coalesce(`deleted`, false)
+)

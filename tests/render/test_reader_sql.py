@@ -1,0 +1,157 @@
+"""The SQL of the readers, without Spark. `UPDATE_GOLDEN=1` writes the golden files anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.rendering import Renderer, renderer
+
+GOLDEN = Path(__file__).parent / "golden" / "readers"
+NUMBERS = {"convention": "validity", "type": "bigint", "open_end": 2147483647}
+ODD = {"start": "start", "end": "end", "active": "Is `Current`", "type": "date", "gap": 1}
+HX = {"convention": "hx", "key": "customer_id"}
+EVENTS = {"convention": "events", "key": ["customer_id", "path"]}
+
+# file: (macro, tables among the arguments by name, other arguments, the table of marks is there)
+CASES: dict[str, tuple[str, dict[str, str], dict[str, Any], bool]] = {
+    "as_of_fivetran": ("as_of", {"relation": "records"}, {"at": "2024-03-03"}, False),
+    "as_of_after_cleaning": ("as_of", {"relation": "records"}, {"at": "2024-03-03"}, True),
+    "as_of_version": ("as_of", {"relation": "records"}, {"at": 7, "convention": NUMBERS}, True),
+    "as_of_tag": (
+        "as_of",
+        {"relation": "records"},
+        {"at": "tag:year's end", "convention": "validity"},
+        True,
+    ),
+    "as_of_hx": ("as_of", {"relation": "customers_hx"}, {"at": "now", "convention": HX}, False),
+    "as_of_events": (
+        "as_of",
+        {"relation": "events"},
+        {"at": "2024-03-03 12:00:00", "convention": EVENTS},
+        False,
+    ),
+    "between_events": (
+        "between",
+        {"relation": "events"},
+        {"from_at": "2024-03-03", "to_at": "now", "convention": EVENTS},
+        False,
+    ),
+    "overlaps_odd_names": (
+        "overlaps",
+        {"relation": "my records"},
+        {"from_at": "2024-03-03", "to_at": "2024-03-04", "convention": ODD},
+        False,
+    ),
+    "contains": (
+        "contains",
+        {"relation": "records"},
+        {"from_at": 3, "to_at": 7, "convention": NUMBERS},
+        False,
+    ),
+    "precedes_after_cleaning": (
+        "precedes",
+        {"relation": "records"},
+        {"at": "2024-03-03"},
+        True,
+    ),
+    "changeset": (
+        "changeset",
+        {"relation": "records"},
+        {"from_at": 3, "to_at": 7, "convention": NUMBERS},
+        False,
+    ),
+    "changeset_with_key": (
+        "changeset",
+        {"relation": "records"},
+        {"from_at": "2024-03-03", "to_at": "2024-03-04", "key": ["id", "end"]},
+        True,
+    ),
+    "latest": ("latest", {"hx": "customers_hx"}, {"key": "id", "up_to": 5, "after": 2}, False),
+    "latest_by_time": (
+        "latest",
+        {"hx": "customers_hx"},
+        {"key": "id", "up_to": "2024-03-03", "by": "mod_time"},
+        False,
+    ),
+    "current_version": (
+        "current_version",
+        {"relation": "records"},
+        {"convention": NUMBERS, "empty_table_version": 0},
+        True,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
+    return renderer(tmp_path_factory.mktemp("readers"))
+
+
+def assert_golden(name: str, sql: str) -> None:
+    path = GOLDEN / f"{name}.sql"
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(sql + "\n")
+    golden = path.read_text() if path.exists() else ""
+    assert golden == sql + "\n", "UPDATE_GOLDEN=1 rewrites the file"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_reader_is_the_golden_sql(name: str, call: Renderer) -> None:
+    macro, tables, arguments, is_marked = CASES[name]
+    call.pretend_relations(*(["history_marks"] if is_marked else []))
+    named = {argument: call.table(table) for argument, table in tables.items()}
+    assert_golden(name, call(macro, **named, **arguments))
+
+
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_a_join_of_periods_is_the_golden_sql(kind: str, call: Renderer) -> None:
+    call.pretend_relations()
+    tables = {
+        "customers": call.table("customers"),
+        "orders": {
+            "relation": call.table("orders"),
+            "key": "buyer",
+            "convention": "validity",
+        },
+    }
+    assert_golden(f"history_join_{kind}", call("history_join", tables=tables, key="id", kind=kind))
+
+
+def test_tuples_of_histories_are_the_golden_sql(call: Renderer) -> None:
+    customers, orders = call.table("customers_hx"), call.table("orders_hx")
+    collections = [
+        {"history": orders, "references": [{"history": customers}]},
+        {"history": customers, "id": "own id"},
+    ]
+    bounds = {"orders_hx": 5, "customers_hx": "(select max(n) from bounds)"}
+    assert_golden("history_tuple", call("history_tuple", collections=collections, at="2024-03-03"))
+    assert_golden("is_consistent", call("is_consistent", collections=collections, bounds=bounds))
+
+
+def test_the_rows_of_a_change_feed_are_the_golden_sql(call: Renderer) -> None:
+    feed = call.table("customer_changes")
+    numbered = call("batch_rows", changes=feed, key="id", convention=NUMBERS, at="_commit_version")
+    assert_golden("batch_rows_validity", numbered)
+    timed = call("batch_rows", changes="(select 1)", key=["id", "end"], convention="fivetran")
+    assert_golden("batch_rows_fivetran", timed)
+
+
+def test_two_axes_are_the_golden_sql(call: Renderer) -> None:
+    call.pretend_relations("history_marks")
+    valid = {"start": "holds_from", "end": "holds_to"}
+    prices = call.table("prices")
+    sql = call(
+        "bitemporal", relation=prices, valid_at="2024-03-15", known_at="2024-04-30", valid=valid
+    )
+    assert_golden("bitemporal", sql)
+
+
+def test_every_golden_file_is_of_a_case() -> None:
+    others = {"batch_rows_validity", "batch_rows_fivetran", "bitemporal"}
+    others |= {"history_join_inner", "history_join_left", "history_tuple", "is_consistent"}
+    assert {path.stem for path in GOLDEN.glob("*.sql")} == set(CASES) | others
