@@ -3,7 +3,11 @@
     compared by their entries. A failing row says whether it is missing or unexpected, and how many times.
 #}
 {% test matches_expected(model, expected, columns=none) %}
-{%- set types = dbt_history._comparable_columns(model, expected, columns) if execute else {} -%}
+{%- if not execute or dbt_history._is_missing(model) or dbt_history._is_missing(expected) -%}
+{#- Compiled before the tables are built (`dbt compile`, `dbt docs generate`): the columns are not known yet. -#}
+{{ dbt_history._difference_of_all_columns(model, expected) }}
+{%- else -%}
+{%- set types = dbt_history._comparable_columns(model, expected, columns) -%}
 {%- set names = dbt_history._quoted(types.keys()) -%}
 {%- set comparable = [] -%}
 {%- for name, type in types.items() -%}
@@ -56,7 +60,21 @@ select
     {{ names | join(',\n    ') }}
 from counted
 where not (_surplus = 0)
+{%- endif -%}
 {% endtest %}
+
+
+{# A sub-query cannot be looked up, and counts as there. #}
+{% macro _is_missing(relation) %}
+    {% do return(relation is not string and load_relation(relation) is none) %}
+{% endmacro %}
+
+
+{% macro _difference_of_all_columns(model, expected) -%}
+select 'unexpected' as _difference, * from (select * from {{ model }} except all select * from {{ expected }}) as unexpected
+union all
+select 'missing' as _difference, * from (select * from {{ expected }} except all select * from {{ model }}) as missing
+{%- endmacro %}
 
 
 {# The columns to compare with their types: those named, else all, which must then be the same on both sides. #}

@@ -545,6 +545,33 @@ MATCHES_EXPECTED: list[tuple[str, str, str, int, dict[str, Any]]] = [
     ),
 ]
 
+NUMBER = {"column_name": "number"}
+IS_GAPLESS: list[tuple[str, str, int, dict[str, Any]]] = [
+    ("numbers follow each other", "select * from values (3), (1), (2) as t(number)", 0, NUMBER),
+    ("no numbers are no gap", "select cast(null as bigint) as number", 0, NUMBER),
+    (
+        "one number may have several rows",
+        "select * from values (1), (2), (1) as t(number)",
+        0,
+        NUMBER,
+    ),
+    (
+        "what has no number yet is no gap",
+        "select * from values (1), (null) as t(number)",
+        0,
+        NUMBER,
+    ),
+    ("a number is missing", "select * from values (1), (3), (4), (6) as t(number)", 2, NUMBER),
+    ("the first number is missing", "select * from values (2), (3) as t(number)", 1, NUMBER),
+    ("a number before the first", "select * from values (0), (1) as t(number)", 1, NUMBER),
+    (
+        "the first is another one",
+        "select * from values (7), (8) as t(number)",
+        0,
+        {**NUMBER, "first": 7},
+    ),
+]
+
 CASES = [
     GenericTestCase(sentence, test, table, failures, arguments)
     for test, cases in {
@@ -553,6 +580,7 @@ CASES = [
         "one_active_version": ONE_ACTIVE_VERSION,
         "active_matches_open_end": ACTIVE_MATCHES_OPEN_END,
         "period_is_well_formed": PERIOD_IS_WELL_FORMED,
+        "is_gapless": IS_GAPLESS,
     }.items()
     for sentence, table, failures, arguments in cases
 ] + [

@@ -50,3 +50,16 @@ def test_as_many_rows_fail_as_are_wrong(place: int, case: GenericTestCase, run: 
     result = run.results[f"case_{place}_test"]
     assert result.failures == case.failures, result.message
     assert result.status == ("fail" if case.failures else "pass")
+
+
+def test_matches_expected_compiles_before_its_tables_are_built(project: Project) -> None:
+    project.model("built_later", "select 1 as id", materialized="table")
+    project.write(
+        "models/_built_later.yml",
+        "models: [{name: built_later, data_tests: [{dbt_history.matches_expected:"
+        " {name: later, arguments: {expected: \"ref('built_later')\"}}}]}]",
+    )
+
+    compiled = project.dbt("compile", "--select", "later")
+
+    assert "except all" in compiled.results["later"].node.compiled_code

@@ -1,0 +1,138 @@
+{# The table of a log: its settings, its columns, what a change of the SELECT does to them. #}
+
+{% macro _append_settings(node, caller_name) %}
+    {% set meta = (node.config.get('meta') or {}).get('history') or {} %}
+    {% set meta = {} if meta is sameas true else meta %}
+    {% set known = ['allow_full_refresh'] %}
+    {% set problems = [] %}
+    {% for name in meta if name not in known %}
+        {% do problems.append('meta.history has no setting ' ~ name ~ ' for a log (known: ' ~ known | join(', ') ~ ')') %}
+    {% endfor %}
+    {% set settings = {
+        'key': dbt_history._key_columns(node.config.get('unique_key')),
+        'allow_full_refresh': meta.get('allow_full_refresh', false),
+        'on_schema_change': dbt_history._on_schema_change(node),
+    } %}
+    {% if settings.on_schema_change not in ['append_new_columns', 'fail', 'ignore'] %}
+        {% do problems.append('on_schema_change is ' ~ settings.on_schema_change ~ ': append_new_columns, fail or ignore (history never drops a column)') %}
+    {% endif %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the settings of the model are not right', got='\n    ' ~ problems | join('\n    '), node=node.unique_id,
+        )) %}
+    {% endif %}
+    {% do return(settings) %}
+{% endmacro %}
+
+
+{# Problems of the SELECT's columns, whatever the table is like. #}
+{% macro _check_log_columns(staged, settings, captured) %}
+    {% set problems = [] %}
+    {% for name in settings.key if name | lower not in staged.names %}
+        {% do problems.append('column ' ~ name ~ ' of unique_key is missing') %}
+    {% endfor %}
+    {% for column in staged.columns %}
+        {% if column.name | lower in ['_metadata', '_tmp_metadata_row_index'] %}
+            {% do problems.append('column ' ~ column.name ~ ' has a name that Delta keeps for itself') %}
+        {% elif column.name | lower == '_batch' and not dbt_history._type_fits(column.type, 'bigint') %}
+            {% do problems.append('column _batch is ' ~ column.type ~ ', not bigint') %}
+        {% elif column.name | lower == '_batch' and captured is not none %}
+            {% do problems.append('column _batch: the rows of changes have a number already') %}
+        {% elif 'map<' in column.type and captured is none and not settings.key and '_batch' not in staged.names %}
+            {% do problems.append('column ' ~ column.name ~ ' is a map, which cannot be looked for: name unique_key, or number the rows in _batch') %}
+        {% endif %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{# What the SELECT asks of a table with these columns: {'names' to insert, 'added', 'widened', 'wrong'}. #}
+{% macro _log_change(staged, table_columns) %}
+    {% set change = {'names': [], 'added': [], 'widened': [], 'wrong': []} %}
+    {% set there = {} %}
+    {% for column in table_columns %}{% do there.update({column.name | lower: column}) %}{% endfor %}
+    {% set state = namespace(after=none) %}
+    {% for column in staged.columns if column.name | lower != '_batch' %}
+        {% set stored = there.get(column.name | lower) %}
+        {% do change.names.append(stored.name if stored else column.name) %}
+        {% if stored is none or not stored %}
+            {% do change.added.append(dict(column, after=state.after)) %}
+        {% elif not dbt_history._type_fits(column.type, stored.type) %}
+            {% do change[dbt_history._widening(stored.type, column.type)].append(dict(column, name=stored.name, stored=stored.type)) %}
+        {% endif %}
+        {% set state.after = stored.name if stored else column.name %}
+    {% endfor %}
+    {% do return(change) %}
+{% endmacro %}
+
+
+{# 'widened' if the column can take the new type without a rewrite and without loss, else 'wrong'. #}
+{% macro _widening(stored, type) %}
+    {% set fits = dbt_history._type_fits(stored, type) %}
+    {% set is_number = modules.re.match('^(tinyint|smallint|int|float|decimal[(].*)$', stored) is not none %}
+    {% do return('widened' if fits and is_number else 'wrong') %}
+{% endmacro %}
+
+
+{% macro _check_log_change(change, settings, is_new) %}
+    {% set problems = [] %}
+    {% for column in change.wrong %}
+        {% do problems.append('column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has ' ~ column.stored) %}
+    {% endfor %}
+    {% if not is_new and settings.on_schema_change == 'fail' and (change.added or change.widened) %}
+        {% do problems.append(
+            'the table differs in column ' ~ (change.added + change.widened) | map(attribute='name') | join(', ') ~ ' (on_schema_change: fail)'
+        ) %}
+    {% endif %}
+    {% if not is_new and settings.on_schema_change == 'ignore' %}
+        {% for column in change.widened %}
+            {% do problems.append('column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has ' ~ column.stored ~ ' (on_schema_change: ignore)') %}
+        {% endfor %}
+        {% set added = change.added | map(attribute='name') | list %}
+        {% do change.update({'added': [], 'names': change.names | reject('in', added) | list}) %}
+    {% endif %}
+    {% do return(problems + dbt_history._check_void_columns(change.added)) %}
+{% endmacro %}
+
+
+{# Made empty, with Delta's own property: nobody changes or removes a row of a log, whatever he uses. #}
+{% macro _create_log(relation, columns, before, replace) %}
+    {% set partition_by = config.get('partition_by') or [] %}
+    {% set partition_by = [partition_by] if partition_by is string else partition_by %}
+    {% set properties = dict(dbt_history._column_mapping(columns), **{'delta.appendOnly': 'true'}) %}
+    {% do properties.update(config.get('tblproperties') or {}) %}
+    {% if replace %}
+        {% do run_query('alter table ' ~ dbt_history._full_name(relation) ~ " set tblproperties ('delta.appendOnly' = 'false')") %}
+    {% endif %}
+    {% do dbt_history._create_table(relation, columns, partition_by, properties, before, replace) %}
+{% endmacro %}
+
+
+{# Where a source's column cannot be NULL, neither can the log's. #}
+{% macro _with_not_null(columns, not_null) %}
+    {% set marked = [] %}
+    {% for column in columns %}{% do marked.append(dict(column, not_null=column.name in not_null)) %}{% endfor %}
+    {% do return(marked) %}
+{% endmacro %}
+
+
+{#
+    Columns come where the SELECT has them; a number's type grows without a rewrite. Existing rows keep what they have.
+    `nullable`: columns that the source lets be NULL now, or has dropped.
+#}
+{% macro _alter_log(relation, change, nullable) %}
+    {% set alter = 'alter table ' ~ dbt_history._full_name(relation) %}
+    {% for name in nullable %}
+        {% do run_query(alter ~ ' alter column ' ~ dbt_history._quote(name) ~ ' drop not null') %}
+    {% endfor %}
+    {% for column in change.added %}
+        {% set place = 'after ' ~ dbt_history._quote(column.after) if column.after else 'first' %}
+        {% do run_query(alter ~ ' add columns (' ~ dbt_history._quote(column.name) ~ ' ' ~ dbt_history._ddl_type(column.type) ~ ' ' ~ place ~ ')') %}
+    {% endfor %}
+    {% if change.widened %}
+        {% do run_query(alter ~ " set tblproperties ('delta.enableTypeWidening' = 'true')") %}
+    {% endif %}
+    {% for column in change.widened %}
+        {% do run_query(alter ~ ' alter column ' ~ dbt_history._quote(column.name) ~ ' type ' ~ column.type) %}
+    {% endfor %}
+{% endmacro %}

@@ -1,0 +1,166 @@
+{#
+    The rows of a planned capture. Whatever they are read from, they begin as images of rows, old ones and new ones, each with its version;
+    what became of a key in a version follows from the images alone:
+
+        old image   new image
+        yes         no          delete
+        no          yes         insert
+        yes         yes         update; nothing, if both are equal and no update wrote them (a table that was written anew)
+
+    So an overwrite, a truncate, a replaced table and a difference (old: the known state; new: the table) come out alike.
+    No WITH: a MERGE would evaluate it more than once.
+#}
+{% macro _changes_sql(capture, changed_by=none, noop_updates='record', ignored=[]) %}
+    {%- if capture.get('is_parsed_only') -%}
+        {%- do return('(select * from ' ~ capture.relation ~ ')') -%}
+    {%- endif -%}
+    {%- set columns = capture.columns -%}
+    {%- set compared = [] -%}
+    {%- for column in columns if column.name | lower not in ignored | map('lower') | list -%}{%- do compared.append(column) -%}{%- endfor -%}
+    {%- set sql -%}
+(
+    {{ dbt_history._capture_comment(capture) }}
+    select
+        {%- for column in columns %}
+        `change`.`row`.{{ dbt_history._c(column.name) }} as {{ dbt_history._quote(column.name) }},
+        {%- endfor %}
+        `change`.`kind` as `_change_type`,
+        `version` as `_commit_version`,
+        `time` as `_commit_timestamp`,
+        `who` as `_changed_by`
+    from (
+        select
+            `version`,
+            `time`,
+            {{ dbt_history._who(capture, changed_by) }} as `who`,
+            explode(case
+                when `olds` > 1 or `news` > 1 then raise_error({{ dbt_history._double_message(capture) }})
+                when `olds` = 0 then array(named_struct('kind', 'insert', 'row', `new_row`))
+                when `news` = 0 then array(named_struct('kind', 'delete', 'row', `old_row`))
+                when {{ '' if noop_updates == 'skip' else 'not `is_update` and ' }}{{ dbt_history._rows_are_equal(compared, '`old_row`.', '`new_row`.') }} then null
+                else array(
+                    named_struct('kind', 'update_preimage', 'row', `old_row`),
+                    named_struct('kind', 'update_postimage', 'row', `new_row`)
+                )
+            end) as `change`
+        from (
+            select
+                `version`,
+                max(`time`) as `time`,
+                count_if(not `is_new`) as `olds`,
+                count_if(`is_new`) as `news`,
+                bool_or(`is_update`) as `is_update`,
+                first(if(`is_new`, null, `image`), true) as `old_row`,
+                first(if(`is_new`, `image`, null), true) as `new_row`,
+                last(`image`) as `last_row`
+            from (
+                {{ dbt_history._images_sql(capture) | indent(16) }}
+            ) as `images`
+            group by `version`
+                {%- for name in capture.key %}, `image`.{{ dbt_history._c(name) }}{% endfor %}
+        ) as `keys`
+    ) as `found`
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# Old and new images: of the difference, then of each part of the feed. #}
+{% macro _images_sql(capture) %}
+    {%- set parts = [] -%}
+    {%- set diff = capture.diff -%}
+    {%- if diff is not none -%}
+        {%- set time = 'timestamp_micros(' ~ diff.micros ~ 'L)' -%}
+        {%- set table = capture.table ~ (' version as of ' ~ diff.version if diff.version is not none else '') -%}
+        {%- do parts.append(dbt_history._image_part(capture, table, diff.number ~ 'L', time, 'true', 'false', diff.columns)) -%}
+        {%- if diff.state -%}
+            {%- do parts.append(dbt_history._image_part(
+                capture, '(' ~ dbt_history._known_state(capture) ~ ') as `state`', diff.number ~ 'L', time, 'false', 'false', diff.state_columns
+            )) -%}
+        {%- endif -%}
+    {%- endif -%}
+    {%- for part in capture.segments -%}
+        {%- do parts.append(dbt_history._image_part(
+            capture, dbt_history._table_changes(capture, part, not loop.first), '`_commit_version`', '`_commit_timestamp`',
+            "`_change_type` in ('insert', 'update_postimage')", "`_change_type` in ('update_preimage', 'update_postimage')", part.columns
+        )) -%}
+    {%- endfor -%}
+    {%- if not parts -%}
+        {%- do parts.append(dbt_history._image_part(
+            capture, capture.table ~ ' where 1 = 0', '0L', 'cast(null as timestamp)', 'true', 'false', capture.columns
+        )) -%}
+    {%- endif -%}
+    {%- do return(parts | join('\nunion all\n')) -%}
+{% endmacro %}
+
+
+{# One part's rows as images; a column that the part does not have is NULL in them. #}
+{% macro _image_part(capture, table, version, time, is_new, is_update, there) %}
+    {%- set types = {} -%}
+    {%- for column in there -%}{%- do types.update({column.name | lower: column.type}) -%}{%- endfor -%}
+    {%- set sql -%}
+select
+    {{ version }} as `version`,
+    {{ time }} as `time`,
+    {{ is_new }} as `is_new`,
+    {{ is_update }} as `is_update`,
+    named_struct(
+        {%- for column in capture.columns %}
+        {%- set type = types.get(column.name | lower) %}
+        {%- set cell = dbt_history._quote(column.name) %}
+        {{ dbt_history._text('c_' ~ column.name) }}, {% if type == column.type %}{{ cell }}{% else %}cast({{ cell if type else 'null' }} as {{ dbt_history._ddl_type(column.type) }}){% endif %}{{ ',' if not loop.last }}
+        {%- endfor %}
+    ) as `image`
+from {{ table }}
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# Who changed a row: the column that says so (not for a deletion: it names the one before), the commit, else who runs this. #}
+{% macro _who(capture, changed_by) %}
+    {%- set terms = [] -%}
+    {%- if changed_by -%}
+        {%- do terms.append('cast(`new_row`.' ~ dbt_history._c(dbt_history._column_of(capture, changed_by)) ~ ' as string)') -%}
+    {%- endif -%}
+    {%- set pairs = [] -%}
+    {%- for version, user in dbt_history._said_of_versions(capture, 'user').items() -%}
+        {%- do pairs.append(version ~ 'L, ' ~ dbt_history._text(user)) -%}
+    {%- endfor -%}
+    {%- if pairs -%}{%- do terms.append('try_element_at(map(' ~ pairs | join(', ') ~ '), `version`)') -%}{%- endif -%}
+    {%- do return('coalesce(' ~ (terms + ['current_user()']) | join(', ') ~ ')') -%}
+{% endmacro %}
+
+
+{#
+    What the commits of the captured versions say: {version: text}. A writer's commit metadata is JSON with `user` and `transaction`, or
+    the user as plain text; else the user name that the platform recorded. `field`: user or transaction.
+#}
+{% macro _said_of_versions(capture, field) %}
+    {%- set found = {} -%}
+    {%- set first = capture.segments[0]['from'] if capture.segments else none -%}
+    {%- for entry in capture.entries + capture.get('head', {}).get('entries', []) -%}
+        {%- set in_feed = first is not none and entry.version >= first and entry.version <= capture.head.version -%}
+        {%- set in_diff = capture.diff is not none and capture.diff.state and entry.version == capture.diff.version -%}
+        {%- if in_feed or in_diff -%}
+            {%- set said = fromjson(entry.said, none) if entry.said is string and entry.said.startswith('{') else entry.said -%}
+            {%- set value = said.get(field) if said is mapping else said if field == 'user' else none -%}
+            {%- set value = value or (entry.user if field == 'user' else none) -%}
+            {%- if value -%}{%- do found.update({entry.version: value | string}) -%}{%- endif -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do return(found) -%}
+{% endmacro %}
+
+
+{% macro _double_message(capture) %}
+    {%- set text = dbt_history._message(
+        capture.caller_name, 'several rows of the source have the same key',
+        expected='one row a key (' ~ capture.key | join(', ') ~ ') of ' ~ capture.relation, node=model.unique_id,
+        way_out='remove the doubles from the source, or name the columns that tell its rows apart',
+    ) -%}
+    {%- do return(
+        'concat(' ~ dbt_history._text(text ~ '\n  got: ') ~ ", coalesce(to_json(array(coalesce(`new_row`, `old_row`), `last_row`)), ''))"
+    ) -%}
+{% endmacro %}

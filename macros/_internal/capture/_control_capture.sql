@@ -1,0 +1,43 @@
+{#
+    Suspended or resumed is a commit of the history table itself, so that it is in order with the batches, and a restore takes it back.
+    The table property says it to whoever looks at the table.
+#}
+{% macro _control_capture(relation, control, property, dry_run, caller_name) %}
+    {% set line = caller_name ~ ' ' ~ relation ~ ': ' ~ tojson(control) %}
+    {% if dry_run %}
+        {% do log('dbt_history: would ' ~ line, info=true) %}
+        {% do return(none) %}
+    {% endif %}
+    {% set record = {'dbt_history': '1', 'control': control, 'invocation_id': invocation_id} %}
+    {% set failed = dbt_history._guarded_statement(
+        'alter table ' ~ dbt_history._full_name(relation) ~ " set tblproperties ('dbt_history.suspended' = '" ~ property ~ "')",
+        {'spark.databricks.delta.commitInfo.userMetadata': tojson(record)},
+        dbt_history._session_settings(['spark.databricks.delta.commitInfo.userMetadata']),
+    ) %}
+    {% if failed is not none %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the history table could not be altered (' ~ failed ~ ')', got=relation, way_out='try again when no other run writes to it',
+        )) %}
+    {% endif %}
+    {% do log('dbt_history: ' ~ line, info=true) %}
+{% endmacro %}
+
+
+{# The table of a model, or of schema.table. #}
+{% macro _history_named(table, caller_name) %}
+    {% set parts = (table | string).replace('`', '').split('.') %}
+    {% set found = namespace(relation=none) %}
+    {% if parts | length == 1 %}
+        {% for node in graph.nodes.values() if node.resource_type == 'model' and parts[0] in [node.name, node.alias] %}
+            {% set found.relation = adapter.get_relation(database=node.database, schema=node.schema, identifier=node.alias) %}
+        {% endfor %}
+    {% else %}
+        {% set found.relation = adapter.get_relation(database=none, schema=parts[:-1] | join('.'), identifier=parts[-1]) %}
+    {% endif %}
+    {% if found.relation is none or found.relation.is_view %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'there is no such history table', got=table, expected='the name of a model that has run, or schema.table',
+        )) %}
+    {% endif %}
+    {% do return(found.relation) %}
+{% endmacro %}

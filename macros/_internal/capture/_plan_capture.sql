@@ -1,0 +1,158 @@
+{#
+    Decides what a run reads from a source, as a record of constants: nothing, the whole table, the difference to the
+    newest known state, the change data feed, or a difference and then the feed.
+
+        version     w            d                  v
+        source   ---+------------+------------------+---->
+        taken    ---]
+        this run    ( difference ](      feed       ]
+                                 '- where the feed cannot be read before: it was off, or another schema;
+                                    or where capture resumes
+
+    `layout` says how the model's own table keeps the newest state (`_known_state`); `references` are histories that the rows
+    will point into: no change is taken that happened after one they have not taken yet.
+#}
+{% macro _plan_capture(relation, key, method, layout=none, references=[], caller_name='changes') %}
+    {% set capture = {
+        'relation': relation, 'key': dbt_history._key_columns(key), 'layout': layout, 'caller_name': caller_name,
+        'source': dbt_history._full_name(relation) | lower, 'segments': [], 'diff': none, 'entries': [], 'watermark': none,
+    } %}
+    {% set method = var('dbt_history_capture', method) %}
+    {% do dbt_history._refuse_capture(capture, method) %}
+    {% set table = load_relation(relation) if execute else none %}
+    {% if table is none %}
+        {% do return(dict(capture, is_parsed_only=true, columns=[])) %}
+    {% endif %}
+    {% set taken = dbt_history._taken_before(capture) %}
+    {% set head = dbt_history._source_head(table, references) %}
+    {% do capture.update({'taken': taken, 'head': head, 'table': dbt_history._full_name(relation)}) %}
+    {% if taken.is_suspended %}
+        {% do log('dbt_history: capture into ' ~ this ~ ' is suspended', info=true) %}
+    {% elif not head.is_delta %}
+        {% do dbt_history._plan_unversioned(capture, method) %}
+    {% elif head.version is not none %}
+        {% do dbt_history._plan_versioned(capture, method) %}
+    {% endif %}
+    {% do capture.update({'columns': dbt_history._captured_columns(capture)}) %}
+    {% do dbt_history._refuse_captured_columns(capture) %}
+    {% do return(capture) %}
+{% endmacro %}
+
+
+{# A view, or a table of a format without versions: only its present rows can be read. #}
+{% macro _plan_unversioned(capture, method) %}
+    {% if method == 'feed' %}
+        {% do dbt_history._refuse_feed(capture, 'the relation is no Delta table') %}
+    {% endif %}
+    {% set taken = capture.taken %}
+    {% set clock = dbt_history._clock() %}
+    {% do capture.update({
+        'diff': {'version': none, 'number': taken.number, 'micros': clock.micros, 'state': dbt_history._has_state(capture)},
+        'watermark': {'version': none, 'table_id': none, 'populated': (taken.watermark or {}).get('populated', clock.micros)},
+    }) %}
+{% endmacro %}
+
+
+{% macro _plan_versioned(capture, method) %}
+    {% set taken, head = capture.taken, capture.head %}
+    {% set last = (taken.watermark or {}).get('version') %}
+    {% set is_same = last is not none and taken.watermark.get('table_id') == head.table_id and last <= head.newest %}
+    {% set resume_at = taken.resumed.get(capture.source) %}
+    {% if is_same and head.version <= last %}
+        {% do return(none) %}
+    {% endif %}
+    {% if method == 'feed' and taken.has_rows and not is_same %}
+        {% do dbt_history._refuse_feed(capture, 'how far the table was read is not known' if last is none else 'the table was dropped and made again') %}
+    {% endif %}
+    {% set diff_at = none %}
+    {% if not is_same or method == 'diff' or (method == 'auto' and not head.has_feed) %}
+        {% set diff_at = head.version %}
+    {% else %}
+        {% set resume_at = [resume_at, head.version] | min if resume_at is not none and resume_at > last else none %}
+        {% do capture.update({'entries': dbt_history._entries_since(capture, last)}) %}
+        {% set diff_at = dbt_history._plan_feed(capture, resume_at if resume_at is not none else last, method) %}
+        {% set diff_at = diff_at if diff_at is not none else resume_at %}
+    {% endif %}
+    {% set micros = dbt_history._version_micros(capture, diff_at) if diff_at is not none else none %}
+    {% if diff_at is not none %}
+        {% do capture.update({'diff': {'version': diff_at, 'number': diff_at, 'micros': micros, 'state': dbt_history._has_state(capture)}}) %}
+    {% endif %}
+    {% do capture.update({'watermark': {
+        'version': head.version, 'table_id': head.table_id,
+        'populated': (taken.watermark or {}).get('populated') if taken.watermark else micros,
+    }}) %}
+{% endmacro %}
+
+
+{#
+    The parts of the feed after version `last`, each readable with one schema, into capture.segments. Returns the version up to
+    which the feed cannot be read, none if it can from the beginning.
+#}
+{% macro _plan_feed(capture, last, method) %}
+    {% set head = capture.head %}
+    {% if last >= head.version %}
+        {% do return(none) %}
+    {% endif %}
+    {% set whole = {'from': last + 1, 'to': head.version} %}
+    {% set problem = dbt_history._feed_problem(capture, whole) %}
+    {% if problem is none %}
+        {% do capture.segments.append(whole) %}
+        {% do return(none) %}
+    {% endif %}
+    {% if problem == 'expired' %}
+        {% do dbt_history._refuse_expired(capture, last) %}
+    {% endif %}
+    {% set state = namespace(to=head.version, unreadable=none) %}
+    {% for entry in capture.entries if entry.version > last and entry.version <= head.version and state.unreadable is none %}
+        {% if dbt_history._changes_schema(entry) or entry.version == last + 1 %}
+            {% set part = {'from': entry.version, 'to': state.to} %}
+            {% if dbt_history._feed_problem(capture, part) is none %}
+                {% do capture.segments.insert(0, part) %}
+                {% set state.to = entry.version - 1 %}
+            {% else %}
+                {% set state.unreadable = state.to %}
+            {% endif %}
+        {% endif %}
+    {% endfor %}
+    {% if state.unreadable is not none and method == 'feed' %}
+        {% do dbt_history._refuse_feed(capture, 'the feed cannot be read up to version ' ~ state.unreadable ~ ' (' ~ problem ~ ')') %}
+    {% endif %}
+    {% do return(state.unreadable) %}
+{% endmacro %}
+
+
+{# After these a feed may need to be read with another schema, or begin. #}
+{% macro _changes_schema(entry) %}
+    {% set operation = entry.operation %}
+    {% do return(
+        operation in ['CHANGE COLUMN', 'CHANGE COLUMNS', 'DROP COLUMNS', 'RENAME COLUMN', 'REPLACE COLUMNS', 'RESTORE', 'CLONE', 'UPGRADE PROTOCOL']
+        or 'TABLE' in operation or 'TBLPROPERTIES' in operation or entry.parameters.get('mode') == 'Overwrite'
+    ) %}
+{% endmacro %}
+
+
+{#
+    Why a part of the feed cannot be read: none, 'missing' (the feed was off), 'schema', 'expired'. The error of a plan is a row of
+    its explanation, so that a refusal by Delta does not end the run.
+#}
+{% macro _feed_problem(capture, part) %}
+    {% set plan = run_query('explain select * from ' ~ dbt_history._table_changes(capture, part)).rows | map(attribute=0) | join('\n') %}
+    {% if 'Error occurred during query planning' not in plan %}
+        {% do return(none) %}
+    {% elif 'DELTA_MISSING_CHANGE_DATA' in plan %}
+        {% do return('missing') %}
+    {% elif 'DELTA_CHANGE_DATA_FEED_INCOMPATIBLE' in plan %}
+        {% do return('schema') %}
+    {% endif %}
+    {% do return('expired') %}
+{% endmacro %}
+
+
+{# By its path where it stands in a query beside another part: Spark resolves a table's name once a query, with one range. #}
+{% macro _table_changes(capture, part, by_path=false) %}
+    {%- set range = part['from'] ~ ', ' ~ part['to'] ~ ')' -%}
+    {%- if by_path -%}
+        {%- do return('table_changes_by_path(' ~ dbt_history._text(capture.head.location) ~ ', ' ~ range) -%}
+    {%- endif -%}
+    {%- do return('table_changes(' ~ dbt_history._text(capture.table) ~ ', ' ~ range) -%}
+{% endmacro %}

@@ -1,0 +1,69 @@
+{# What a capture refuses, before anything is read or written. #}
+
+{% macro _refuse_capture(capture, method) %}
+    {% if not execute %}
+        {% do return(none) %}
+    {% endif %}
+    {% set problems = [] %}
+    {% if method not in ['auto', 'feed', 'diff'] %}
+        {% do problems.append('method is ' ~ method ~ ': auto, feed or diff') %}
+    {% endif %}
+    {% if not capture.key %}
+        {% do problems.append('key is empty: name the columns that tell rows apart') %}
+    {% endif %}
+    {% set materialized = model.config.get('materialized') if model.resource_type == 'model' else none %}
+    {% if materialized and materialized not in ['history_append', 'history_batch', 'incremental'] %}
+        {% do problems.append('the model is a ' ~ materialized ~ ', which does not keep how far a source was read') %}
+    {% endif %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            capture.caller_name, 'the changes of ' ~ capture.relation ~ ' cannot be taken', got='\n    ' ~ problems | join('\n    '),
+            expected='a relation, its key, and a model with materialized history_append or history_batch', node=model.unique_id,
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{% macro _refuse_captured_columns(capture) %}
+    {% set problems = [] %}
+    {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
+    {% for name in capture.key if name | lower not in names %}
+        {% do problems.append('there is no column ' ~ name) %}
+    {% endfor %}
+    {% for name in names if name in ['_change_type', '_commit_version', '_commit_timestamp', '_changed_by'] %}
+        {% do problems.append('column ' ~ name ~ ' has a name that the changes need') %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            capture.caller_name, 'the columns of ' ~ capture.relation ~ ' do not fit', got='\n    ' ~ problems | join('\n    '),
+            expected='the columns of the key; none of _change_type, _commit_version, _commit_timestamp, _changed_by', node=model.unique_id,
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{% macro _refuse_feed(capture, problem) %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        capture.caller_name, 'the change data feed of ' ~ capture.relation ~ ' cannot be used: ' ~ problem, got='method feed',
+        expected='a Delta table whose feed (delta.enableChangeDataFeed) was on since the model read it last', node=model.unique_id,
+        way_out=dbt_history._resync_by_diff(),
+    )) %}
+{% endmacro %}
+
+
+{% macro _refuse_expired(capture, last) %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        capture.caller_name, 'changes of ' ~ capture.relation ~ ' have expired before they were taken',
+        got='the versions after ' ~ last ~ ' are not all in the log or in the feed any more',
+        expected='a run within delta.logRetentionDuration and before a VACUUM removes the feed', node=model.unique_id,
+        way_out=dbt_history._resync_by_diff(),
+    )) %}
+{% endmacro %}
+
+
+{% macro _resync_by_diff() %}
+    {% do return(
+        'compare once with the newest known state: dbt run --select ' ~ model.name ~ ' --vars \'dbt_history_capture: diff\''
+        ~ ' (what happened in between becomes one change a row); the next run goes on with the feed'
+    ) %}
+{% endmacro %}

@@ -1,0 +1,114 @@
+{# What is known of the source and of what was taken from it, read from the two tables' logs. #}
+
+{#
+    The model's own table: the number of the next batch, how far the source was read, whether capture is suspended.
+    Two runs that see the same log get the same number, and only one of them commits it.
+#}
+{% macro _taken_before(capture) %}
+    {% set taken = {'number': 1, 'watermark': none, 'has_rows': false, 'other_sources': [], 'is_suspended': false, 'resumed': {}} %}
+    {% set own = load_relation(this) %}
+    {% if own is none or own.is_view or should_full_refresh() %}
+        {% do return(taken) %}
+    {% endif %}
+    {% set log = dbt_history._commit_log(own, model.unique_id) %}
+    {% set control = log.control or {} %}
+    {% do taken.update({
+        'number': (log.last_batch or 0) + 1,
+        'watermark': (log.watermarks or {}).get(capture.source),
+        'has_rows': log.last_batch is not none or not log.is_empty,
+        'other_sources': (log.watermarks or {}).keys() | reject('equalto', capture.source) | list,
+        'is_suspended': control.get('suspended', false),
+        'resumed': control.get('resumed', {}),
+    }) %}
+    {% do return(taken) %}
+{% endmacro %}
+
+
+{#
+    The source as this run sees it. `version` is the newest version that the run may take: the newest there is, or the last one
+    before the first change that one of `references` has not taken yet; none if there is no such version.
+
+        source             a     b     c        d        a, b and c are taken
+        referenced table      x     y      z             x and y are in its history, z is not: it came after that run
+#}
+{% macro _source_head(table, references) %}
+    {% set detail = {} if table.is_view else run_query('describe detail ' ~ dbt_history._full_name(table)).rows[0] %}
+    {% set format = '' if table.is_view else detail['format'] | lower %}
+    {% if format != 'delta' %}
+        {% do return({'is_delta': false, 'version': none, 'newest': none}) %}
+    {% endif %}
+    {% set properties = dbt_history._as_mapping(detail['properties']) %}
+    {% set entries = dbt_history._history_entries(table, 30) %}
+    {% set head = {
+        'is_delta': true, 'table_id': detail['id'], 'location': detail['location'], 'entries': entries, 'newest': entries[0].version,
+        'has_feed': (properties.get('delta.enableChangeDataFeed') or 'false') | lower == 'true',
+    } %}
+    {% set until = dbt_history._first_untaken(references) %}
+    {% if until is not none and entries[-1].timestamp >= until and entries[-1].version > 0 %}
+        {% do head.update({'entries': dbt_history._history_entries(table)}) %}
+    {% endif %}
+    {% set allowed = [] %}
+    {% for entry in head.entries if until is none or entry.timestamp < until %}{% do allowed.append(entry.version) %}{% endfor %}
+    {% do return(dict(head, version=allowed[0] if allowed else none)) %}
+{% endmacro %}
+
+
+{# The time of the earliest change of a referenced table that its history has not taken yet; none if it has all. #}
+{% macro _first_untaken(references) %}
+    {% set state = namespace(until=none) %}
+    {% for reference in references if reference.log and not (reference.log.control or {}).get('suspended') %}
+        {% for source, watermark in (reference.log.watermarks or {}).items() if watermark.get('version') is not none %}
+            {% set rows = run_query('describe history ' ~ source ~ ' limit 30').rows %}
+            {% if rows[-1]['version'] | int > watermark.version + 1 %}
+                {% set rows = run_query('describe history ' ~ source).rows %}
+            {% endif %}
+            {% for row in rows if row['version'] | int > watermark.version and (state.until is none or row['timestamp'] < state.until) %}
+                {% set state.until = row['timestamp'] %}
+            {% endfor %}
+        {% endfor %}
+    {% endfor %}
+    {% do return(state.until) %}
+{% endmacro %}
+
+
+{# The commits after version `last`, newest first: what they say of users and transactions, and of changes of the schema. #}
+{% macro _entries_since(capture, last) %}
+    {% set entries = capture.head.entries %}
+    {% if entries[-1].version > last + 1 %}
+        {% set entries = dbt_history._history_entries(capture.relation) %}
+    {% endif %}
+    {% if entries[-1].version > last + 1 %}
+        {% do dbt_history._refuse_expired(capture, last) %}
+    {% endif %}
+    {% do return(entries) %}
+{% endmacro %}
+
+
+{# The time of a version in microseconds since 1970. #}
+{% macro _version_micros(capture, version) %}
+    {% set found = namespace(moment=none) %}
+    {% for entry in capture.head.entries + capture.entries if entry.version == version %}
+        {% set found.moment = entry.timestamp %}
+    {% endfor %}
+    {% do return(dbt_history._micros_of(found.moment)) %}
+{% endmacro %}
+
+
+{# The instant of the query, in microseconds since 1970 and as the driver shows a timestamp. #}
+{% macro _clock() %}
+    {% set row = run_query('select unix_micros(moment) as micros, moment from (select current_timestamp() as moment) as clock').rows[0] %}
+    {% do return({'micros': row[0] | int, 'moment': row[1]}) %}
+{% endmacro %}
+
+
+{#
+    A timestamp that came from a command, which SQL cannot convert. A session shows it in the zone of its Python process, a
+    thrift server in the zone of the Spark session: the clock, read both ways, tells which.
+#}
+{% macro _micros_of(moment) %}
+    {% set clock = dbt_history._clock() %}
+    {% if moment is not string and (clock.moment.timestamp() * 1000000 - clock.micros) | abs < 1000000 %}
+        {% do return((moment.timestamp() | round(0, 'floor') | int) * 1000000 + moment.microsecond) %}
+    {% endif %}
+    {% do return(run_query('select unix_micros(cast(' ~ dbt_history._text(moment) ~ ' as timestamp))').rows[0][0] | int) %}
+{% endmacro %}

@@ -1,0 +1,107 @@
+{# Parts of event tables and of what is read from them. #}
+
+{# SQL literals of the kinds of events, by the change they stand for. #}
+{% macro _event_codes(codes, caller_name) %}
+    {% set known = {
+        'integer': {'insert': '1', 'delete': '2', 'update_preimage': '3', 'update_postimage': '4'},
+        'letters': {'insert': "'I'", 'delete': "'D'", 'update_preimage': "'F'", 'update_postimage': "'T'"},
+    } %}
+    {% if codes not in known %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'there are no such codes', got=codes, expected=known.keys() | join(', '), node=model.unique_id,
+        )) %}
+    {% endif %}
+    {% do return(known[codes]) %}
+{% endmacro %}
+
+
+{# SQL: the transaction of a change: what the writer said in the commit's metadata (JSON with `transaction`), else table and version. #}
+{% macro _transaction_id(capture) %}
+    {%- set own = 'concat(' ~ dbt_history._text(capture.source.replace('`', '') ~ ':') ~ ', cast(`_commit_version` as string))' -%}
+    {%- set pairs = [] -%}
+    {%- for version, said in dbt_history._said_of_versions(capture, 'transaction').items() -%}
+        {%- do pairs.append(version ~ 'L, ' ~ dbt_history._text(said)) -%}
+    {%- endfor -%}
+    {%- do return('coalesce(try_element_at(map(' ~ pairs | join(', ') ~ '), `_commit_version`), ' ~ own ~ ')' if pairs else own) -%}
+{% endmacro %}
+
+
+{% macro _refuse_event_columns(capture) %}
+    {% set wrong = [] %}
+    {% for column in capture.columns if column.name | lower in ['_hist_trans_id', '_hist_event', '_hist_user', '_hist_time'] %}
+        {% do wrong.append(column.name) %}
+    {% endfor %}
+    {% if wrong %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'event_rows', 'columns of ' ~ capture.relation ~ ' have names that the event table needs', got=wrong | join(', '), node=model.unique_id,
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    The columns that cannot be NULL in a Delta source; unique and foreign keys are not carried over. No command shows it (Delta
+    refuses `show create table`), but a plan does: where a column cannot be NULL, `is null` is a constant there.
+#}
+{% macro _not_null_columns(capture) %}
+    {% if not capture.head.is_delta %}
+        {% do return([]) %}
+    {% endif %}
+    {% set cells = [] %}
+    {% for column in capture.head_columns %}
+        {% do cells.append(dbt_history._quote(column.name) ~ ' is null as `__null_' ~ loop.index0 ~ '`') %}
+    {% endfor %}
+    {% set plan = run_query('explain extended select ' ~ cells | join(', ') ~ ' from ' ~ capture.table).rows | map(attribute=0) | join('\n') %}
+    {% set optimized = plan.split('== Optimized Logical Plan ==')[-1] %}
+    {% set found = [] %}
+    {% for column in capture.head_columns %}
+        {% if modules.re.search('false AS __null_' ~ loop.index0 ~ '#', optimized) %}{% do found.append(column.name) %}{% endif %}
+    {% endfor %}
+    {% do return(found) %}
+{% endmacro %}
+
+
+{# The key by which rows are paired: the one named, else what the event table's model has recorded. #}
+{% macro _event_key(table, key) %}
+    {% set named = dbt_history._key_columns(key) %}
+    {% if not named and not table.is_view %}
+        {% set named = ((dbt_history._commit_log(table, '').about or {}).get('events') or {}).get('key', []) %}
+    {% endif %}
+    {% if not named %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'column_changes', 'the key of the event table is not known', got=table, expected='a table of event_rows, or the argument key',
+        )) %}
+    {% endif %}
+    {% do return(named) %}
+{% endmacro %}
+
+
+{% macro _row_struct(columns) %}
+    {%- set cells = [] -%}
+    {%- for column in columns -%}{%- do cells.append(dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._c(column.name)) -%}{%- endfor -%}
+    {%- do return('struct(' ~ (cells | join(', ') or '1') ~ ')') -%}
+{% endmacro %}
+
+
+{# SQL: a column of a pair of images as a struct, NULL where it did not change. #}
+{% macro _changed_cell(column) %}
+    {%- set old = 'any_value(`__old`, true).' ~ dbt_history._c(column.name) -%}
+    {%- set new = 'any_value(`__new`, true).' ~ dbt_history._c(column.name) -%}
+    {%- do return(
+        'if(' ~ dbt_history._comparable(old, column.type) ~ ' <=> ' ~ dbt_history._comparable(new, column.type) ~ ", null, named_struct('column', "
+        ~ dbt_history._text(column.name) ~ ", 'from', cast(" ~ old ~ " as string), 'to', cast(" ~ new ~ ' as string)))'
+    ) -%}
+{% endmacro %}
+
+
+{# SQL: the time lies in [from_day, to_day + 1 day); none is no bound. #}
+{% macro _within_days(from_day, to_day) %}
+    {%- set terms = ['1 = 1'] -%}
+    {%- if from_day is not none -%}
+        {%- do terms.append("`_hist_time` >= timestamp'" ~ (from_day | string)[:10] ~ " 00:00:00 UTC'") -%}
+    {%- endif -%}
+    {%- if to_day is not none -%}
+        {%- do terms.append("`_hist_time` < timestamp'" ~ (to_day | string)[:10] ~ " 00:00:00 UTC' + interval 24 hours") -%}
+    {%- endif -%}
+    {%- do return(terms | join(' and ')) -%}
+{% endmacro %}

@@ -1,0 +1,25 @@
+{#
+    Every row that names an item of another table links to a history row of that item. A reference to an item that nobody knows has no
+    link: the row is there, and this test shows it.
+#}
+{% test history_references_exist(model, references, id=none) %}
+{%- set parts = [] -%}
+{%- for link in dbt_history._hx_links(references, id or 'own_id', model) -%}
+    {%- set named = [] -%}
+    {%- set same = [] -%}
+    {%- for name in link.columns -%}
+        {%- do named.append('log.' ~ dbt_history._quote(name) ~ ' is not null') -%}
+        {%- do same.append('referenced.' ~ dbt_history._quote(link.key[loop.index0]) ~ ' <=> log.' ~ dbt_history._quote(name)) -%}
+    {%- endfor -%}
+    {%- set cells = [] -%}
+    {%- for name in link.columns -%}{%- do cells.append('log.' ~ dbt_history._quote(name)) -%}{%- endfor -%}
+    {%- do parts.append(
+        'select ' ~ dbt_history._text(link.name) ~ ' as link, log.' ~ dbt_history._quote(link.name) ~ ' as linked_id, to_json(struct('
+        ~ cells | join(', ') ~ ')) as reference\nfrom ' ~ model ~ ' as log\nleft join ' ~ link.history ~ ' as referenced\n    on referenced.'
+        ~ dbt_history._quote(link.id) ~ ' = log.' ~ dbt_history._quote(link.name) ~ '\nwhere not case\n    when '
+        ~ named | join(' and ') ~ '\n    then coalesce(' ~ same | join(' and ') ~ ' and referenced.' ~ dbt_history._quote(link.id)
+        ~ ' is not null, false)\n    else log.' ~ dbt_history._quote(link.name) ~ ' is null\nend'
+    ) -%}
+{%- endfor -%}
+{{ parts | join('\n\nunion all\n\n') }}
+{% endtest %}

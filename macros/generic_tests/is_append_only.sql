@@ -1,0 +1,23 @@
+{# Nobody can change or remove a row of the log, and as far as its commits are kept nobody has. #}
+{% test is_append_only(model) %}
+{%- set problems = [] -%}
+{%- if execute -%}
+    {%- set properties = {} -%}
+    {%- for row in run_query('show tblproperties ' ~ dbt_history._full_name(model)).rows -%}{%- do properties.update({row[0]: row[1]}) -%}{%- endfor -%}
+    {%- if properties.get('delta.appendOnly') != 'true' -%}
+        {%- do problems.append('the table property delta.appendOnly is not true') -%}
+    {%- endif -%}
+    {%- for entry in dbt_history._history_entries(model) -%}
+        {%- set overwrites = entry.operation == 'WRITE' and entry.parameters.get('mode') == 'Overwrite' -%}
+        {%- if overwrites or entry.operation in ['DELETE', 'UPDATE', 'MERGE', 'TRUNCATE', 'RESTORE'] or 'REPLACE TABLE' in entry.operation -%}
+            {%- do problems.append('version ' ~ entry.version ~ ' of the table was written by ' ~ entry.operation) -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endif -%}
+{%- for problem in problems -%}
+select {{ dbt_history._text(problem) }} as problem
+union all
+{% endfor -%}
+select cast(null as string) as problem
+where 1 = 0
+{% endtest %}

@@ -1,0 +1,28 @@
+{#
+    The values of a column are first, first + 1, first + 2 … up to the greatest, each of them there; NULL is not numbered
+    yet and does not count. One value may stand in several rows. A failing row is a value with the one before it.
+#}
+{% test is_gapless(model, column_name, first=1) %}
+{%- set column = dbt_history._quote(column_name) -%}
+with
+
+numbers as (
+
+    select distinct {{ column }} as _number
+    from {{ model }}
+    where {{ column }} is not null
+
+),
+
+neighbours as (
+
+    select
+        _number,
+        coalesce(lag(_number) over (order by _number), {{ first }} - 1) as _number_before
+    from numbers
+
+)
+
+select * from neighbours
+where not (_number = _number_before + 1)
+{% endtest %}

@@ -1,0 +1,62 @@
+{# Of each key the newest row of the mirror, unless it is a deletion, is the row of the main table: in all columns, NULL being equal to NULL. #}
+{% test mirrors_main(model, main, key, id=none) %}
+{%- set columns = [] -%}
+{%- if execute -%}
+    {%- for column in dbt_history._table_columns(main) if column.name | lower not in ['mod_time', 'mod_user'] -%}{%- do columns.append(column) -%}{%- endfor -%}
+{%- endif -%}
+{%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') -%}
+{%- set cells = [] -%}
+{%- for column in columns -%}
+    {%- do cells.append(dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._c(column.name)) -%}
+{%- endfor -%}
+{%- set own_id = id or main.identifier ~ '_hx_id' -%}
+with newest as (
+
+    select
+        *,
+        row_number() over (partition by {{ keys }} order by {{ dbt_history._quote(own_id) }} desc) as `__place`
+    from {{ model }}
+
+),
+
+both as (
+
+    select
+        {{ keys }},
+        true as `__is_main`,
+        struct({{ cells | join(', ') or '1' }}) as `__row`
+    from {{ main }}
+
+    union all
+
+    select
+        {{ keys }},
+        false as `__is_main`,
+        struct({{ cells | join(', ') or '1' }}) as `__row`
+    from newest
+    where `__place` = 1 and not `deleted`
+
+),
+
+compared as (
+
+    select
+        {{ keys }},
+        count_if(`__is_main`) as rows_in_main,
+        count_if(not `__is_main`) as rows_in_mirror,
+        first(if(`__is_main`, `__row`, null), true) as `__main_row`,
+        first(if(`__is_main`, null, `__row`), true) as `__mirror_row`
+    from both
+    group by {{ keys }}
+
+)
+
+select
+    {{ keys }},
+    rows_in_main,
+    rows_in_mirror,
+    to_json(`__main_row`) as main_row,
+    to_json(`__mirror_row`) as mirror_row
+from compared
+where not (rows_in_main = 1 and rows_in_mirror = 1 and {{ dbt_history._rows_are_equal(columns, '`__main_row`.', '`__mirror_row`.') }})
+{% endtest %}

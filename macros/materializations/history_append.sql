@@ -1,0 +1,24 @@
+{#
+    A log from the rows of the SELECT: they are appended exactly once, in one commit, and never changed. Validate, resolve,
+    plan, write, verify, document, return. docs/flow/history_append.md draws it.
+#}
+{% materialization history_append, adapter='spark', supported_languages=['sql'] %}
+    {% set target_relation = this.incorporate(type='table') %}
+    {% set existing_relation = load_relation(this) %}
+    {% set settings = dbt_history._append_settings(model, 'history_append') %}
+    {% set full_refresh = dbt_history._full_refresh(existing_relation, settings, 'history_append') %}
+
+    {{ run_hooks(pre_hooks) }}
+
+    {% set result = dbt_history._append_rows(target_relation, existing_relation, compiled_code, settings, full_refresh, 'history_append') %}
+
+    {% do dbt_history._persist_docs(target_relation) %}
+    {% do apply_grants(target_relation, config.get('grants'), should_revoke(existing_relation, full_refresh)) %}
+
+    {{ run_hooks(post_hooks) }}
+
+    {% call noop_statement('main', result.message, 'history_append', result.added) %}
+        -- {{ result.message }}
+    {% endcall %}
+    {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

@@ -1,0 +1,31 @@
+{#
+    The coarse log's inbox: one row a transaction, table and kind of change (insert, update, delete), as the runs find them. `tables`: a list of
+    {'main': ref or source, 'key': …, 'name': the table's name in the log}. For a `history_append` model; runs only append to it.
+#}
+{% macro core_temp_history(tables, method='auto', noop_updates='record') %}
+    {% do return(adapter.dispatch('core_temp_history', 'dbt_history')(tables, method, noop_updates)) %}
+{% endmacro %}
+
+
+{% macro default__core_temp_history(tables, method, noop_updates) %}
+    {%- set parts = [] -%}
+    {%- for table in tables -%}
+        {%- set capture = dbt_history._plan_capture(table.main, table.key, method, caller_name='core_temp_history') -%}
+        {%- if not capture.get('is_parsed_only') -%}
+            {%- do parts.append(
+                'select ' ~ dbt_history._transaction_id(capture) ~ ' as trans_id, `_changed_by` as user, '
+                ~ dbt_history._text(table.get('name') or table.main.identifier) ~ " as `table`, if(startswith(`_change_type`, 'update'), 'update', "
+                ~ '`_change_type`) as event, `_commit_timestamp` as at from ' ~ dbt_history._changes_sql(capture, table.get('user'), noop_updates) ~ ' as changes'
+            ) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not parts -%}
+        {%- do parts.append(
+            "select '' as trans_id, '' as user, '' as `table`, '' as event, timestamp'1970-01-01 00:00:00 UTC' as at where 1 = 0"
+        ) -%}
+    {%- endif -%}
+    {%- do return(
+        '(\n    select trans_id, min(user) as user, `table`, event, min(at) as at\n    from (\n' ~ parts | join('\nunion all\n')
+        ~ '\n    ) as found\n    group by trans_id, `table`, event\n)'
+    ) -%}
+{% endmacro %}

@@ -1,0 +1,280 @@
+"""Every case of the area `events` through `event_rows`, `core_history` and `column_changes`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.operations import Case, Tables, read_json_cases, statements_of
+from tests.support.playing import Player, main_schema, play
+from tests.support.project import Project, drop_schema
+from tests.support.tables import data_frame
+
+CHOSEN = os.environ.get("CASES", "").split()
+ALL = [case for case in read_json_cases("events") if not CHOSEN or case["id"] in CHOSEN]
+REPORTS = [case for case in ALL if case.get("kind") == "report"]
+CASES = [case for case in ALL if case.get("kind") != "report"]
+# Some cases once more, with writers that name no transaction: every statement is one then.
+WITHOUT_METADATA = [
+    {**case, "id": f"{case['id']}_plain", "variants": []}
+    for case in CASES
+    if case["id"] in ("ED1", "ED11")
+]
+Row = dict[str, Any]
+
+
+def all_players() -> list[Player]:
+    found = []
+    for case in [*CASES, *WITHOUT_METADATA]:
+        found.append(Player(case, "base", None, case["expected"]))
+        for number, variant in enumerate(case.get("variants", [])):
+            found.append(Player(case, f"v{number}", variant, case["expected"]))
+        for number, other in enumerate(case.get("alternatives", [])):
+            expected = {**case["expected"], **other["expected"]}
+            found.append(Player(case, f"o{number}", None, expected, other["options"]))
+    return found
+
+
+PLAYERS = all_players()
+
+
+def is_plain(case: Case) -> bool:
+    return bool(case["id"].endswith("_plain"))
+
+
+def write_models(project: Project, player: Player) -> None:
+    """An event table for each tracked table, and the coarse log of all of them."""
+    options = "".join(f", {name}='{value}'" for name, value in player.options.items())
+    tracked = []
+    for table in player.case["tables"]:
+        main = f"api.Relation.create(schema='{player.tables}', identifier='{table['name']}')"
+        tracked.append(f"{{'main': {main}, 'key': {table['key']!r}, 'name': '{table['name']}'}}")
+        if table["history"]:
+            name = f"{player.id}__{table['name']}_history"
+            project.model(
+                name,
+                "select * from {{ dbt_history.event_rows("
+                f"{main}, {table['key']!r}{options}) }}}}",
+                materialized="history_append",
+                alias=f"{table['name']}_history",
+                schema=player.id,
+            )
+            player.models.append(name)
+    temp, core = f"{player.id}__temp", f"{player.id}__core"
+    project.model(
+        temp,
+        f"select * from {{{{ dbt_history.core_temp_history([{', '.join(tracked)}]{options}) }}}}",
+        materialized="history_append",
+        alias="core_temp_history",
+        schema=player.id,
+        tblproperties={"delta.appendOnly": "false"},
+    )
+    project.model(
+        core,
+        f"select * from {{{{ dbt_history.core_history(ref('{temp}')) }}}}",
+        materialized="history_append",
+        alias="core_history",
+        schema=player.id,
+        unique_key=["trans_id", "table", "event"],
+        post_hook=f"{{{{ dbt_history.drain_core_temp_history(ref('{temp}'), this) }}}}",
+    )
+    player.models += [temp, core]
+
+
+def metadata(case: Case, transaction: int) -> str | None:
+    if is_plain(case):
+        return None
+    return json.dumps({"transaction": f"t{transaction}", "user": f"user of {transaction}"})
+
+
+@pytest.fixture(scope="module")
+def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[None]:
+    """All cases have been played."""
+
+    def control(player: Player, kind: str) -> None:
+        raise AssertionError(kind)
+
+    cases = [*CASES, *WITHOUT_METADATA]
+    tables = {case["id"]: Tables(spark, main_schema(case), case["tables"]) for case in cases}
+    dbt_project.schema = "tests"
+    for player in PLAYERS:
+        write_models(dbt_project, player)
+    play(dbt_project, PLAYERS, tables, control, metadata)
+    yield
+    dbt_project.clear()
+    for player in PLAYERS:
+        drop_schema(spark, player.schema, warehouse)
+        drop_schema(spark, player.tables, warehouse)
+
+
+def statement_at(spark: SparkSession, case: Case) -> dict[tuple[str, datetime], tuple[int, int]]:
+    """The transaction and statement that made a table's commit of a time."""
+    found: dict[tuple[str, datetime], tuple[int, int]] = {}
+    for table in case["tables"]:
+        commits = spark.sql(f"describe history {main_schema(case)}.`{table['name']}`").collect()
+        made = [
+            (what[0], what[1])
+            for kind, what in statements_of(case, None)
+            if kind == "run" and what[2]["table"] == table["name"] and not what[2].get("fails")
+        ]
+        # The oldest commits make the table and its checks; a statement without rows may make none.
+        written = [
+            row["timestamp"]
+            for row in sorted(commits, key=lambda row: row["version"])
+            if row["operation"] not in ("CREATE TABLE", "ADD CONSTRAINT")
+        ]
+        if len(written) == len(made):
+            found |= {(table["name"], at): place for at, place in zip(written, made, strict=True)}
+    return found
+
+
+@pytest.mark.parametrize("player", PLAYERS, ids=[player.id for player in PLAYERS])
+def test_events_are_as_expected(finished: None, spark: SparkSession, player: Player) -> None:
+    places = statement_at(spark, player.case)
+    for table, expected in player.expected["events"].items():
+        history = spark.table(f"{player.schema}.{table}_history")
+        assert history.columns[:4] == ["_hist_trans_id", "_hist_event", "_hist_user", "_hist_time"]
+        key = next(t["key"] for t in player.case["tables"] if t["name"] == table)
+        got = [row.asDict() for row in history.orderBy("_hist_time", *key, "_hist_event").collect()]
+        names = [n for n in (expected[0] if expected else {}) if n not in SAID]
+        assert [{"event": row["_hist_event"], **pick(row, names)} for row in got] == [
+            {"event": row["event"], **pick(row, names)} for row in expected
+        ], table
+        assert all(row["_hist_user"] for row in got)
+        if not is_plain(player.case):
+            assert [row["_hist_trans_id"] for row in got] == [
+                f"t{r['transaction']}" for r in expected
+            ]
+            assert [row["_hist_user"] for row in got] == [
+                f"user of {row['transaction']}" for row in expected
+            ]
+        for row, wanted in zip(got, expected, strict=True):
+            place = places.get((table, row["_hist_time"]))
+            assert place in (None, (wanted["transaction"], wanted["statement"]))
+
+
+SAID = ("transaction", "statement", "event")
+
+
+def pick(row: Row, names: list[str]) -> Row:
+    return {name: row[name] for name in names}
+
+
+@pytest.mark.parametrize("player", PLAYERS, ids=[player.id for player in PLAYERS])
+def test_the_coarse_log_is_as_expected(finished: None, spark: SparkSession, player: Player) -> None:
+    core = [row.asDict() for row in spark.table(f"{player.schema}.core_history").collect()]
+    wanted = player.expected[
+        "core_history_by_statement" if is_plain(player.case) else "core_history"
+    ]
+    got = sorted((row["trans_id"], row["table"], row["event"]) for row in core)
+    if is_plain(player.case):
+        assert sorted(row[1:] for row in got) == sorted((r["table"], r["event"]) for r in wanted)
+        assert len({row[0] for row in got}) == len({row["transaction"] for row in wanted})
+    else:
+        assert got == sorted((f"t{r['transaction']}", r["table"], r["event"]) for r in wanted)
+        flags = {
+            (row[0], row[1]): {
+                kind: any((*row[:2], kind) == other for other in got) for kind in KINDS
+            }
+            for row in got
+        }
+        assert flags == {
+            (f"t{r['transaction']}", r["table"]): {kind: r[f"{kind}s"] for kind in KINDS}
+            for r in player.expected["notifications"]
+        }
+    assert spark.table(f"{player.schema}.core_temp_history").count() == 0
+
+
+KINDS = ("insert", "update", "delete")
+
+
+def report(project: Project, spark: SparkSession, name: str, arguments: str) -> list[Row]:
+    """The rows of `column_changes`, by way of a model that is a view."""
+    schema, table = name.split(".")
+    relation = f"api.Relation.create(schema='{schema}', identifier='{table}')"
+    project.model(
+        "report",
+        f"select * from {{{{ dbt_history.column_changes({relation}{arguments}) }}}}",
+        materialized="table",
+        file_format="delta",
+    )
+    project.run("report")
+    return project.rows("report")
+
+
+def as_reported(rows: list[Row], key: list[str]) -> list[tuple[str, ...]]:
+    return sorted(
+        (
+            str(row["_hist_trans_id"]),
+            str([row[name] for name in key]),
+            row["change"],
+            row["column"],
+            str(row["from"]),
+            str(row["to"]),
+        )
+        for row in rows
+    )
+
+
+def as_expected(rows: list[Row], prefix: str = "t") -> list[tuple[str, ...]]:
+    return sorted(
+        (
+            f"{prefix}{row['transaction']}",
+            str(list(row["key"].values())),
+            row["change"],
+            row["column"],
+            str(row["from"]),
+            str(row["to"]),
+        )
+        for row in rows
+    )
+
+
+REPORTED = [p for p in PLAYERS if p.name == "base" and not is_plain(p.case)]
+
+
+def test_the_report_says_who_changed_which_column(
+    finished: None, project: Project, spark: SparkSession
+) -> None:
+    for player in REPORTED:
+        for table, expected in player.expected.get("report", {}).items():
+            key = next(t["key"] for t in player.case["tables"] if t["name"] == table)
+            rows = report(project, spark, f"{player.schema}.{table}_history", "")
+            assert as_reported(rows, key) == as_expected(expected), player.id
+
+
+@pytest.mark.parametrize("case", REPORTS, ids=[case["id"] for case in REPORTS])
+def test_a_report_over_given_events(project: Project, spark: SparkSession, case: Case) -> None:
+    (table,) = case["tables"]
+    types = {
+        "_hist_trans_id": "string",
+        "_hist_event": "int",
+        "_hist_user": "string",
+        "_hist_time": "timestamp",
+        **table["columns"],
+    }
+    events = [
+        {
+            **row,
+            "_hist_trans_id": str(row["transaction"]),
+            "_hist_event": row["event"],
+            "_hist_user": "somebody",
+            "_hist_time": datetime.fromisoformat(row["time"]),
+        }
+        for row in case["given_events"]
+    ]
+    spark.sql(f"create schema if not exists {project.schema}")
+    data_frame(spark, events, types).write.format("delta").saveAsTable(project.table("events"))
+    for query in case["queries"]:
+        show = f", show={query['show']!r}" if "show" in query else ""
+        bounds = [f", {end}_day='{query[end]}'" for end in ("from", "to") if query.get(end)]
+        arguments = f"{''.join(bounds)}, key={table['key']!r}{show}"
+        rows = report(project, spark, project.table("events"), arguments)
+        assert as_reported(rows, table["key"]) == as_expected(query["expected"], ""), query

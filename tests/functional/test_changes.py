@@ -1,0 +1,461 @@
+"""What `changes` finds in a source whatever happened to it: one test, one happening."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.project import Project
+from tests.support.tables import as_counter
+
+FEED = "'delta.enableChangeDataFeed' = 'true'"
+MAPPED = FEED + ", 'delta.columnMapping.mode' = 'name'"
+
+
+def source(project: Project, columns: str, properties: str = FEED, name: str = "items") -> str:
+    """Create the source table, empty; returns its full name."""
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    table = project.table(name)
+    project.spark.sql(f"create table {table} ({columns}) using delta tblproperties ({properties})")
+    return table
+
+
+def mirror(
+    project: Project, arguments: str = "'id'", name: str = "items", model: str = "log"
+) -> None:
+    """Write the model that keeps what `changes` returns."""
+    project.model(
+        model,
+        "select * from {{ dbt_history.changes(api.Relation.create("
+        f"schema='{project.schema}', identifier='{name}'), {arguments}) }}}}",
+        materialized="history_append",
+    )
+
+
+def taken(project: Project, *columns: str, model: str = "log") -> list[tuple[Any, ...]]:
+    """The log in order: change type without `update_`, then the columns."""
+    rows = sorted(
+        project.rows(model),
+        key=lambda row: (
+            row["_commit_version"],
+            repr(row["id"]),
+            row["_change_type"][7:] == "postimage",
+        ),
+    )
+    return [
+        (row["_change_type"].removeprefix("update_"), *(row[name] for name in columns))
+        for row in rows
+    ]
+
+
+def run(project: Project) -> str:
+    return project.run("log").message("log")
+
+
+@pytest.fixture
+def items(project: Project) -> str:
+    """A source with two rows that the model has taken."""
+    table = source(project, "id bigint, v string")
+    project.spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
+    mirror(project)
+    assert run(project) == "2 rows appended"
+    return table
+
+
+POPULATED = [("insert", 1, "a"), ("insert", 2, "b")]
+
+
+def test_a_run_takes_what_came_after_the_one_before(project: Project, items: str) -> None:
+    project.spark.sql(f"update {items} set v = 'A' where id = 1")
+    project.spark.sql(f"delete from {items} where id = 2")
+    project.spark.sql(f"insert into {items} values (3, null)")
+
+    assert run(project) == "4 rows appended"
+    assert run(project) == "nothing new"
+    assert taken(project, "id", "v") == [
+        *POPULATED,
+        ("preimage", 1, "a"),
+        ("postimage", 1, "A"),
+        ("delete", 2, "b"),
+        ("insert", 3, None),
+    ]
+    assert len(project.log_of("log")) == 3
+
+
+def test_a_run_without_a_new_version_makes_no_commit(project: Project, items: str) -> None:
+    commits = len(project.log_of("log"))
+    assert run(project) == "nothing new"
+    assert len(project.log_of("log")) == commits
+
+
+def test_optimize_and_vacuum_in_between_change_nothing(project: Project, items: str) -> None:
+    project.spark.sql(f"insert into {items} values (3, 'c')")
+    project.spark.sql(f"optimize {items}")
+    project.spark.sql(f"vacuum {items}")
+
+    assert run(project) == "1 row appended"
+    project.spark.sql(f"optimize {items}")
+    assert run(project) in ("0 rows appended", "nothing new")
+    assert taken(project, "id", "v") == [*POPULATED, ("insert", 3, "c")]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert overwrite {} values (1, 'a'), (2, 'B'), (3, 'c')",
+        "create or replace table {} using delta tblproperties (" + FEED + ") as select * from"
+        " values (1L, 'a'), (2L, 'B'), (3L, 'c') as items (id, v)",
+    ],
+    ids=["overwrite", "create or replace"],
+)
+def test_a_table_that_is_written_anew_comes_out_as_its_real_changes(
+    project: Project, items: str, statement: str
+) -> None:
+    project.spark.sql(statement.format(items))
+
+    run(project)
+
+    assert taken(project, "id", "v") == [
+        *POPULATED,
+        ("preimage", 2, "b"),
+        ("postimage", 2, "B"),
+        ("insert", 3, "c"),
+    ]
+
+
+def test_a_replace_that_loses_the_feed_is_compared(project: Project, items: str) -> None:
+    project.spark.sql(
+        f"create or replace table {items} using delta as"
+        " select * from values (2L, 'b'), (3L, 'c') as kept (id, v)"
+    )
+    run(project)
+    project.spark.sql(f"delete from {items} where id = 3")
+    run(project)
+    assert taken(project, "id", "v") == [
+        *POPULATED,
+        ("delete", 1, "a"),
+        ("insert", 3, "c"),
+        ("delete", 3, "c"),
+    ]
+
+
+def test_a_truncate_deletes_every_row(project: Project, items: str) -> None:
+    project.spark.sql(f"truncate table {items}")
+    run(project)
+    assert taken(project, "id", "v") == [*POPULATED, ("delete", 1, "a"), ("delete", 2, "b")]
+
+
+def test_a_restore_comes_out_as_its_real_changes(project: Project, items: str) -> None:
+    project.spark.sql(f"update {items} set v = 'A' where id = 1")
+    run(project)
+    project.spark.sql(f"restore table {items} to version as of 1")
+    run(project)
+    assert taken(project, "id", "v")[-2:] == [("preimage", 1, "A"), ("postimage", 1, "a")]
+    assert len(taken(project)) == 6
+
+
+def test_a_table_dropped_and_made_again_is_compared(project: Project, items: str) -> None:
+    project.spark.sql(f"drop table {items}")
+    source(project, "id bigint, v string")
+    for value in ((2, "b"), (4, "d"), (5, "e")):
+        project.spark.sql(f"insert into {items} values {value}")
+    run(project)
+    assert sorted(taken(project, "id", "v"))[:1] == [("delete", 1, "a")]
+    assert sorted(taken(project, "id", "v"))[-2:] == [("insert", 4, "d"), ("insert", 5, "e")]
+    assert len(taken(project)) == 5
+
+
+def test_a_feed_switched_on_later_is_used_from_there(project: Project) -> None:
+    table = source(project, "id bigint, v string", "'delta.enableChangeDataFeed' = 'false'")
+    project.spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
+    mirror(project)
+    run(project)
+    project.spark.sql(f"update {table} set v = 'x' where id = 1")
+    project.spark.sql(f"update {table} set v = 'y' where id = 1")
+    project.spark.sql(f"alter table {table} set tblproperties ({FEED})")
+    project.spark.sql(f"update {table} set v = 'z' where id = 1")
+    project.spark.sql(f"update {table} set v = 'zz' where id = 1")
+
+    run(project)
+
+    assert taken(project, "id", "v") == [
+        *POPULATED,
+        ("preimage", 1, "a"),
+        ("postimage", 1, "y"),
+        ("preimage", 1, "y"),
+        ("postimage", 1, "z"),
+        ("preimage", 1, "z"),
+        ("postimage", 1, "zz"),
+    ]
+
+
+def test_columns_may_be_added_dropped_renamed_and_widened(project: Project) -> None:
+    table = source(
+        project,
+        "id bigint, v string, w string, n int",
+        MAPPED + ", 'delta.enableTypeWidening' = 'true'",
+    )
+    project.spark.sql(f"insert into {table} values (1, 'a', 'w', 1)")
+    mirror(project)
+    run(project)
+    for statement in (
+        "update {} set v = 'b'",
+        "alter table {} add columns (more string)",
+        "update {} set more = 'm'",
+        "alter table {} drop column w",
+        "update {} set v = 'c'",
+        "alter table {} rename column v to renamed",
+        "update {} set renamed = 'd'",
+        "alter table {} alter column n type bigint",
+        "update {} set n = 3000000000",
+    ):
+        project.spark.sql(statement.format(table))
+
+    run(project)
+
+    after = [
+        row
+        for row in taken(project, "id", "v", "w", "more", "renamed", "n")
+        if row[0] != "preimage"
+    ]
+    assert after == [
+        ("insert", 1, "a", "w", None, None, 1),
+        ("postimage", 1, "b", "w", None, None, 1),
+        ("postimage", 1, "b", "w", "m", None, 1),
+        ("postimage", 1, "c", None, "m", None, 1),
+        ("postimage", 1, None, None, "m", "d", 1),
+        ("postimage", 1, None, None, "m", "d", 3000000000),
+    ]
+
+
+def test_a_type_widened_without_column_mapping_is_compared_up_to_the_change(
+    project: Project,
+) -> None:
+    table = source(project, "id bigint, v int", FEED + ", 'delta.enableTypeWidening' = 'true'")
+    project.spark.sql(f"insert into {table} values (1, 1)")
+    mirror(project)
+    run(project)
+    project.spark.sql(f"update {table} set v = 2")
+    project.spark.sql(f"alter table {table} alter column v type bigint")
+    project.spark.sql(f"update {table} set v = 3000000000")
+
+    run(project)
+
+    assert [row for row in taken(project, "v") if row[0] != "preimage"] == [
+        ("insert", 1),
+        ("postimage", 2),
+        ("postimage", 3000000000),
+    ]
+
+
+def test_a_range_expired_is_refused_with_the_way_out(project: Project, items: str) -> None:
+    spark = project.spark
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql(f"update {items} set v = 'A' where id = 1")
+    spark.sql(f"delete from {items} where id = 2")
+    spark.sql(f"vacuum {items} retain 0 hours")
+    spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+
+    failed = project.run("log", check=False)
+    assert not failed.success
+    assert "are not there any more (VACUUM)" in failed.message("log"), failed.message("log")
+    assert "--vars 'dbt_history_capture: diff'" in failed.message("log")
+    assert taken(project, "id", "v") == POPULATED
+
+    project.run("log", options=["--vars", "dbt_history_capture: diff"])
+    spark.sql(f"insert into {items} values (3, 'c')")
+    run(project)
+    assert taken(project, "id", "v") == [
+        *POPULATED,
+        ("preimage", 1, "a"),
+        ("postimage", 1, "A"),
+        ("delete", 2, "b"),
+        ("insert", 3, "c"),
+    ]
+
+
+@pytest.mark.parametrize("form", ["view", "parquet"])
+def test_a_view_and_a_parquet_table_are_compared(project: Project, form: str) -> None:
+    spark = project.spark
+    spark.sql(f"create schema if not exists {project.schema}")
+    name = project.table("items")
+
+    def offer(values: str) -> None:
+        select = f"select * from values {values} as items (id, v)"
+        if form == "view":
+            spark.sql(f"create or replace view {name} as {select}")
+        else:
+            spark.sql(f"drop table if exists {name}")
+            spark.sql(f"create table {name} using parquet as {select}")
+
+    offer("(1L, 'a'), (2L, 'b')")
+    mirror(project)
+    run(project)
+    assert run(project) == "nothing new"
+    offer("(1L, 'A'), (3L, 'c')")
+    run(project)
+    assert run(project) == "nothing new"
+    assert taken(project, "id", "v") == [
+        *POPULATED,
+        ("preimage", 1, "a"),
+        ("postimage", 1, "A"),
+        ("delete", 2, "b"),
+        ("insert", 3, "c"),
+    ]
+
+
+def test_odd_values_are_compared_as_they_are(project: Project) -> None:
+    table = source(
+        project,
+        "id string, `a b` double, s struct<`x y`: int, z: string>, l array<int>,"
+        " m map<string, int>",
+        "'delta.columnMapping.mode' = 'name'",
+    )
+    spark = project.spark
+    rows = (
+        "('', 0.0, null, null, null), ('NULL', double('NaN'), named_struct('x y', 1, 'z', null),"
+        " array(1, null), map('a', 1, 'b', null)), (null, null, null, array(), map())"
+    )
+    spark.sql(f"insert into {table} values {rows}")
+    mirror(project, "['id'], method='diff'")
+    assert run(project) == "3 rows appended"
+    spark.sql(f"insert overwrite {table} values {rows.replace('0.0', '-0.0')}")
+    assert run(project) == "0 rows appended"
+    spark.sql(f"update {table} set l = array() where id = ''")
+    spark.sql(f"update {table} set m = map('b', null, 'a', 2) where id = 'NULL'")
+    spark.sql(f"update {table} set `a b` = double('NaN') where id is null")
+
+    assert run(project) == "6 rows appended"
+
+
+def test_an_update_without_change_is_recorded_by_the_feed_and_on_request_not(
+    project: Project,
+) -> None:
+    table = source(project, "id bigint, v string")
+    project.spark.sql(f"insert into {table} values (1, 'a')")
+    mirror(project)
+    mirror(project, "'id', noop_updates='skip'", model="strict")
+    project.run("log", "strict")
+    project.spark.sql(f"update {table} set v = v")
+
+    project.run("log", "strict")
+
+    assert len(taken(project)) == 3
+    assert len(taken(project, model="strict")) == 1
+
+
+def test_a_key_that_changes_is_a_delete_and_an_insert(project: Project, items: str) -> None:
+    project.spark.sql(f"update {items} set id = id + 1")
+    run(project)
+    assert taken(project, "id", "v") == [
+        *POPULATED,
+        ("delete", 1, "a"),
+        ("preimage", 2, "b"),
+        ("postimage", 2, "a"),
+        ("insert", 3, "b"),
+    ]
+
+
+@pytest.mark.parametrize("method", ["feed", "diff"])
+def test_several_rows_with_one_key_are_refused_with_samples(project: Project, method: str) -> None:
+    table = source(project, "id bigint, v string")
+    mirror(project, f"'id', method='{method}'")
+    run(project)
+    project.spark.sql(f"insert into {table} values (1, 'a'), (7, 'one'), (7, 'other')")
+
+    failed = project.run("log", check=False)
+
+    assert not failed.success
+    message = failed.message("log")
+    assert "dbt_history.changes: several rows of the source have the same key" in message
+    assert '"c_v":"one"' in message
+    assert '"c_v":"other"' in message
+    assert taken(project) == []
+
+
+def test_who_changed_a_row_is_a_column_the_commit_or_the_user_of_the_run(project: Project) -> None:
+    table = source(project, "id bigint, editor string")
+    spark = project.spark
+    mirror(project, "'id', changed_by='editor'")
+    mirror(project, model="plain")
+    project.run("log", "plain")
+    key = "spark.databricks.delta.commitInfo.userMetadata"
+    for metadata, values in (
+        ('{"user": "Zoë", "transaction": "t1"}', "(1, 'ed')"),
+        ("O'Brien", "(2, null)"),
+        (None, "(3, null)"),
+    ):
+        if metadata:
+            spark.conf.set(key, metadata)
+        spark.sql(f"insert into {table} values {values}")
+        spark.conf.unset(key)
+
+    project.run("log", "plain")
+
+    user = spark.sql("select current_user()").first()[0]  # type: ignore[index]
+    assert taken(project, "id", "_changed_by") == [
+        ("insert", 1, "ed"),
+        ("insert", 2, "O'Brien"),
+        ("insert", 3, user),
+    ]
+    assert [row[1] for row in taken(project, "_changed_by", model="plain")] == [
+        "Zoë",
+        "O'Brien",
+        user,
+    ]
+
+
+def test_the_feed_is_refused_where_it_is_not_on(project: Project) -> None:
+    table = source(project, "id bigint", "'delta.enableChangeDataFeed' = 'false'")
+    mirror(project, "'id', method='feed'")
+    run(project)
+    project.spark.sql(f"insert into {table} values (1)")
+    message = project.run("log", check=False).message("log")
+    assert "the change data feed of" in message
+    assert "way out: compare once" in message
+
+
+def test_what_cannot_be_captured_is_said_at_once(project: Project) -> None:
+    source(project, "id bigint")
+    project.model(
+        "log",
+        "select * from {{ dbt_history.changes(this, [], method='fed') }}",
+        materialized="view",
+    )
+    message = project.run("log", check=False).message("log")
+    for problem in ("method is fed", "key is empty", "the model is a view"):
+        assert problem in message
+
+
+def test_a_restored_log_takes_again_what_it_lost(project: Project, items: str) -> None:
+    project.spark.sql(f"insert into {items} values (3, 'c')")
+    run(project)
+    project.spark.sql(
+        f"alter table {project.table('log')} set tblproperties ('delta.appendOnly' = 'false')"
+    )
+    project.spark.sql(f"restore table {project.table('log')} to version as of 1")
+    run(project)
+    assert taken(project, "id", "v") == [*POPULATED, ("insert", 3, "c")]
+
+
+def test_the_rows_of_two_sources_are_taken_each_from_where_it_was_left(project: Project) -> None:
+    for name in ("items", "others"):
+        source(project, "id bigint", name=name)
+    part = (
+        "select id from {{{{ dbt_history.changes("
+        "api.Relation.create(schema='{}', identifier='{}'), 'id') }}}}"
+    )
+    project.model(
+        "log",
+        "\nunion all\n".join(part.format(project.schema, name) for name in ("items", "others")),
+        materialized="history_append",
+    )
+    run(project)
+    for number, name in enumerate(("items", "others", "items", "items")):
+        project.spark.sql(f"insert into {project.table(name)} values ({number})")
+        if number:
+            assert run(project) == ("2 rows appended" if number == 1 else "1 row appended")
+    assert as_counter(project.rows("log"), ["id"]) == as_counter(
+        [{"id": n} for n in range(4)], ["id"]
+    )

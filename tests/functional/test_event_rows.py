@@ -1,0 +1,99 @@
+"""Event tables beside the cases: letters, NOT NULL, altered tables, a drain that was killed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.project import Project
+
+FEED = (
+    "'delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
+    " 'delta.enableTypeWidening' = 'true'"
+)
+
+
+def source(project: Project, columns: str) -> str:
+    table = project.table("items")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(f"create table {table} ({columns}) using delta tblproperties ({FEED})")
+    return table
+
+
+def events(project: Project, options: str = "") -> None:
+    relation = f"api.Relation.create(schema='{project.schema}', identifier='items')"
+    project.model(
+        "items_history",
+        f"select * from {{{{ dbt_history.event_rows({relation}, 'id'{options}) }}}}",
+        materialized="history_append",
+    )
+
+
+def rows(project: Project, *columns: str) -> list[tuple[Any, ...]]:
+    found = sorted(
+        project.rows("items_history"), key=lambda row: (row["_hist_time"], str(row["_hist_event"]))
+    )
+    return [(row["_hist_event"], *(row.get(name) for name in columns)) for row in found]
+
+
+def test_letters_not_null_and_alters_carry_on(project: Project) -> None:
+    spark = project.spark
+    table = source(project, "id bigint not null, w string not null, v string, n int")
+    events(project, ", codes='letters'")
+    project.run("items_history")
+    history = spark.table(project.table("items_history"))
+    assert [field.name for field in history.schema if not field.nullable] == ["id", "w"]
+    spark.sql(f"insert into {table} values (1, 'w', 'a', 1)")
+    project.run("items_history")
+    for statement in (
+        "alter table {} drop column w",
+        "alter table {} rename column v to renamed",
+        "alter table {} alter column n type bigint",
+        "alter table {} add columns (more string)",
+        "update {} set n = 3000000000, more = 'm'",
+        "delete from {}",
+    ):
+        spark.sql(statement.format(table))
+
+    project.run("items_history")
+
+    assert rows(project, "id", "w", "v", "renamed", "n", "more") == [
+        ("I", 1, "w", "a", None, 1, None),
+        ("F", 1, None, None, "a", 1, None),
+        ("T", 1, None, None, "a", 3000000000, "m"),
+        ("D", 1, None, None, "a", 3000000000, "m"),
+    ]
+    assert all(row["_hist_user"] for row in project.rows("items_history"))
+    trans_ids = {row["_hist_trans_id"] for row in project.rows("items_history")}
+    assert all(said.startswith(f"{project.schema}.items:") for said in trans_ids)
+    assert len(trans_ids) == 3
+
+
+def test_a_drain_that_was_killed_before_it_emptied_the_inbox_loses_and_doubles_nothing(
+    project: Project,
+) -> None:
+    spark = project.spark
+    table = source(project, "id bigint, v string")
+    relation = f"api.Relation.create(schema='{project.schema}', identifier='items')"
+    project.model(
+        "inbox",
+        "select * from {{ dbt_history.core_temp_history("
+        f"[{{'main': {relation}, 'key': 'id'}}]) }}}}",
+        materialized="history_append",
+        tblproperties={"delta.appendOnly": "false"},
+    )
+    select = "select * from {{ dbt_history.core_history(ref('inbox')) }}"
+    key = ["trans_id", "table", "event"]
+    project.model("core", select, materialized="history_append", unique_key=key)
+    spark.sql(f"insert into {table} values (1, 'a')")
+    project.run("inbox", "core")
+    assert len(project.rows("inbox")) == 1, "without the hook, as if killed before it"
+    spark.sql(f"update {table} set v = 'b'")
+    project.run("inbox")
+    drain = "{{ dbt_history.drain_core_temp_history(ref('inbox'), this) }}"
+    project.model("core", select, materialized="history_append", unique_key=key, post_hook=drain)
+
+    project.run("core")
+
+    assert project.rows("inbox") == []
+    assert sorted(row["event"] for row in project.rows("core")) == ["insert", "update"]
+    assert {row["table"] for row in project.rows("core")} == {"items"}

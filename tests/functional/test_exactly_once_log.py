@@ -1,0 +1,134 @@
+"""A mirror at once in two processes, and killed: real processes on the same files."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.project import ROOT, Project
+
+ROWS = 40
+
+
+def select(schema: str) -> str:
+    return (
+        "select * from {{ dbt_history.hx_rows("
+        f"api.Relation.create(schema='{schema}', identifier='items'), 'id') }}}}"
+    )
+
+
+@pytest.fixture
+def items(project: Project) -> str:
+    """A source with rows, and after them a change of half of them."""
+    table = project.table("items")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {table} (id bigint, v string) using delta"
+        " tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    )
+    project.spark.sql(f"insert into {table} select id, 'a' from range({ROWS})")
+    return table
+
+
+def start(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess.Popen[str]:
+    """A process that knows the source and is ready to run the mirror."""
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "model.sql").write_text(select(schema))
+    (folder / "config.json").write_text(json.dumps({"materialized": "history_append"}))
+    location = warehouse / f"{schema}.db" / "items"
+    (folder / "setup.sql").write_text(
+        f"create schema if not exists {schema}\n"
+        f"create table {schema}.items using delta location '{location}'"
+    )
+    if (warehouse / f"{schema}.db" / "h").exists():
+        with (folder / "setup.sql").open("a") as file:
+            file.write(
+                f"\ncreate table {schema}.h using delta location"
+                f" '{warehouse / f'{schema}.db' / 'h'}'"
+            )
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tests.support.run_dbt", str(folder / "project")),
+            *(str(warehouse), schema, "h"),
+        ],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    while "ready" not in (line := process.stdout.readline()):
+        assert line, "the process ended before it was ready"
+    return process
+
+
+def go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def last_line(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output.strip().splitlines()[-1]
+
+
+def run_here(project: Project) -> str:
+    """The mirror in the process of the test."""
+    project.model("h", select(project.schema), materialized="history_append")
+    return project.run("h").message("h")
+
+
+def assert_mirrored_once(project: Project, rows: int) -> None:
+    """Ids from 1 without gaps, the newest rows equal to the source."""
+    history = project.rows("h")
+    assert sorted(row["items_hx_id"] for row in history) == list(range(1, rows + 1))
+    newest = {row["id"]: row["v"] for row in sorted(history, key=lambda row: row["items_hx_id"])}
+    assert newest == {row["id"]: row["v"] for row in project.rows("items")}
+
+
+def test_two_mirrors_at_once_take_every_change_once(
+    project: Project, items: str, warehouse: Path, tmp_path: Path
+) -> None:
+    run_here(project)
+    project.spark.sql(f"update {items} set v = 'b' where id % 2 = 0")
+    processes = [start(tmp_path, warehouse, project.schema, name) for name in ("one", "two")]
+    for process in processes:
+        go(process)
+
+    messages = sorted(last_line(process) for process in processes)
+
+    project.spark.sql(f"refresh table {project.table('h')}")
+    assert messages[0] == f"{ROWS // 2} rows appended"
+    assert messages[1] in ("applied by another run", "nothing new")
+    assert run_here(project) == "nothing new"
+    assert_mirrored_once(project, ROWS + ROWS // 2)
+
+
+@pytest.mark.parametrize("version", [0, 1], ids=["created", "appended"])
+def test_a_mirror_killed_after_a_commit_is_finished_by_the_next(
+    project: Project, items: str, warehouse: Path, tmp_path: Path, version: int
+) -> None:
+    commit = warehouse / f"{project.schema}.db" / "h" / "_delta_log" / f"{version:020}.json"
+    process = start(tmp_path, warehouse, project.schema, "killed")
+    go(process)
+    deadline = time.monotonic() + 240
+    while not commit.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+    run_here(project)
+
+    assert_mirrored_once(project, ROWS)

@@ -1,0 +1,82 @@
+"""`generate_history`: one line of metadata makes a history model; twice changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbt_history.generate import GenerateError, read_files, write_files
+from tests.support.project import Project
+
+YML = """
+models:
+  - name: orders
+    config:
+      unique_key: order_id
+      meta:
+        history:
+          references:
+            - {column: customer_id, history: customers_hx}
+sources:
+  - name: shop
+    tables:
+      - name: customers
+        config: {meta: {history: {key: customer_id}}}
+      - name: prices
+        config: {meta: {history: {kind: events, key: [item, day]}}}
+      - name: untracked
+"""
+ORDERS = """{{ config(materialized='history_append') }}
+
+select * from {{ dbt_history.hx_rows(
+    ref('orders'),
+    key=["order_id"],
+    references=[
+        {'column': "customer_id", 'history': ref('customers_hx')},
+    ],
+) }} as history
+"""
+
+
+def printed(project: Project, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    capsys.readouterr()
+    project.dbt("run-operation", "generate_history")
+    return read_files(capsys.readouterr().out)
+
+
+def test_what_carries_the_metadata_gets_a_model_that_dbt_can_read(
+    project: Project, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    project.model("orders", "select 1L as order_id, 2L as customer_id", unique_key="order_id")
+    project.write("models/tracked.yml", YML)
+
+    files = printed(project, capsys)
+
+    folder = "models/history"
+    assert sorted(files) == [
+        f"{folder}/_history__models.yml",
+        *(f"{folder}/{name}.sql" for name in ("customers_hx", "orders_hx", "prices_history")),
+    ]
+    assert files[f"{folder}/orders_hx.sql"] == ORDERS
+    assert sorted(write_files(tmp_path, files)) == sorted(files)
+    assert write_files(tmp_path, files) == []
+    for name, text in files.items():
+        project.write(name, text)
+    project.dbt("parse")
+    assert printed(project, capsys) == files
+
+
+def test_all_that_cannot_be_tracked_is_said_at_once(project: Project) -> None:
+    project.model("a", "select 1 as id", meta={"history": True})
+    project.model("b", "select 1 as id", meta={"history": {"kind": "x", "key": "id", "kee": 1}})
+    run = project.dbt("run-operation", "generate_history", check=False)
+    assert not run.success
+    for problem in ("history_tests.a: it has no key", "kind is x", "has no setting kee"):
+        assert problem in run.log
+
+
+def test_no_file_is_written_outside_the_project(tmp_path: Path) -> None:
+    with pytest.raises(GenerateError):
+        write_files(tmp_path / "project", {"ok.sql": "", "../out.sql": ""})
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,69 @@
+"""What the materialization `history_append` promises where the SELECT is not one of `changes`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.project import Project
+
+
+def log(project: Project, select: str, **config: Any) -> None:
+    project.model("log", select, materialized="history_append", **config)
+
+
+def values(project: Project, *names: str) -> list[tuple[Any, ...]]:
+    rows = [tuple(row[name] for name in names) for row in project.rows("log")]
+    return sorted(rows, key=repr)
+
+
+def test_rows_that_the_table_has_are_not_appended_again(project: Project) -> None:
+    log(project, "select * from values (1, 'a'), (1, 'a'), (2, null) as t (id, v)")
+    assert project.run("log").message("log") == "3 rows appended"
+    assert project.run("log").message("log") == "nothing new"
+    commits = len(project.log_of("log"))
+    log(project, "select * from values (1, 'a'), (2, null), (2, '') as t (id, v)")
+    assert project.run("log").message("log") == "1 row appended"
+    assert len(project.log_of("log")) == commits + 1
+    assert values(project, "id", "v") == [(1, "a"), (1, "a"), (2, ""), (2, None)]
+
+
+def test_a_batch_is_appended_once_and_its_number_is_no_column(project: Project) -> None:
+    log(project, "select * from values (1L, 'a'), (3L, 'b') as t (_batch, v)")
+    assert project.run("log").message("log") == "2 rows appended"
+    log(project, "select * from values (2L, 'late'), (3L, 'b'), (4L, 'c') as t (_batch, v)")
+    assert project.run("log").message("log") == "1 row appended"
+    assert values(project, "v") == [("a",), ("b",), ("c",)]
+    assert project.spark.table(project.table("log")).columns == ["v"]
+
+
+def test_the_table_is_append_only_and_guarded_and_columns_are_appended(project: Project) -> None:
+    log(project, "select 1 as id, 'a' as v", unique_key="id")
+    project.run("log")
+    properties = dict(
+        row[:2] for row in project.spark.sql(f"show tblproperties {project.table('log')}").collect()
+    )
+    assert properties["delta.appendOnly"] == "true"
+    refused = project.run("log", check=False, options=["--full-refresh"])
+    assert "a full refresh would replace the history that is there" in refused.message("log")
+    log(project, "select 2L as id, true as flag, 'b' as v", unique_key="id")
+    project.run("log")
+    assert project.spark.table(project.table("log")).dtypes == [
+        ("id", "bigint"),
+        ("flag", "boolean"),
+        ("v", "string"),
+    ]
+    assert values(project, "id", "flag", "v") == [(1, None, "a"), (2, True, "b")]
+    log(project, "select date'2024-01-01' as id, 'c' as v, 1 as n", on_schema_change="fail")
+    message = project.run("log", check=False).message("log")
+    assert "column id is date, the table has bigint" in message
+    assert "the table differs in column n (on_schema_change: fail)" in message
+    log(project, "select 9L as id", meta={"history": {"allow_full_refresh": True}})
+    project.run("log", options=["--full-refresh"])
+    assert values(project, "id") == [(9,)]
+
+
+def test_doubles_of_a_key_are_refused_with_samples(project: Project) -> None:
+    log(project, "select * from values (1, 'a'), (1, 'b') as t (id, v)", unique_key="id")
+    message = project.run("log", check=False).message("log")
+    assert "several rows of the SELECT have the same key; nothing was written" in message
+    assert '{"id":1,"rows":2}' in message
