@@ -1,0 +1,101 @@
+{% macro _check_rewind(tables, only) %}
+    {% set problems = [] %}
+    {% for table in tables %}
+        {% if dbt_history._identity_columns(table.conv) | length > 1 %}
+            {% do problems.append(table.name ~ ': its versions are numbered (' ~ table.conv.version_id ~ '), and a restored one would have no number') %}
+        {% endif %}
+        {% for name in (only or {}) if name not in table.key %}
+            {% do problems.append(table.name ~ ': only names ' ~ name ~ ', which is no key column') %}
+        {% endfor %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'rewind', 'this cannot be rewound; nothing was done', got='\n    ' ~ problems | join('\n    '),
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    Sets `to` and `from_now` of each table, as text of its axis. The restored state begins after all that the tables hold, at one point
+    for all tables with one type of axis, so that an as-of over them sees all of it or nothing.
+#}
+{% macro _rewind_points(tables, to, at) %}
+    {% set starts = {} %}
+    {% for table in tables %}
+        {% set conv = table.conv %}
+        {% do table.update({'to': dbt_history._evaluated_point(to, table, 'rewind')}) %}
+        {% set current = dbt_history._axis_number('version', conv) ~ ' + ' ~ ([dbt_history._gap_units(conv), 1] | max if conv.type != 'date' else 0) %}
+        {% set present = {'timestamp': 'unix_micros(current_timestamp())', 'date': 'unix_date(current_date())', 'bigint': '0'}[conv.type] %}
+        {% set number = run_query(
+            'select greatest(' ~ current ~ ', ' ~ present ~ ') from ' ~ dbt_history.current_version(table.relation, conv) ~ ' as found'
+        ).rows[0][0] | int %}
+        {% do starts.update({conv.type: [starts.get(conv.type, number), number] | max}) %}
+    {% endfor %}
+    {% for table in tables %}
+        {% set said = dbt_history._evaluated_point(at, table, 'rewind') if at is not none else none %}
+        {% do table.update({'from_now': said or dbt_history._axis_text(starts[table.conv.type], table.conv)}) %}
+    {% endfor %}
+{% endmacro %}
+
+
+{# The batch: what was there and is not now, or is otherwise, begins anew; what is there and was not ends. No WITH (decision 8). #}
+{% macro _rewind_sql(table, only) %}
+    {%- set conv = table.conv -%}
+    {%- set period = [conv.start, conv.end, conv.active] | reject('none') | list -%}
+    {%- set columns = dbt_history._without(dbt_history._table_columns(table.relation), period) -%}
+    {%- set keys = dbt_history._quoted(table.key) -%}
+    {%- set from_now = dbt_history._literal(table.from_now, conv) -%}
+    {%- set was = dbt_history.as_of(table.relation, table.to, conv) -%}
+    {%- set is_now = '(select * from ' ~ dbt_history._full_name(table.relation) ~ ' where ' ~ dbt_history._is_open(conv) ~ ')' -%}
+    {%- set filter = dbt_history._key_filter(only) -%}
+    {%- set same = [] -%}
+    {%- for column in columns -%}
+        {%- set name = dbt_history._quote(column.name) -%}
+        {%- do same.append(
+            dbt_history._comparable('was.' ~ name, column.type) ~ ' <=> ' ~ dbt_history._comparable('is_now.' ~ name, column.type)
+        ) -%}
+    {%- endfor -%}
+    {%- set matched = [] -%}
+    {%- for name in keys -%}{%- do matched.append('was.' ~ name ~ ' = is_now.' ~ name) -%}{%- endfor -%}
+    select
+        'upsert' as _stage,
+        {%- for column in columns %}
+        was.{{ dbt_history._quote(column.name) }},
+        {%- endfor %}
+        {{ from_now }} as {{ dbt_history._quote(conv.start) }},
+        {{ dbt_history._open_end(conv) }} as {{ dbt_history._quote(conv.end) }}
+        {%- if conv.active %},
+        true as {{ dbt_history._quote(conv.active) }}
+        {%- endif %}
+    from (select * from {{ was }} as was where {{ filter }}) as was
+    left join {{ is_now }} as is_now on {{ matched | join(' and ') }}
+    where is_now.{{ keys[0] }} is null or not ({{ same | join(' and ') }})
+
+    union all
+
+    select
+        'delete' as _stage,
+        {%- for column in columns %}
+        is_now.{{ dbt_history._quote(column.name) }},
+        {%- endfor %}
+        cast(null as {{ conv.type }}) as {{ dbt_history._quote(conv.start) }},
+        {{ dbt_history._shift_by_gap(from_now, conv) }} as {{ dbt_history._quote(conv.end) }}
+        {%- if conv.active %},
+        false as {{ dbt_history._quote(conv.active) }}
+        {%- endif %}
+    from (select * from {{ is_now }} as is_now where {{ filter }}) as is_now
+    left anti join {{ was }} as was on {{ matched | join(' and ') }}
+{%- endmacro %}
+
+
+{# {'id': 7} as a predicate; none is everything. #}
+{% macro _key_filter(only) %}
+    {% set terms = [] %}
+    {% for name, value in (only or {}).items() %}
+        {% do terms.append(
+            dbt_history._quote(name) ~ ' <=> ' ~ (value | string | lower if value is number or value is boolean else dbt_history._text(value))
+        ) %}
+    {% endfor %}
+    {% do return(terms | join(' and ') or 'true') %}
+{% endmacro %}

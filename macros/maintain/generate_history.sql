@@ -1,0 +1,34 @@
+{#
+    Run-operation: prints a history model for each model and source that carries `meta: {history: true}`, and a yml file
+    with their tests. `dbt-history generate` runs it and writes the files; a second time nothing changes.
+
+    Instead of true: {kind: hx | events, key: …, references: [{column: …, history: …}], name: …}. The key is `unique_key` of a model unless
+    `key` names it; `name` is the new model's (default: x_hx, and x_history for events).
+#}
+{% macro generate_history(folder='models/history') %}
+    {% do return(adapter.dispatch('generate_history', 'dbt_history')(folder)) %}
+{% endmacro %}
+
+
+{% macro default__generate_history(folder) %}
+    {% set tracked, problems = [], [] %}
+    {% for node in (graph.nodes.values() | list + graph.sources.values() | list) | sort(attribute='unique_id') %}
+        {% set said = ((node.get('config') or {}).get('meta') or node.get('meta') or {}).get('history') %}
+        {% set is_table = node.resource_type in ['model', 'source', 'seed'] and not (node.config.get('materialized') or '').startswith('history_') %}
+        {% if said and is_table %}
+            {% do tracked.append(dbt_history._generated_model(node, {} if said is sameas true else said, problems)) %}
+        {% endif %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'generate_history', 'some tables cannot be tracked; nothing was written', got='\n    ' ~ problems | join('\n    '),
+            expected='meta: {history: true} on a model with unique_key, or meta: {history: {key: …}}',
+        )) %}
+    {% endif %}
+    {% for table in tracked %}
+        {% do print('-- file: ' ~ folder ~ '/' ~ table.name ~ '.sql\n' ~ dbt_history._generated_sql(table) ~ '\n-- end of file') %}
+    {% endfor %}
+    {% if tracked %}
+        {% do print('-- file: ' ~ folder ~ '/_history__models.yml\n' ~ dbt_history._generated_yml(tracked) ~ '\n-- end of file') %}
+    {% endif %}
+{% endmacro %}

@@ -1,0 +1,116 @@
+{#
+    History of a space goes on after it was suspended: appends to the log what makes the states equal to a snapshot of the
+    features as they are now, one write a feature that differs, in a transaction of its own, marked `resync`.
+
+        states     f (v: 1)   g (v: 1)    suspended ...    f v2 (v: 3)   g v2 DELETE   h v1 CREATE
+        snapshot                                           f (v: 3)      -             h (v: 2)
+    Suspended means that the space's writes are not in the log; what happened meanwhile is not known one by one. `where` limits
+    log, states and snapshot to the space. While the log has writes of it that the states lack, it is refused: the difference would be wrong.
+    Returns the number of the transaction, or none where nothing differs.
+#}
+{% macro resync_features(writes, states, snapshot, app_id, id='id', payload=[], json=[], author=none, message=none, at=none, where=none, even_if_ahead=false, dry_run=false) %}
+    {% do return(adapter.dispatch('resync_features', 'dbt_history')(writes, states, snapshot, app_id, id, payload, json, author, message, at, where, even_if_ahead, dry_run)) %}
+{% endmacro %}
+
+
+{% macro default__resync_features(writes, states, snapshot, app_id, id, payload, json, author, message, at, where, even_if_ahead, dry_run) %}
+    {% if not execute %}{% do return(none) %}{% endif %}
+    {% set call = {
+        'writes': dbt_history._table_name(writes), 'states': dbt_history._table_name(states),
+        'snapshot': snapshot if snapshot is string and '(' in snapshot else dbt_history._table_name(snapshot),
+        'app_id': app_id, 'key': dbt_history._key_columns(id), 'payload': dbt_history._key_columns(payload),
+        'json': dbt_history._key_columns(json) | map('lower') | list, 'author': author, 'message': message, 'at': at, 'where': where or 'true',
+    } %}
+    {% set newest = run_query(
+        'select (select max(`txn`) from ' ~ call.writes ~ '), (select max(`txn`) from ' ~ call.states ~ ')'
+    ).rows[0] %}
+    {% set ahead = run_query(
+        'select count(*) from ' ~ call.writes ~ ' where `txn` > ' ~ (newest[1] if newest[1] is not none else -1) ~ 'L and (' ~ call.where ~ ')'
+    ).rows[0][0] | int %}
+    {% if ahead and not even_if_ahead and not dry_run %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'resync_features', 'the log is ahead of the states; nothing was written', got=ahead ~ ' writes after transaction ' ~ newest[1],
+            expected='states that have all writes', way_out='run the model of the states, then this operation again; with even_if_ahead if those writes were rejected',
+        )) %}
+    {% endif %}
+    {% set txn = (newest[0] or 0) | int + 1 %}
+    {% set sql = dbt_history._resync_sql(call, txn) %}
+    {% if dry_run %}
+        {% do print(sql ~ ';') %}
+        {% do return(none) %}
+    {% endif %}
+    {% do run_query(sql) %}
+    {% set written = run_query('select count(*) from ' ~ call.writes ~ ' where `txn` = ' ~ txn ~ 'L').rows[0][0] | int %}
+    {% do log('dbt_history: ' ~ written ~ ' writes of transaction ' ~ txn ~ ' bring the states up to date', info=true) %}
+    {% do return(txn if written else none) %}
+{% endmacro %}
+
+
+{% macro _resync_sql(call, txn) %}
+    {%- set key = dbt_history._quoted(call.key) -%}
+    {%- set payload = dbt_history._quoted(call.payload) -%}
+    {%- set types = {} -%}
+    {%- for column in dbt_history._table_columns_named(call.states) -%}{%- do types.update({column.name | lower: column.type}) -%}{%- endfor -%}
+    insert into {{ call.writes }} (
+        `txn`, `position`, `action`, {{ key | join(', ') }}, `app_id`, `author`, `message`, `at`, `resync`, {{ payload | join(', ') }}
+    )
+    with heads as (
+        select * from {{ call.states }} where `txn_next` is null and ({{ call.where }})
+    ),
+
+    present as (
+        select * from {{ call.snapshot }} as present where {{ call.where }}
+    ),
+
+    differences as (
+        select
+            if(present.{{ key[0] }} is null, 'DELETE', 'PUT') as action
+            {%- for name in key %},
+            coalesce(present.{{ name }}, heads.{{ name }}) as {{ name }}
+            {%- endfor %}
+            {%- for name in payload %},
+            present.{{ name }}
+            {%- endfor %}
+        from present
+        full outer join heads
+            on {% for name in key %}present.{{ name }} = heads.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+        where present.{{ key[0] }} is null or heads.{{ key[0] }} is null or not (
+            {%- for name in call.payload %}
+            {{ dbt_history._same_content('present', 'heads', name, types[name | lower], name | lower in call.json) }}{{ ' and' if not loop.last }}
+            {%- endfor %}
+        )
+    )
+
+    select
+        {{ txn }}L,
+        row_number() over (order by {{ key | join(', ') }}) - 1,
+        action,
+        {{ key | join(', ') }},
+        {{ dbt_history._text(call.app_id) }},
+        {{ dbt_history._text(call.author) if call.author else 'cast(null as string)' }},
+        {{ dbt_history._text(call.message) if call.message else 'cast(null as string)' }},
+        {{ 'current_timestamp()' if call.at is none else dbt_history._instant(call.at, {'type': 'timestamp'}, 'resync_features') }},
+        true,
+        {{ payload | join(', ') }}
+    from differences
+{% endmacro %}
+
+
+{% macro _same_content(left, right, name, type, is_json) %}
+    {%- set sides = [] -%}
+    {%- for side in [left, right] -%}
+        {%- set value = side ~ '.' ~ dbt_history._quote(name) -%}
+        {%- do sides.append('coalesce(to_json(try_parse_json(' ~ value ~ ')), ' ~ value ~ ')' if is_json else dbt_history._comparable(value, type)) -%}
+    {%- endfor -%}
+    {%- do return(sides | join(' <=> ')) -%}
+{% endmacro %}
+
+
+{# The columns of a table named as SQL: {'name', 'type'}. #}
+{% macro _table_columns_named(name) %}
+    {% set columns = [] %}
+    {% for row in run_query('describe ' ~ name).rows if row[0] and not row[0].startswith('#') %}
+        {% do columns.append({'name': row[0], 'type': row[1]}) %}
+    {% endfor %}
+    {% do return(columns) %}
+{% endmacro %}

@@ -1,0 +1,38 @@
+{#
+    Restores what was in force at an earlier point, as new versions: history stays, and a rewind can be rewound.
+
+        to                     now
+        [ a ------)[ b ----------------    before
+        [ a ------)[ b -------)[ a -----    after: what was there at `to` is in force again from now on
+
+    dbt run-operation rewind --args '{table: [customers, orders], to: "2024-03-03"}'
+    dbt run-operation rewind --args '{table: customers, to: "tag:year_end", only: {customer_id: 7}}'
+
+    One batch a table, through the same checks and the same MERGE as any other. `at` is the point from which the restored
+    state counts: the present, or on an axis of numbers the next version; one time for all tables. A table that is compared
+    with its source on every run (`changes` by difference) follows the source again: rewind that, or suspend_history.
+#}
+{% macro rewind(table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none, reason=none) %}
+    {% set tables = dbt_history._maintained(table, convention, key, 'rewind') %}
+    {% do dbt_history._check_rewind(tables, only) %}
+    {% do dbt_history._rewind_points(tables, to, at) %}
+    {% for table in tables %}
+        {% set select_sql = dbt_history._rewind_sql(table, only) %}
+        {% set counts = {} %}
+        {% for row in run_query('select _stage, count(*) from (' ~ select_sql ~ ') as batch group by _stage').rows %}
+            {% do counts.update({row[0]: row[1] | int}) %}
+        {% endfor %}
+        {% if counts and not dry_run %}
+            {% set settings = {
+                'key': table.key, 'convention': table.conv, 'update_without_base': 'skip', 'max_deleted_share': none,
+                'allow_full_refresh': false, 'on_schema_change': 'ignore',
+            } %}
+            {% do dbt_history._write_batches(table.relation, table.relation, select_sql, settings, false, 'rewind') %}
+            {% do dbt_history._add_mark(table, 'rewind', instant=table.to, author=author, reason=reason) %}
+        {% endif %}
+        {% do log(
+            'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' is back') ~ ' to ' ~ table.to ~ ': '
+            ~ counts.get('upsert', 0) ~ ' records restored, ' ~ counts.get('delete', 0) ~ ' ended', info=true
+        ) %}
+    {% endfor %}
+{% endmacro %}

@@ -1,0 +1,360 @@
+"""Cleaning with a contract, tags, rewind, verification and erasure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.functional.test_readers import ALL, random_versions
+from tests.oracle.convention import FIVETRAN, Convention
+from tests.oracle.periods import as_of, period_of
+from tests.oracle.random_histories import scale_of
+from tests.support.project import Project, Run
+from tests.support.rendering import Renderer, renderer
+from tests.support.staging import before
+from tests.support.tables import assert_same_rows, column_types, data_frame, settings, text_of
+
+COLUMNS = ("id", "v", "valid_from", "valid_to")
+VERSIONS = {"convention": "validity", "type": "bigint"}
+Operation = Callable[..., Run]
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
+    return renderer(tmp_path_factory.mktemp("maintain"))
+
+
+@pytest.fixture
+def operate(project: Project) -> Operation:
+    """Runs a run-operation."""
+
+    def run(name: str, check: bool = True, **arguments: Any) -> Run:
+        return project.dbt("run-operation", name, "--args", json.dumps(arguments), check=check)
+
+    return run
+
+
+def make_table(
+    project: Project, name: str, rows: list[dict[str, Any]], convention: Convention
+) -> tuple[str, ...]:
+    """A table that something else wrote, and the model that stands for it."""
+    columns = ("id", "v", *convention.columns())
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    frame = data_frame(project.spark, rows, column_types(columns, convention))
+    frame.write.format("delta").saveAsTable(project.table(name))
+    project.history(name, f"select * from {name}_staged", **settings(convention))
+    return columns
+
+
+def make_versions(project: Project, name: str, *rows: tuple[str, str, int, int | None]) -> None:
+    """A table of versions (id, v, valid_from, valid_to)."""
+    types = {"id": "string", "v": "string", "valid_from": "bigint", "valid_to": "bigint"}
+    cells = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    frame = data_frame(project.spark, cells, types)
+    frame.write.format("delta").saveAsTable(project.table(name))
+    project.history(name, f"select * from {name}_staged", **VERSIONS)
+
+
+def versions(project: Project, name: str) -> list[tuple[Any, ...]]:
+    rows = project.rows(name)
+    return sorted(
+        (tuple(row[column] for column in COLUMNS) for row in rows), key=lambda row: str(row[:3])
+    )
+
+
+def read_as_of(
+    call: Renderer, project: Project, name: str, at: Any, convention: Any
+) -> list[dict[str, Any]]:
+    call.pretend_relations("history_marks", schema=project.schema)
+    relation = call.relation.create(schema=project.schema, identifier=name)
+    query = call("as_of", relation=relation, at=at, convention=convention)
+    return [row.asDict() for row in project.spark.sql(f"select * from {query}").collect()]
+
+
+@pytest.mark.parametrize("name", ["fivetran", "bigint_maximum", "days"])
+def test_cleaning_changes_nothing_at_or_above_the_horizon_nor_at_a_tag(
+    name: str, project: Project, call: Renderer, operate: Operation
+) -> None:
+    convention, scale = ALL[name], scale_of(ALL[name])
+    rows = [
+        {**row, "id": f"{seed} {row['id']}"}
+        for seed in range(12)
+        for row in random_versions(seed, convention)
+    ]
+    columns = make_table(project, "h", rows, convention)
+    tagged, cutoff = scale.at(3), scale.at(8)
+    operate("create_tag", tag="kept", table="h", at=text_of(tagged), reason="audit")
+
+    run = operate("clean_history", table="h", before=text_of(cutoff))
+
+    gone = [
+        (row, period)
+        for row in rows
+        if (period := period_of(row, convention)).until is not None
+        and period.until < cutoff
+        and not period.holds(tagged)
+    ]
+    seen = [period for _, period in gone if not period.is_empty]
+    horizon = max(period.until for period in seen if period.until is not None)
+    assert f"{len(seen)} of {len(rows)} versions dropped" in run.log
+    left = project.rows("h")
+    assert len(rows) - len(gone) <= len(left) <= len(rows) - len(seen)
+    points = sorted({scale.at(tick) + nudge for tick in range(13) for nudge in scale.nudges()})
+    asked = [*[at for at in points if at >= horizon][:6], points[-1], horizon, tagged]
+    for at in asked:
+        found = read_as_of(call, project, "h", text_of(at), settings(convention))
+        assert_same_rows(found, as_of(rows, at, convention), columns, str(at))
+    found = read_as_of(call, project, "h", "tag:kept", settings(convention))
+    assert_same_rows(found, as_of(rows, tagged, convention), columns, "tag")
+    for at in [horizon - scale.least, points[0]]:
+        if at != tagged:
+            with pytest.raises(
+                Exception, match=rf"(?s){project.schema}.h was cleaned.*horizon, "
+            ) as refused:
+                read_as_of(call, project, "h", text_of(at), settings(convention))
+            assert str(horizon) in str(refused.value)
+
+
+def test_what_may_go_is_counted_by_age_by_number_and_by_reference(
+    project: Project, operate: Operation
+) -> None:
+    rows = [("a", f"a{n}", n, n + 1) for n in range(1, 6)] + [
+        ("a", "a6", 6, None),
+        ("b", "b", 1, 3),
+    ]
+    make_versions(project, "h", *rows)
+    project.spark.sql(
+        f"create table {project.table('orders')} as select 'a' as id, 2L as customer_version"
+    )
+    reference = {
+        "table": f"{project.schema}.orders",
+        "columns": {"id": "id", "customer_version": "valid_from"},
+    }
+    limits: dict[str, Any] = {"table": "h", "keep_versions": 2, "keep_referenced": [reference]}
+
+    dry = operate("clean_history", **limits, dry_run=True)
+    assert "3 of 7 versions would be dropped, horizon 5" in dry.log
+    assert len(project.rows("h")) == 7
+    assert len(project.log_of("h")) == 1
+
+    done = operate("clean_history", **limits)
+    assert "3 of 7 versions dropped, horizon 5" in done.log
+    assert [row[1] for row in versions(project, "h")] == ["a2", "a5", "a6", "b"]
+    assert '"history_operation": "clean_history"' in project.log_of("h")[0]["userMetadata"]
+
+    both = operate("clean_history", table="h", before=4, keep_versions=1)
+    assert "1 of 4 versions dropped, horizon 3" in both.log
+
+    refused = operate("clean_history", table="h", age="3 days", keep_versions=0, check=False)
+    assert not refused.success
+    for problem in ("counts versions, so nothing in it has an age", "keep_versions is 0"):
+        assert problem in refused.log
+    nothing = operate("clean_history", table="no_such", check=False)
+    assert "no model, snapshot or seed has this name" in nothing.log
+
+
+def test_a_view_made_before_a_cleaning_refuses_after_it(
+    project: Project, operate: Operation, spark: SparkSession
+) -> None:
+    make_versions(project, "h", ("a", "old", 1, 4), ("a", "new", 4, None))
+    for at in (3, 4):
+        project.model(
+            f"at_{at}",
+            f"select * from {{{{ dbt_history.as_of(ref('h'), {at}, {VERSIONS}) }}}}",
+            materialized="view",
+        )
+    project.run("at_3", "at_4")
+    assert [row["v"] for row in project.rows("at_3")] == ["old"]
+
+    operate("clean_history", table="all", before=5)
+
+    with pytest.raises(Exception, match=rf"as_of: the history of {project.schema}.h was cleaned"):
+        project.rows("at_3")
+    assert [row["v"] for row in project.rows("at_4")] == ["new"]
+
+
+def test_tags_name_points_of_many_tables_and_protect_them_until_dropped(
+    project: Project, call: Renderer, operate: Operation
+) -> None:
+    make_versions(project, "g", ("a", "g1", 1, 2), ("a", "g2", 2, None))
+    make_versions(project, "h", ("a", "h1", 1, 5), ("a", "h2", 5, 7), ("b", "hb", 6, None))
+    project.history("not_built", "select 1", **VERSIONS)
+    run = operate("create_tag", tag="first", at={"g": 1, "h": 1}, author="me", reason="why")
+    assert "not_built is left out" in run.log
+    operate("create_tag", tag="now", table=["g", "h"])
+
+    operate("clean_history", table="all", before=100)
+    assert [row[1] for row in versions(project, "g")] == ["g1", "g2"]
+    assert [row[1] for row in versions(project, "h")] == ["h1", "hb"]
+    assert [row["v"] for row in read_as_of(call, project, "h", "tag:now", VERSIONS)] == ["hb"]
+    assert [row["v"] for row in read_as_of(call, project, "h", {"tag": "first"}, VERSIONS)] == [
+        "h1"
+    ]
+    with pytest.raises(Exception, match="there is no tag of this name"):
+        read_as_of(call, project, "h", "tag:other", VERSIONS)
+
+    again = operate("create_tag", tag="now", table="all", check=False)
+    assert "g: the tag is there already" in again.log
+    assert "h: the tag is there already" in again.log
+    low = operate("create_tag", tag="low", table="h", at=6, check=False)
+    assert "6 lies below the horizon 7" in low.log
+    marks = project.rows("history_marks")
+    assert {(row["author"], row["reason"]) for row in marks if row["name"] == "first"} == {
+        ("me", "why")
+    }
+
+    operate("drop_tag", tag="first")
+    operate("clean_history", table="all", before=100)
+    assert [row[1] for row in versions(project, "g") + versions(project, "h")] == ["g2", "hb"]
+    assert "no table has a tag" in operate("drop_tag", tag="first", check=False).log
+
+
+def test_a_rewind_restores_a_state_and_can_be_rewound(
+    project: Project, call: Renderer, operate: Operation
+) -> None:
+    rows = [
+        ("a", "a1", 1, 3),
+        ("a", "a2", 3, None),
+        ("b", "b1", 1, 4),
+        ("c", "c1", 4, None),
+        ("d", "d", 1, None),
+    ]
+    make_versions(project, "h", *rows)
+
+    dry = operate("rewind", table="h", to=2, dry_run=True)
+    assert "would go back to 2: 2 records restored, 1 ended" in dry.log
+    operate("rewind", table="h", to=2)
+
+    assert versions(project, "h") == [
+        ("a", "a1", 1, 3),
+        ("a", "a1", 5, None),
+        ("a", "a2", 3, 5),
+        ("b", "b1", 1, 4),
+        ("b", "b1", 5, None),
+        ("c", "c1", 4, 5),
+        ("d", "d", 1, None),
+    ]
+    state = {row["id"]: row["v"] for row in read_as_of(call, project, "h", 5, VERSIONS)}
+    assert state == {"a": "a1", "b": "b1", "d": "d"}
+
+    operate("rewind", table="h", to=4)
+    state = {row["id"]: row["v"] for row in read_as_of(call, project, "h", 6, VERSIONS)}
+    assert state == {"a": "a2", "c": "c1", "d": "d"}
+    assert {row["v"] for row in read_as_of(call, project, "h", 5, VERSIONS)} == {"a1", "b1", "d"}
+
+    operate("rewind", table="h", to=5, only={"id": "b"})
+    state = {row["id"]: row["v"] for row in read_as_of(call, project, "h", "now", VERSIONS)}
+    assert state == {"a": "a2", "b": "b1", "c": "c1", "d": "d"}
+    assert (
+        "only names v, which is no key column"
+        in operate("rewind", table="h", to=5, only={"v": "b"}, check=False).log
+    )
+    assert "as it should be" in operate("verify_history", table="h").log
+
+
+def test_a_rewind_of_times_begins_at_one_instant_for_all_tables(
+    project: Project, call: Renderer, operate: Operation
+) -> None:
+    def row(v: str, start: datetime, end: datetime | None) -> dict[str, Any]:
+        open_end: Any = FIVETRAN.open_end
+        ends = open_end if end is None else before(end)
+        return {
+            "id": "a",
+            "v": v,
+            "_fivetran_start": start,
+            "_fivetran_end": ends,
+            "_fivetran_active": end is None,
+        }
+
+    first, second = datetime(2024, 1, 1), datetime(2024, 1, 2)
+    for name in ("g", "h"):
+        make_table(project, name, [row("old", first, second), row("new", second, None)], FIVETRAN)
+
+    operate("rewind", table=["g", "h"], to="2024-01-01 12:00:00")
+
+    starts = set()
+    for name in ("g", "h"):
+        newest = max(project.rows(name), key=lambda found: found["_fivetran_start"])
+        assert (newest["v"], newest["_fivetran_active"]) == ("old", True)
+        starts.add(newest["_fivetran_start"])
+        just_before = newest["_fivetran_start"].replace(microsecond=0)
+        found = read_as_of(call, project, name, str(just_before), "fivetran")
+        assert [each["v"] for each in found] == ["new"]
+    assert len(starts) == 1
+    assert "as it should be" in operate("verify_history", table=["g", "h"]).log
+
+
+def test_verification_finds_what_something_else_did_to_the_table(
+    project: Project, operate: Operation, spark: SparkSession
+) -> None:
+    make_versions(project, "h", ("a", "a1", 1, 3), ("a", "a2", 3, None), ("b", "b1", 1, None))
+    name = project.table("h")
+    spark.sql(f"create table {project.table('main')} as select 'a' as id, 'a2' as v")
+
+    run = operate("verify_history", table="h", source=f"{project.schema}.main", check=False)
+    assert "1 current versions are not in" in run.log
+    assert "0 rows of it are not current here" in run.log
+
+    spark.sql(f"insert into {project.table('main')} select 'b', 'b1'")
+    operate("verify_history", table="h", source=f"{project.schema}.main")
+    spark.sql(f"insert into {name} values ('a', 'a0', 2L, 9L), ('b', 'b2', 5L, null)")
+    run = operate("verify_history", table="h", check=False)
+    assert "versions that overlap" in run.log
+    assert "1 records with several open versions" in run.log
+
+
+def test_erasing_a_subject_leaves_keys_periods_and_counts(
+    project: Project, operate: Operation, spark: SparkSession
+) -> None:
+    make_versions(
+        project, "h", ("a", "secret", 1, 3), ("a", "more", 3, None), ("b", "kept", 1, None)
+    )
+    mirror = project.table("main_hx")
+    spark.sql(
+        f"create table {mirror} using delta as select 'a' as id, 'secret' as v, 1L as main_hx_id"
+    )
+    spark.sql(f"alter table {mirror} set tblproperties ('delta.appendOnly' = 'true')")
+    arguments = {"table": "h", "only": {"id": "a"}, "mirrors": [f"{project.schema}.main_hx"]}
+
+    assert "2 versions would be erased" in operate("erase_subject", **arguments, dry_run=True).log
+    operate("erase_subject", **arguments, reason="request 12")
+
+    assert versions(project, "h") == [
+        ("a", None, 1, 3),
+        ("a", None, 3, None),
+        ("b", "kept", 1, None),
+    ]
+    assert [(row["id"], row["v"], row["main_hx_id"]) for row in project.rows("main_hx")] == [
+        ("a", None, 1)
+    ]
+    with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
+        spark.sql(f"delete from {mirror}")
+    mark = next(row for row in project.rows("history_marks") if row["kind"] == "erasure")
+    assert mark["reason"] == "request 12"
+    assert mark["name"] not in (None, "a")
+    assert (
+        "belongs to the key or the period"
+        in operate(
+            "erase_subject", table="h", only={"id": "a"}, columns=["valid_to"], check=False
+        ).log
+    )
+
+
+def test_compaction_writes_small_files_together(
+    project: Project, operate: Operation, warehouse: Path
+) -> None:
+    make_versions(project, "h", ("a", "a1", 1, 3))
+    for number in range(3, 7):
+        project.spark.sql(
+            f"insert into {project.table('h')} values ('a', 'x', {number}L, {number + 1}L)"
+        )
+    run = operate("compact_history", table="h")
+    assert "files are now 1" in run.log
+    assert len(project.rows("h")) == 5
