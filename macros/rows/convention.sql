@@ -48,6 +48,10 @@
         {% do record.update({field: settings[field]}) %}
     {% endfor %}
     {% do record.update({'name': name or 'own'}) %}
+    {# Append-only: a version never ends, and the table has no column for it. For readers; no batch can be applied to it. #}
+    {% if settings.get('append_only') %}
+        {% do record.update({'append_only': true, 'end': none, 'open_end': none}) %}
+    {% endif %}
     {% if not record.get('version_id') %}
         {% do record.update({'version_id': record['start']}) %}
     {% endif %}

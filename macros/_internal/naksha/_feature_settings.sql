@@ -1,0 +1,126 @@
+{#
+    The arguments of `feature_states` against the columns of the log, checked at once.
+    Returns {'writes', 'key', 'payload', 'json', 'names': {meaning: quoted column}, 'state_type', defaults of the options}.
+#}
+{% macro _feature_settings(writes, options, caller_name) %}
+    {% set types = {} %}
+    {% set spelled = {} %}
+    {% for row in run_query('describe ' ~ dbt_history._relation_name(writes)).rows if row[0] and not row[0].startswith('#') %}
+        {% do types.update({row[0] | lower: row[1]}) %}
+        {% do spelled.update({row[0] | lower: row[0]}) %}
+    {% endfor %}
+    {% set problems = [] %}
+    {% set meanings = dbt_history._write_columns() %}
+    {% set names = {} %}
+    {% for meaning in options.columns if meaning not in meanings %}
+        {% do problems.append('columns names ' ~ meaning ~ ', which a write does not have (known: ' ~ meanings.keys() | join(', ') ~ ')') %}
+    {% endfor %}
+    {% for meaning, need in meanings.items() %}
+        {% set name = options.columns.get(meaning, meaning) %}
+        {% if name | lower in types %}
+            {% do names.update({meaning: dbt_history._quote(spelled[name | lower])}) %}
+        {% elif need.required or meaning in options.columns %}
+            {% do problems.append('the log has no column ' ~ name ~ ' (' ~ need.about ~ ')') %}
+        {% endif %}
+    {% endfor %}
+    {% set key = dbt_history._key_columns(options.id) %}
+    {% set taken = names.values() | map('replace', '`', '') | map('lower') | list + key | map('lower') | list %}
+    {% set payload = options.payload %}
+    {% if payload is none %}
+        {% set payload = spelled.values() | list %}
+        {% set rest = [] %}
+        {% for name in payload if name | lower not in taken %}{% do rest.append(name) %}{% endfor %}
+        {% set payload = rest %}
+    {% endif %}
+    {% set payload = dbt_history._key_columns(payload) %}
+    {% set json = dbt_history._key_columns(options.json) %}
+    {% for name in key + payload if name | lower not in types %}
+        {% do problems.append('the log has no column ' ~ name) %}
+    {% endfor %}
+    {% for name in json if name | lower not in payload | map('lower') | list %}
+        {% do problems.append('json names ' ~ name ~ ', which is not in payload') %}
+    {% endfor %}
+    {% set own = ['i', 'txn', 'txn_next', 'author_txn', 'created_txn', 'purged_txn', 'resync', options.namespace | lower, '_stage', '_batch', '_order'] %}
+    {% for name in key + payload if name | lower in own %}
+        {% do problems.append(name ~ ' is a column of the states themselves: rename it in the log') %}
+    {% endfor %}
+    {% for name, value, known in [
+        ['mode', options.mode, ['all_or_nothing', 'per_row']], ['noop_updates', options.noop_updates, ['record', 'skip']],
+        ['history', options.history, ['on', 'off']], ['auto_purge', options.auto_purge, [true, false]],
+    ] if value not in known %}
+        {% do problems.append(name ~ ' is ' ~ value ~ ': ' ~ known | join(' or ')) %}
+    {% endfor %}
+    {% if not payload %}{% do problems.append('payload is empty: a state has no content') %}{% endif %}
+    {% if not key %}{% do problems.append('id is empty: name the columns that tell features apart') %}{% endif %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the log of writes or the arguments are not right', got='\n    ' ~ problems | join('\n    '),
+            expected='the columns and arguments that docs/flow/feature_states.md lists', node=model.unique_id,
+            way_out='rename columns in a view on the log, or say with `columns` which is which',
+        )) %}
+    {% endif %}
+    {% set content = [] %}
+    {% set payload_types = [] %}
+    {% for name in payload %}
+        {% do payload_types.append(types[name | lower]) %}
+        {% do content.append('p' ~ loop.index0 ~ ': ' ~ dbt_history._ddl_type(types[name | lower])) %}
+    {% endfor %}
+    {% do return(dict(
+        options, caller_name=caller_name, writes=dbt_history._relation_name(writes), key=key, payload=payload, json=json | map('lower') | list, names=names,
+        payload_types=payload_types, content_type='struct<' ~ content | join(', ') ~ '>',
+        state_type=dbt_history._state_type('struct<' ~ content | join(', ') ~ '>'),
+    )) %}
+{% endmacro %}
+
+
+{# What a write may say: {meaning: {'required', 'type', 'about'}}. #}
+{% macro _write_columns() %}
+    {% do return({
+        'txn': {'required': true, 'type': 'bigint', 'about': 'number of the transaction'},
+        'position': {'required': true, 'type': 'bigint', 'about': 'place of the write in its transaction'},
+        'action': {'required': true, 'type': 'string', 'about': 'CREATE, UPDATE, PUT, DELETE, PURGE or WRITE'},
+        'app_id': {'required': true, 'type': 'string', 'about': 'the application'},
+        'at': {'required': true, 'type': 'timestamp', 'about': 'time of the transaction'},
+        'author': {'required': false, 'type': 'string'},
+        'message': {'required': false, 'type': 'string'},
+        'written_at': {'required': false, 'type': 'timestamp'},
+        'expected_uuid': {'required': false, 'type': 'string'},
+        'base_uuid': {'required': false, 'type': 'string'},
+        'on_not_exists': {'required': false, 'type': 'string'},
+        'on_exists': {'required': false, 'type': 'string'},
+        'on_version_conflict': {'required': false, 'type': 'string'},
+        'on_merge_conflict': {'required': false, 'type': 'string'},
+        'rolled_back': {'required': false, 'type': 'boolean'},
+        'mode': {'required': false, 'type': 'string'},
+        'noop_updates': {'required': false, 'type': 'string'},
+        'auto_purge': {'required': false, 'type': 'boolean'},
+        'history': {'required': false, 'type': 'string'},
+        'resync': {'required': false, 'type': 'boolean'},
+    }) %}
+{% endmacro %}
+
+
+{# A relation as SQL: quoted where it is one, as it stands where it is text. #}
+{% macro _relation_name(relation) %}
+    {%- do return(relation if relation is string or not relation.schema else dbt_history._full_name(relation)) -%}
+{% endmacro %}
+
+
+{# A state inside the fold; `seq` is the write that made or last changed it. #}
+{% macro _state_type(content_type) %}
+    {%- set fields = [] -%}
+    {%- for name, type in dbt_history._state_fields().items() -%}
+        {%- do fields.append(name ~ ': ' ~ type) -%}
+    {%- endfor -%}
+    {%- do return('struct<' ~ fields | join(', ') ~ ', content: ' ~ content_type ~ '>') -%}
+{% endmacro %}
+
+
+{% macro _state_fields() %}
+    {%- do return({
+        'i': 'bigint', 'seq': 'bigint', 'txn': 'bigint', 'action': 'string', 'version': 'bigint', 'author': 'string',
+        'app_id': 'string', 'puuid': 'string', 'uuid': 'string', 'txn_uuid': 'string', 'createdAt': 'bigint',
+        'updatedAt': 'bigint', 'rtcts': 'bigint', 'rtuts': 'bigint', 'author_txn': 'bigint', 'created_txn': 'bigint',
+        'purged_txn': 'bigint', 'resync': 'boolean',
+    }) -%}
+{% endmacro %}

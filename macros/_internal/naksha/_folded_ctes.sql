@@ -1,0 +1,271 @@
+{#
+    The writes of a run decided, feature by feature. One row a feature with its key columns and
+
+        head     the stored state it had before (all fields NULL if none), made up of the table's own columns
+        made     the states the writes made, in order; a tombstone that was purged later stands there twice, the last counts
+        decided  one entry a write: what became of it
+        keeps_history
+#}
+{% macro _folded_ctes(features, pending) %}
+{%- set c_key = [] -%}
+{%- for name in features.key -%}{%- do c_key.append(dbt_history._c(name)) -%}{%- endfor -%}
+log as (
+    select
+        {%- for name in features.key %}
+        {{ dbt_history._quote(name) }} as {{ dbt_history._c(name) }},
+        {%- endfor %}
+        {%- for meaning, column in dbt_history._write_columns().items() %}
+        {{ dbt_history._write_column(features, meaning, column) }} as {{ meaning }},
+        {%- endfor %}
+        cast(named_struct(
+            {%- for name in features.payload %}
+            'p{{ loop.index0 }}', {{ dbt_history._quote(name) }}{{ ',' if not loop.last }}
+            {%- endfor %}
+        ) as {{ features.content_type }}) as content
+    from {{ features.writes }}
+    where {{ features.names.txn }} > {{ pending.after }}L and {{ features.names.txn }} <= {{ pending.last }}L
+),
+
+-- What holds for a whole transaction is said by any of its writes.
+transactions_of_log as (
+    select
+        *,
+        case
+            when bool_or(rolled_back) over transaction then named_struct('outcome', 'ROLLED_BACK', 'reason', 'the client rolled the transaction back')
+            when bool_or(app_id is null or app_id = '') over transaction then named_struct('outcome', 'ERROR', 'reason', 'the transaction names no app_id')
+            when bool_or(at is null) over transaction then named_struct('outcome', 'ERROR', 'reason', 'the transaction has no time')
+            when min(mode) over transaction <> max(mode) over transaction
+                then named_struct('outcome', 'ERROR', 'reason', 'the transaction has two modes')
+        end as txn_problem,
+        unix_millis(min(at) over transaction) as at_ms
+    from log
+    window transaction as (partition by txn)
+),
+
+prepared as (
+    select
+        *,
+        (true /* refused */) or txn_problem is not null as is_refused,
+        txn * 1048576 + if(position between 0 and 1048575, position, 0) as i,
+        coalesce(unix_millis(written_at), at_ms) as real_ms,
+        least(greatest(date_from_unix_date(cast(floor(at_ms / 86400000) as int)), date'2000-01-01'), date'3023-12-31') as day,
+        case
+            when position is null or position not between 0 and 1048575 then 'ERROR:position'
+            when not coalesce({{ dbt_history._known_action() }}, false) then 'ERROR:action'
+        end as problem,
+        case action when 'WRITE' then on_not_exists when 'UPDATE' then 'ERROR' when 'DELETE' then 'RETAIN' when 'PURGE' then 'RETAIN' else 'CREATE' end as if_absent,
+        case action when 'WRITE' then on_exists when 'CREATE' then 'ERROR' when 'DELETE' then 'DELETE' when 'PURGE' then 'PURGE' else 'REPLACE' end as if_live
+    from transactions_of_log
+),
+
+identified as (
+    select
+        *,
+        {{ dbt_history._qualified_uuid('i', 'feature', features.database_id) | indent(8) }} as uuid,
+        {{ dbt_history._qualified_uuid('txn', 'transaction', features.database_id) | indent(8) }} as txn_uuid
+    from prepared
+),
+
+{{ dbt_history._stored_ctes(features, pending) }}
+
+writes_of_feature as (
+    select
+        {{ c_key | join(', ') }},
+        array_sort(
+            collect_list(named_struct(
+                {%- for name in dbt_history._folded_fields() %}
+                '{{ name }}', {{ name }},
+                {%- endfor %}
+                'base', base_content,
+                'content', content
+            )),
+            (one, other) -> case when one.i < other.i then -1 when one.i > other.i then 1 else 0 end
+        ) as writes
+    from based_writes
+    group by {{ c_key | join(', ') }}
+),
+
+heads_of_writes as (
+    select
+        {% for name in c_key %}writes_of_feature.{{ name }}, {% endfor %}
+        writes,
+        heads.state as head
+    from writes_of_feature
+    left join heads
+        on {% for name in c_key %}writes_of_feature.{{ name }} <=> heads.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+),
+
+-- The generator keeps the optimizer from writing the fold out again wherever a field of it is read.
+folds as (
+    select
+        heads_of_writes.*,
+        folding.fold
+    from heads_of_writes
+    lateral view explode(array(
+        {{ dbt_history._fold_expression(features, pending) | indent(8) }}
+    )) folding as fold
+),
+
+folded as (
+    select
+        {{ c_key | join(', ') }},
+        head,
+        fold.made as made,
+        fold.decided as decided,
+        element_at(writes, -1).history = 'on' as keeps_history
+    from folds
+)
+{%- endmacro %}
+
+
+{# A column of a write in its type; the option's default where the log leaves it open. #}
+{% macro _write_column(features, meaning, column) %}
+    {%- set value = 'cast(' ~ features.names.get(meaning, 'null') ~ ' as ' ~ column.type ~ ')' -%}
+    {%- set defaults = {
+        'mode': "'" ~ features.mode ~ "'", 'noop_updates': "'" ~ features.noop_updates ~ "'", 'history': "'" ~ features.history ~ "'",
+        'auto_purge': features.auto_purge | string | lower, 'rolled_back': 'false', 'resync': 'false',
+        'on_not_exists': "'CREATE'", 'on_exists': "'REPLACE'", 'on_version_conflict': "'ERROR'", 'on_merge_conflict': "'ERROR'",
+    } -%}
+    {%- if meaning == 'author' -%} {%- do return("nullif(" ~ value ~ ", '')") -%} {%- endif -%}
+    {%- do return('coalesce(' ~ value ~ ', ' ~ defaults[meaning] ~ ')' if meaning in defaults else value) -%}
+{% endmacro %}
+
+
+{% macro _known_action() %}
+    {%- do return(
+        "action in ('CREATE', 'UPDATE', 'PUT', 'DELETE', 'PURGE', 'WRITE') and on_not_exists in ('CREATE', 'RETAIN', 'ERROR')"
+        ~ " and on_exists in ('REPLACE', 'RETAIN', 'DELETE', 'ERROR') and on_version_conflict in ('ERROR', 'RETAIN', 'REPLACE', 'MERGE')"
+        ~ " and on_merge_conflict in ('ERROR', 'RETAIN', 'REPLACE') and mode in ('all_or_nothing', 'per_row')"
+        ~ " and noop_updates in ('record', 'skip') and history in ('on', 'off')"
+    ) -%}
+{% endmacro %}
+
+
+{# The uuid where there is what it is made of: a transaction without a time has none, and no states. #}
+{% macro _qualified_uuid(object_id, type, database_id) %}
+    {%- do return(dbt_history.uuid_of(object_id, 'day', type, database_id)) -%}
+{% endmacro %}
+
+
+{# What the fold needs to know of a write. #}
+{% macro _folded_fields() %}
+    {%- do return([
+        'i', 'txn', 'position', 'action', 'app_id', 'author', 'message', 'at_ms', 'real_ms', 'uuid', 'txn_uuid', 'expected_uuid', 'base_uuid',
+        'if_absent', 'if_live', 'on_version_conflict', 'on_merge_conflict', 'mode', 'noop_updates', 'auto_purge', 'history', 'resync',
+        'problem', 'txn_problem', 'is_refused',
+    ]) -%}
+{% endmacro %}
+
+
+{#
+    What the table of states holds of the features that are written:
+        heads           the state in force after transaction `after`; for a purge also the tombstone of a deleted feature
+        based_writes    the writes, with the content of the state they name as their base
+#}
+{% macro _stored_ctes(features, pending) %}
+{%- set c_key = [] -%}
+{%- for name in features.key -%}{%- do c_key.append(dbt_history._c(name)) -%}{%- endfor -%}
+{%- if pending.states is none %}
+heads as (
+    select
+        {% for name in c_key %}{{ name }}, {% endfor %}
+        cast(null as {{ features.state_type }}) as state
+    from identified
+    where false
+),
+
+based_writes as (
+    select
+        *,
+        cast(null as {{ features.content_type }}) as base_content
+    from identified
+),
+{%- else %}
+stored_heads as (
+    select
+        {% for name in features.key %}stored.{{ dbt_history._quote(name) }} as {{ dbt_history._c(name) }}, {% endfor %}
+        {{ dbt_history._stored_state(features, pending) | indent(8) }} as state
+    from {{ dbt_history._full_name(pending.states) }} as stored
+    left semi join identified
+        on {{ dbt_history._same_feature(features, 'identified') }}
+    where stored.`txn` <= {{ pending.after }}L
+        and (stored.`txn_next` is null or stored.`txn_next` > {{ pending.after }}L)
+    {%- if pending.has_purge %}
+
+    union all
+
+    -- Closed states are read only where something is purged.
+    select
+        {% for name in features.key %}stored.{{ dbt_history._quote(name) }}, {% endfor %}
+        {{ dbt_history._stored_state(features, pending) | indent(8) }} as state
+    from {{ dbt_history._full_name(pending.states) }} as stored
+    left semi join (select * from identified where action = 'PURGE') as purges
+        on {{ dbt_history._same_feature(features, 'purges') }}
+    where stored.`txn` <= {{ pending.after }}L
+        and stored.`txn_next` <= {{ pending.after }}L
+        and stored.{{ dbt_history._quote(features.namespace) }}.`action` = 'DELETE'
+    {%- endif %}
+),
+
+-- Of a live state and earlier tombstones the newest counts; a purge after `after` has not happened yet.
+heads as (
+    select
+        {% for name in c_key %}{{ name }}, {% endfor %}
+        max_by(state, state.i) as state
+    from stored_heads
+    group by {{ c_key | join(', ') }}
+),
+
+based_writes as (
+    select
+        identified.*,
+        {%- if pending.has_merge %}
+        {{ dbt_history._stored_content(features) | indent(8) }} as base_content
+        {%- else %}
+        cast(null as {{ features.content_type }}) as base_content
+        {%- endif %}
+    from identified
+    {%- if pending.has_merge %}
+    left join {{ dbt_history._full_name(pending.states) }} as stored
+        on stored.`txn` <= {{ pending.after }}L
+        and stored.{{ dbt_history._quote(features.namespace) }}.`uuid` = identified.base_uuid
+        and {{ dbt_history._same_feature(features, 'identified') }}
+    {%- endif %}
+),
+{%- endif %}
+{% endmacro %}
+
+
+{% macro _same_feature(features, writes) %}
+    {%- set terms = [] -%}
+    {%- for name in features.key -%}
+        {%- do terms.append('stored.' ~ dbt_history._quote(name) ~ ' = ' ~ writes ~ '.' ~ dbt_history._c(name)) -%}
+    {%- endfor -%}
+    {%- do return(terms | join(' and ')) -%}
+{% endmacro %}
+
+
+{# A row of the table of states as the fold has it; what was purged after `after` was not purged yet. #}
+{% macro _stored_state(features, pending) %}
+    {%- set xyz = 'stored.' ~ dbt_history._quote(features.namespace) -%}
+    {%- set parts = [] -%}
+    {%- for name in dbt_history._state_fields() -%}
+        {%- if name == 'seq' -%} {%- do parts.append("'seq', stored.`i`") -%}
+        {%- elif name == 'purged_txn' -%}
+            {%- do parts.append("'purged_txn', if(stored.`purged_txn` <= " ~ pending.after ~ 'L, stored.`purged_txn`, null)') -%}
+        {%- elif name in ['i', 'txn', 'author_txn', 'created_txn', 'resync'] -%}
+            {%- do parts.append("'" ~ name ~ "', stored.`" ~ name ~ '`') -%}
+        {%- else -%} {%- do parts.append("'" ~ name ~ "', " ~ xyz ~ '.`' ~ ('txn' if name == 'txn_uuid' else name) ~ '`') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ", 'content', " ~ dbt_history._stored_content(features) ~ ') as ' ~ features.state_type ~ ')') -%}
+{% endmacro %}
+
+
+{% macro _stored_content(features) %}
+    {%- set parts = [] -%}
+    {%- for name in features.payload -%}
+        {%- do parts.append("'p" ~ loop.index0 ~ "', stored." ~ dbt_history._quote(name)) -%}
+    {%- endfor -%}
+    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')') -%}
+{% endmacro %}

@@ -1,0 +1,92 @@
+{#
+    The write's content merged into the present one, three ways against the base it names: struct<content, clashes>, NULL
+    where nothing is to be merged.
+
+        base {x: 1, y: 1}    now {x: 2, y: 1}    write {x: 1, y: 5}    ->  {x: 2, y: 5}
+        base {x: 1, y: 1}    now {x: 2, y: 1}    write {x: 9, y: 1}    ->  clash: x
+    A column is one attribute; of a column with JSON each top-level attribute is one. A base that is no known state
+    of the feature clashes: what was changed since cannot be told.
+#}
+{% macro _merged(features) %}
+if(
+    w.base_uuid is null or w.on_version_conflict <> 'MERGE' or not coalesce(x.now.action <> 'DELETE' and w.base_uuid <> x.now.uuid, false),
+    cast(null as {{ dbt_history._merged_type(features) }}),
+    element_at(
+        transform(
+            array(coalesce(get(filter(acc.made, made -> made.uuid = w.base_uuid and made.seq = made.i), 0).content, w.base)),
+            base -> cast(named_struct(
+                'content', named_struct(
+                    {%- for name in features.payload %}
+                    'p{{ loop.index0 }}', {{ dbt_history._merged_value(features, name, loop.index0) | indent(20) }}{{ ',' if not loop.last }}
+                    {%- endfor %}
+                ),
+                'clashes', base is null
+                {%- for name in features.payload %}
+                    or {{ dbt_history._clashes(features, name, loop.index0) | indent(20) }}
+                {%- endfor %}
+            ) as {{ dbt_history._merged_type(features) }})
+        ),
+        1
+    )
+)
+{%- endmacro %}
+
+
+{% macro _merged_type(features) %}
+    {%- do return('struct<content: ' ~ features.content_type ~ ', clashes: boolean>') -%}
+{% endmacro %}
+
+
+{# A column of the merged content: the write's where it changed it, else what is there. #}
+{% macro _merged_value(features, name, place) %}
+    {%- set base, mine, theirs = 'base.p' ~ place, 'w.content.p' ~ place, 'x.now.content.p' ~ place -%}
+    {%- set is_whole -%}
+if({{ dbt_history._content_value(features, 'w.content', name, place) }} <=> {{ dbt_history._content_value(features, 'base', name, place) }}, {{ theirs }}, {{ mine }})
+    {%- endset -%}
+    {%- if name | lower not in features.json -%} {%- do return(is_whole) -%} {%- endif -%}
+    {%- set sql -%}
+if(
+    {{ dbt_history._attributes(base) }} is null or {{ dbt_history._attributes(mine) }} is null or {{ dbt_history._attributes(theirs) }} is null,
+    {{ is_whole }},
+    element_at(transform(
+        array(named_struct('base', {{ dbt_history._attributes(base) }}, 'mine', {{ dbt_history._attributes(mine) }}, 'theirs', {{ dbt_history._attributes(theirs) }})),
+        side -> to_json(map_from_entries(transform(
+            filter(
+                array_union(map_keys(side.theirs), map_keys(side.mine)),
+                name -> if(try_element_at(side.mine, name) <=> try_element_at(side.base, name), try_element_at(side.theirs, name), try_element_at(side.mine, name)) is not null
+            ),
+            name -> struct(name, parse_json(if(try_element_at(side.mine, name) <=> try_element_at(side.base, name), try_element_at(side.theirs, name), try_element_at(side.mine, name))))
+        )))
+    ), 1)
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# Whether both sides changed the column, or an attribute of it, and not to the same. #}
+{% macro _clashes(features, name, place) %}
+    {%- set base, mine, theirs = dbt_history._content_value(features, 'base', name, place), dbt_history._content_value(features, 'w.content', name, place), dbt_history._content_value(features, 'x.now.content', name, place) -%}
+    {%- set is_whole = '(not (' ~ mine ~ ' <=> ' ~ base ~ ') and not (' ~ theirs ~ ' <=> ' ~ base ~ ') and not (' ~ mine ~ ' <=> ' ~ theirs ~ '))' -%}
+    {%- if name | lower not in features.json -%} {%- do return(is_whole) -%} {%- endif -%}
+    {%- set base, mine, theirs = dbt_history._attributes('base.p' ~ place), dbt_history._attributes('w.content.p' ~ place), dbt_history._attributes('x.now.content.p' ~ place) -%}
+    {%- set sql -%}
+if(
+    {{ base }} is null or {{ mine }} is null or {{ theirs }} is null,
+    {{ is_whole }},
+    exists(
+        array_union(array_union(map_keys({{ base }}), map_keys({{ mine }})), map_keys({{ theirs }})),
+        name -> not (try_element_at({{ mine }}, name) <=> try_element_at({{ base }}, name))
+            and not (try_element_at({{ theirs }}, name) <=> try_element_at({{ base }}, name))
+            and not (try_element_at({{ mine }}, name) <=> try_element_at({{ theirs }}, name))
+    )
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# The top-level attributes of a JSON object, each as JSON in one form: map<string, string>; NULL if it is no object. #}
+{% macro _attributes(text) %}
+    {%- do return("transform_values(try_variant_get(try_parse_json(" ~ text ~ "), '$', 'map<string, variant>'), (name, value) -> to_json(value))") -%}
+{% endmacro %}

@@ -1,0 +1,98 @@
+{#
+    Writes of features as states: staged rows that a `history_batch` model with the convention `naksha` takes.
+
+        txn         1            2            3            4
+        writes      CREATE f     UPDATE f     DELETE f     CREATE f
+        states      [ f v1 -----)[ f v2 -----)| f v3       [ f v1 -------- open
+                                              '- tombstone: closed by its own transaction
+
+    All transactions since the last batch are one batch, numbered as the last of them, so the split of the log into runs does
+    not matter. What a transaction does depends on what those before it did, so the transactions that fail as a whole are
+    found while the model is compiled (`_refused_transactions`); the rest is one pass over the writes of each feature.
+    docs/flow/feature_states.md
+#}
+{% macro feature_states(writes, id='id', payload=none, json=[], columns={}, mode='all_or_nothing', noop_updates='record', auto_purge=false, history='on', database_id=0, namespace='@ns:com:here:xyz') %}
+    {% do return(adapter.dispatch('feature_states', 'dbt_history')(writes, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace)) %}
+{% endmacro %}
+
+
+{% macro default__feature_states(writes, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace) %}
+    {% if not execute %}
+        {% do return('select 1 as not_compiled') %}
+    {% endif %}
+    {% set options = {
+        'id': id, 'payload': payload, 'json': json, 'columns': columns, 'mode': mode, 'noop_updates': noop_updates,
+        'auto_purge': auto_purge, 'history': history, 'database_id': database_id, 'namespace': namespace,
+    } %}
+    {% set features = dbt_history._feature_settings(writes, options, 'feature_states') %}
+    {% set states = none if should_full_refresh() else load_relation(this) %}
+    {% set pending = dbt_history._pending_writes(features, states, dbt_history.last_batch()) %}
+    {% do return(dbt_history._feature_states_sql(features, pending)) %}
+{% endmacro %}
+
+
+{% macro _feature_states_sql(features, pending) %}
+with {{ dbt_history._with_refused(pending) }},
+
+states as (
+    select
+        *,
+        posexplode(made) as (place, state)
+    from folded
+),
+
+staged as (
+    select
+        'upsert' as `_stage`,
+        state.seq as `_order`,
+        {%- for name in features.key %}
+        {{ dbt_history._c(name) }},
+        {%- endfor %}
+        state.txn as `txn`,
+        if(state.action = 'DELETE', state.txn, null) as `txn_next`,
+        state.i as `i`,
+        state
+    from states
+    -- Without history only what is open at the end is kept.
+    where keeps_history or (place = size(made) - 1 and state.action <> 'DELETE')
+
+    union all
+
+    select
+        'earliest_start' as `_stage`,
+        cast(null as bigint) as `_order`,
+        {%- for name in features.key %}
+        {{ dbt_history._c(name) }},
+        {%- endfor %}
+        head.txn as `txn`,
+        cast(null as bigint) as `txn_next`,
+        cast(null as bigint) as `i`,
+        cast(null as {{ features.state_type }}) as state
+    from folded
+    where not keeps_history and size(made) > 0 and head.txn is not null
+)
+
+select
+    `_stage`,
+    {{ pending.last }}L as `_batch`,
+    `_order`,
+    {%- for name in features.key %}
+    {{ dbt_history._c(name) }} as {{ dbt_history._quote(name) }},
+    {%- endfor %}
+    `i`,
+    `txn`,
+    `txn_next`,
+    {%- for name in features.payload %}
+    state.content.{{ dbt_history._quote('p' ~ loop.index0) }} as {{ dbt_history._quote(name) }},
+    {%- endfor %}
+    state.author_txn as `author_txn`,
+    state.created_txn as `created_txn`,
+    state.purged_txn as `purged_txn`,
+    state.resync as `resync`,
+    if(state is null, null, named_struct(
+        {%- for name in ['action', 'version', 'author', 'app_id', 'puuid', 'uuid', 'txn', 'createdAt', 'updatedAt', 'rtcts', 'rtuts'] %}
+        '{{ name }}', state.{{ 'txn_uuid' if name == 'txn' else name }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    )) as {{ dbt_history._quote(features.namespace) }}
+from staged
+{% endmacro %}

@@ -1,0 +1,20 @@
+{{
+    config(
+        materialized='view',
+    )
+}}
+
+-- Both spaces at one number: what they held after the seventh transaction that changed anything.
+select
+    space,
+    id,
+    txn,
+    txn_next,
+    properties
+from {{
+    dbt_history.as_of(
+        ref('naksha_states'),
+        dbt_history.transaction_at(ref('naksha_transactions'), number=7),
+        'naksha',
+    )
+}} as states

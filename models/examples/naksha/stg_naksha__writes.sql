@@ -1,0 +1,23 @@
+{{
+    config(
+        materialized='view',
+    )
+}}
+
+-- `--vars 'naksha_transactions: 5'` ends the log there; the next run goes on.
+select
+    txn,
+    position,
+    action,
+    space,
+    id,
+    app_id,
+    author,
+    message,
+    at,
+    mode,
+    expected_uuid,
+    geometry,
+    properties
+from {{ ref('naksha_writes') }}
+where txn <= {{ var('naksha_transactions', 14) }}

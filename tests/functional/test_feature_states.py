@@ -1,0 +1,170 @@
+"""What feature states promise beside the cases: odd names, any session, messages, pages."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from tests.support.project import Project
+
+ODD_LOG = """
+select * from values
+    (1, 0, 'CREATE', 'start', 'k1', 'app', null, timestamp'2024-02-28 23:30:00 UTC',
+        map('a', 1, 'b', 2), '{"x": 1, "y": 1}', 'NULL'),
+    (2, 0, 'PUT', 'start', 'k1', 'app', 'ann', timestamp'2024-02-29 23:59:59.999 UTC',
+        map('b', 2, 'a', 1), '{"y":1,"x":1.0}', 'NULL'),
+    (3, 0, 'PUT', 'start', 'k1', 'app', '', timestamp'2024-03-01 00:00:00 UTC',
+        map('b', 2, 'a', 1), '{"y":null,"x":1}', null),
+    (4, 0, 'DELETE', 'start', 'k1', 'app', null, timestamp'2024-03-01 00:00:01 UTC',
+        null, null, ''),
+    (4, 1, 'CREATE', '', 'k1', 'app', null, timestamp'2024-03-01 00:00:01 UTC',
+        null, 'no json', '')
+    as log(`Batch Id`, position, action, `end`, `the key`, app_id, author, `at`,
+        path, `My Json`, `v``v`)
+"""
+ODD_STATES = (
+    "{{ dbt_history.feature_states('odd_log', id=['end', 'the key'], "
+    "payload=['path', 'My Json', 'v`v'], json='my json', columns={'txn': 'Batch Id'}, "
+    "noop_updates='skip', database_id=7) }}"
+)
+
+
+def test_odd_names_and_types_give_the_same_states_in_any_session(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.sql(f"create or replace temporary view odd_log as {ODD_LOG}")
+    project.history("odd", ODD_STATES, key=["end", "the key"], convention="naksha")
+    project.run("odd")
+    rows = sorted(project.rows("odd"), key=lambda row: int(row["i"]))
+    compiled = next((project.path / "target/compiled").rglob("odd.sql")).read_text()
+    changed = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "Pacific/Auckland"}
+    before = {name: str(spark.conf.get(name)) for name in changed}
+    plain = [row.asDict(recursive=True) for row in spark.sql(compiled).collect()]
+    try:
+        for name, value in changed.items():
+            spark.conf.set(name, value)
+        strict = [row.asDict(recursive=True) for row in spark.sql(compiled).collect()]
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+    xyz = [row["@ns:com:here:xyz"] for row in rows]
+    # The second write has the content of the first: only its author differs, and it is skipped.
+    assert [row["txn"] for row in rows] == [1, 3, 4, 4]
+    assert [state["action"] for state in xyz] == ["CREATE", "UPDATE", "DELETE", "CREATE"]
+    assert [row["v`v"] for row in rows] == ["NULL", None, None, ""]
+    assert [row["My Json"] for row in rows][-1] == "no json"
+    assert xyz[0]["uuid"].endswith("-8182-e10000000007")
+    assert xyz[1]["uuid"].endswith("-8183-090000000007")
+    assert sorted(map(repr, plain)) == sorted(map(repr, strict))
+
+
+def test_all_that_is_wrong_with_a_log_is_said_at_once(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.sql(
+        "create or replace temporary view poor_log as select 1 as txn, 'a' as id, 1 as resync"
+    )
+    project.history(
+        "poor",
+        "{{ dbt_history.feature_states('poor_log', payload=['nothing', 'txn_next'], json='more', "
+        "columns={'when': 'at'}, mode='maybe', history='none') }}",
+        convention="naksha",
+    )
+
+    message = project.run("poor", check=False).message("poor")
+
+    for problem in (
+        "columns names when", "no column position", "no column action", "no column app_id",
+        "no column at", "no column nothing", "json names more",
+        "txn_next is a column of the states",
+        "mode is maybe", "history is none", "in model: model.history_tests.poor", "way out:",
+    ):  # fmt: skip
+        assert problem in message
+
+
+def test_writes_without_a_place_of_their_own_are_refused(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.sql(
+        "create or replace temporary view placeless_log as "
+        "select *, 'PUT' as action, 'app' as app_id, timestamp'2024-01-01' as at, id as v "
+        "from values "
+        "(1, 0, 'a'), (1, 0, 'b'), (null, 1, 'c'), (-1, 2, 'd'), (2, null, 'e'), (2, null, 'f') "
+        "as log(txn, position, id)"
+    )
+    project.history(
+        "placeless", "{{ dbt_history.feature_states('placeless_log') }}", convention="naksha"
+    )
+
+    message = project.run("placeless", check=False).message("placeless")
+
+    assert "2 writes have no transaction" in message
+    assert "1 writes have the transaction and the position of another one" in message
+
+
+def log_of_transactions(spark: SparkSession, table: str, number: int) -> None:
+    spark.sql(
+        f"create or replace table {table} using delta as select id as txid, "
+        "'public' as `schema`, 'foo' as `table`, timestamp_millis(10000 - id % 7) as visible "
+        f"from range({number})"
+    )
+
+
+def test_two_numbering_jobs_at_once_give_each_number_once(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.sql(f"create schema if not exists {project.schema}")
+    log, numbers = project.table("log"), project.table("numbers")
+    arguments: dict[str, Any] = {"transactions": log, "numbers": numbers, "visible": "visible"}
+    log_of_transactions(spark, log, 20)
+    project.dbt("run-operation", "number_transactions", "--args", json.dumps(arguments))
+    run = project.dbt(
+        "run-operation", "number_transactions", "--args", json.dumps({**arguments, "dry_run": True})
+    )
+    insert = run.log[run.log.index("insert into") :].rsplit(";", 1)[0]
+    log_of_transactions(spark, log, 50)
+    setting = "spark.databricks.delta.optimizeMetadataQuery.enabled"
+
+    def job(_: int) -> bool:
+        session = spark.newSession()
+        session.conf.set(setting, "false")
+        try:
+            session.sql(insert).collect()
+        except Py4JJavaError as error:
+            if "DELTA_CONCURRENT" not in str(error):
+                raise
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as jobs:
+        done = list(jobs.map(job, range(4)))
+
+    assert any(done)
+    rows = project.rows("numbers")
+    assert sorted(row["id"] for row in rows) == list(range(1, 51))
+    assert sorted(row["txid"] for row in rows) == list(range(50))
+    first = sorted((-(row["txid"] % 7), row["txid"]) for row in rows if row["txid"] < 20)
+    by_id = {row["id"]: row["txid"] for row in rows}
+    assert [by_id[number] for number in range(1, 21)] == [txid for _, txid in first]
+
+
+def test_a_range_of_changes_is_read_page_by_page(project: Project, spark: SparkSession) -> None:
+    spark.sql(
+        "create or replace temporary view paged_states as select id % 4 as id, id as i, "
+        "id as txn, named_struct('action', 'UPDATE', 'author', 'ann', 'updatedAt', id) as xyz "
+        "from range(1, 11)"
+    )
+    call = "{{{{ dbt_history.feature_changes('paged_states', namespace='xyz', to_txn=9, {}) }}}}"
+    pages = {"one": "limit=4", "two": "limit=4, after=4", "three": "limit=4, after=8"}
+    for name, arguments in pages.items():
+        project.model(name, f"select i from {call.format(arguments)} as c", materialized="table")
+
+    project.run(*pages)
+
+    got = [sorted(int(row["i"]) for row in project.rows(name)) for name in pages]
+    assert got == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]

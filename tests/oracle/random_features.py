@@ -1,0 +1,71 @@
+"""Random logs of feature writes from a seed: few features, so that writes meet and fail."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+from .feature_states import Database
+
+ACTIONS = ("CREATE", "UPDATE", "PUT", "PUT", "DELETE", "PURGE", "WRITE", "WRITE")
+IDS = ("a", "b", "it's", "")
+AUTHORS = (None, None, "ann", "bob", "")
+VALUES = (1, 2, 1.5, None, "1", "", "ä", [1, {"k": None}], {"k": [1]}, True)
+START = datetime(2024, 2, 28, 22, 30)
+STRATEGIES = {
+    "on_not_exists": ("CREATE", "RETAIN", "ERROR"),
+    "on_exists": ("REPLACE", "RETAIN", "DELETE", "ERROR"),
+    "on_version_conflict": ("ERROR", "RETAIN", "REPLACE", "MERGE", "MERGE"),
+    "on_merge_conflict": ("ERROR", "RETAIN", "REPLACE"),
+}
+
+
+def random_database(chance: random.Random) -> Database:
+    """A database with two collections, each with options of its own."""
+    options = {
+        name: {
+            "auto_purge": chance.random() < 0.3,
+            "history": "off" if chance.random() < 0.2 else "on",
+        }
+        for name in ("foo", "bar")
+    }
+    return Database(options, chance.choice(("record", "skip")))
+
+
+def random_transaction(chance: random.Random, database: Database, place: int) -> dict[str, Any]:
+    """The next transaction; what it expects to find is sometimes there."""
+    return {
+        "app_id": chance.choice(("app1", "app2", "app3") * 8 + (None, "")),
+        "author": chance.choice(AUTHORS),
+        "message": chance.choice((None, "why", "it's")),
+        "time": START + timedelta(minutes=47 * place),
+        "mode": chance.choice(("all_or_nothing", "per_row", "per_row")),
+        "rolled_back": chance.random() < 0.08,
+        "writes": [random_write(chance, database) for _ in range(chance.choice((1, 1, 2, 3, 5)))],
+    }
+
+
+def random_write(chance: random.Random, database: Database) -> dict[str, Any]:
+    collection, id_ = chance.choice(("foo", "foo", "bar")), chance.choice(IDS)
+    write: dict[str, Any] = {
+        "op": chance.choice(ACTIONS),
+        "collection": collection,
+        "id": id_,
+        "payload": {
+            name: chance.choice(VALUES) for name in ("x", "y", "z", "it's") if chance.random() < 0.7
+        },
+    }
+    own = [n for n, state in database.ever.items() if state.key[1:] == (collection, id_)]
+    newest = own[-1:] or [0]
+    if chance.random() < 0.15:
+        write["expected_uuid"] = chance.choice([*own, *newest * 3, 0])
+    if write["op"] == "WRITE":
+        write |= {
+            name: chance.choice(known)
+            for name, known in STRATEGIES.items()
+            if chance.random() < 0.6
+        }
+        if chance.random() < 0.7:
+            write["base"] = chance.choice([*own, *newest, 0])
+    return write

@@ -1,0 +1,50 @@
+"""The oracle of feature states on every part of every case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .feature_state_cases import QUESTIONS, case_names, part, play, play_sequencer, read
+
+CASES = {name: read(name) for name in case_names()}
+PARTS = [
+    (name, expected)
+    for name, case in CASES.items()
+    if case.get("kind") != "sequencer"
+    for expected in case["expected"]
+]
+ASKED = [
+    (name, kind, place)
+    for name, case in CASES.items()
+    for kind in QUESTIONS
+    for place in range(len(case.get(kind, [])))
+]
+
+
+def by_n(rows: Any) -> Any:
+    return sorted(rows, key=lambda row: row["n"])
+
+
+@pytest.mark.parametrize(("name", "wanted"), PARTS)
+def test_the_oracle_gives_every_expected_part(name: str, wanted: str) -> None:
+    case = CASES[name]
+    expected = case["expected"][wanted]
+    got = part(play(case), wanted, expected)
+    if wanted == "states":
+        got, expected = by_n(got), by_n(expected)
+    assert got == expected
+
+
+@pytest.mark.parametrize(("name", "kind", "place"), ASKED)
+def test_the_oracle_answers_every_question(name: str, kind: str, place: int) -> None:
+    question = CASES[name][kind][place]
+    assert QUESTIONS[kind](play(CASES[name]).database, question) == question["expected"]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, case in CASES.items() if case.get("kind") == "sequencer"]
+)
+def test_the_oracle_numbers_transactions(name: str) -> None:
+    assert play_sequencer(CASES[name]) == CASES[name]["expected"]

@@ -1,0 +1,81 @@
+"""Random logs of writes: the real macros against the plain-Python oracle, in one run and in parts.
+
+`LOGS=400 make test ARGS=tests/property/test_feature_states.py` runs more of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import defaultdict
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.oracle.feature_states import ERRORS, Result
+from tests.oracle.random_features import random_database, random_transaction
+from tests.support.features import COLUMNS, Space, offer_log, state_row
+from tests.support.project import Project
+from tests.support.tables import assert_same_rows
+
+LOGS = int(os.environ.get("LOGS", "40"))
+TRANSACTIONS = 14
+ARGUMENTS = "id=['space', 'id'], payload='payload', json=['payload']"
+
+
+def random_logs(seed: int) -> tuple[list[Space], dict[int, Result]]:
+    """Logs side by side, their transactions in turns, and what the oracle says of each."""
+    chances = [random.Random(f"{seed}.{place}") for place in range(LOGS)]
+    spaces = [Space(f"s{place}", random_database(chance)) for place, chance in enumerate(chances)]
+    results = {}
+    for place in range(TRANSACTIONS):
+        for number, (space, chance) in enumerate(zip(spaces, chances, strict=True)):
+            txn = place * LOGS + number + 1
+            transaction = random_transaction(chance, space.database, place)
+            results[txn] = space.transact(transaction, txn)
+    return spaces, results
+
+
+def assert_outcomes(rows: list[dict[str, Any]], results: dict[int, Result]) -> None:
+    """Every write has the outcome of the oracle, and each transaction changes something or not."""
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["position"]):
+        found[row["txn"]].append(row)
+    assert set(found) == set(results)
+    for txn, result in results.items():
+        outcomes = [row["outcome"] for row in found[txn]]
+        if result.error is not None:
+            assert all(row["is_refused"] for row in found[txn]), txn
+            assert next(outcome for outcome in outcomes if outcome in ERRORS) == result.error, txn
+        elif result.outcomes is None:
+            assert set(outcomes) == {"ROLLED_BACK"}, txn
+        else:
+            assert outcomes == result.outcomes, txn
+        changes = any(row["has_state"] or row["outcome"] == "PURGED" for row in found[txn])
+        assert changes == (result.number is not None), txn
+
+
+def test_random_logs_end_as_the_oracle_says(project: Project, spark: SparkSession) -> None:
+    spaces, results = random_logs(seed=6)
+    rows = [row for space in spaces for row in space.rows]
+    expected = [row for space in spaces for row in space.expected_rows()]
+    offer_log(spark, rows, "all_random_writes")
+    select = "{{ dbt_history.feature_states('%s', " + ARGUMENTS + ") }}"
+    for name, log in (("at_once", "all_random_writes"), ("in_parts", "some_random_writes")):
+        project.history(
+            name, select % log, key=["space", "id"], convention="naksha", max_deleted_share=None
+        )
+    project.model(
+        "outcomes",
+        "{{ dbt_history.feature_outcomes('all_random_writes', " + ARGUMENTS + ") }}",
+        materialized="table",
+    )
+    for part, models in ((0.3, ["in_parts"]), (0.6, ["in_parts"]), (1.0, [])):
+        until = int(part * TRANSACTIONS * LOGS)
+        offer_log(spark, [row for row in rows if row["txn"] <= until], "some_random_writes")
+        project.run(*(models or ["in_parts", "at_once", "outcomes"]))
+
+    for name in ("at_once", "in_parts"):
+        got = [state_row(row) for row in project.rows(name)]
+        assert_same_rows(got, expected, COLUMNS, name)
+    assert_outcomes(project.rows("outcomes"), results)
