@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from dbt_history import __version__, summary
+from dbt_history.generate import generate_command
+from dbt_history.landing.command import land_command
 
 
 @click.group()
@@ -31,3 +33,7 @@ def summary_command(target_path: Path) -> None:
     except summary.SummaryError as error:
         raise click.ClickException(str(error)) from None
     click.echo(summary.render(report))
+
+
+main.add_command(generate_command)
+main.add_command(land_command)

@@ -1,0 +1,261 @@
+"""Measures landing beside `spark.read.csv`, and the way from files to a history table.
+
+Writes docs/measured_landing.md: rows and MB a second, and the greatest memory of Java and of the
+Python workers while it ran.
+
+    bench/landing.py [--megabytes 1000] [--files 8] [--rows 1000000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from dbt_history.landing import LandingTable, land, read_request
+from scripts.request_files import RequestWriter, csv_text
+from tests.support.project import ROOT, Project
+
+REPORT = ROOT / "docs" / "measured_landing.md"
+START, END = "2024-01-01T00:00:00.123456789Z", "9999-12-31T23:59:59.999Z"
+COLUMNS = {
+    "id": "LONG",
+    "name": "STRING",
+    "note": "STRING",
+    "price": ("DECIMAL", 18, 4),
+    "weight": "DOUBLE",
+    "day": "NAIVE_DATE",
+    "_fivetran_start": "UTC_DATETIME",
+    "_fivetran_end": "UTC_DATETIME",
+    "_fivetran_active": "BOOLEAN",
+    "_fivetran_synced": "UTC_DATETIME",
+}
+SPARK_SCHEMA = (
+    "id bigint, name string, note string, price decimal(18,4), weight double, day date,"
+    " _fivetran_start timestamp, _fivetran_end timestamp, _fivetran_active boolean,"
+    " _fivetran_synced timestamp"
+)
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measured run: seconds, and the greatest resident memory in MB."""
+
+    name: str
+    rows: int
+    seconds: float
+    java: int
+    worker: int
+
+
+def rows(first: int, count: int) -> list[list[str]]:
+    r = random.Random(first)
+    return [
+        [
+            str(number), f"name {r.getrandbits(40):x}", f'a "note", {r.getrandbits(80):x}',
+            f"{r.getrandbits(40) / 10_000:.4f}", repr(r.uniform(0, 1000)), "2024-02-29",
+            START, END, "true", "2024-01-02T00:00:00Z",
+        ]
+        for number in range(first, first + count)
+    ]  # fmt: skip
+
+
+def write_files(folder: Path, count: int, files: int, distinct: int) -> tuple[Path, int]:
+    """A request of `files` compressed, encrypted files, and the same rows as plain files.
+
+    Of the about `count` rows in all a file has no more than `distinct` different ones.
+    """
+    writer = RequestWriter(folder / "request", COLUMNS, compression="ZSTD", is_encrypted=True)
+    distinct = min(distinct, count // files)
+    repeats = count // files // distinct
+    (folder / "plain").mkdir(parents=True)
+    for number in range(files):
+        head = csv_text(tuple(COLUMNS), [])
+        block = csv_text(tuple(COLUMNS), rows(number * distinct, distinct)).removeprefix(head)
+        data = head + block * repeats
+        (folder / "plain" / f"{number}.csv").write_bytes(data)
+        writer.add("upsert", f"{number}.csv.zst.aes", data)
+    return writer.write(), distinct * repeats * files
+
+
+def row_size() -> float:
+    """Bytes of a row as CSV."""
+    return len(csv_text(tuple(COLUMNS), rows(0, 1000))) / 1000
+
+
+def memory(process: int) -> int:
+    """Resident memory of a process in MB; 0 if it is gone."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // MEGABYTE
+
+
+def descendants() -> Iterator[tuple[int, str]]:
+    """The processes that this one has started, with their names."""
+    parents, names = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            head, _, tail = path.read_text().rpartition(")")
+        except OSError:
+            continue
+        process = int(head.split(" ", 1)[0])
+        names[process], parents[process] = head.partition("(")[2], int(tail.split()[1])
+    for process in parents:
+        above = parents.get(process, 0)
+        while above and above != os.getpid():
+            above = parents.get(above, 0)
+        if above:
+            yield process, names[process]
+
+
+@contextmanager
+def watched() -> Iterator[dict[str, int]]:
+    """The greatest memory of Java and of any Python worker while the block runs."""
+    peak = {"java": 0, "python": 0}
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(0.3):
+            for process, name in descendants():
+                kind = "java" if name.startswith("java") else "python"
+                peak[kind] = max(peak[kind], memory(process))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        finished.set()
+        watcher.join()
+
+
+def measure(name: str, count: int, work: Callable[[], object]) -> Result:
+    with watched() as peak:
+        started = time.monotonic()
+        work()
+        seconds = time.monotonic() - started
+    print(f"{name}: {seconds:.1f} s", flush=True)
+    return Result(name, count, seconds, peak["java"], peak["python"])
+
+
+def start_spark(folder: Path) -> SparkSession:
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.sql.catalogImplementation", "in-memory")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def run(folder: Path, megabytes: int, files: int, history_rows: int) -> list[Result]:
+    spark = start_spark(folder)
+    request, count = write_files(folder, int(megabytes * MEGABYTE / row_size()), files, 20_000)
+
+    def landing(name: str, path: Path) -> Callable[[], object]:
+        table = LandingTable(spark, "bench", name)
+        return lambda: land(spark, read_request(path), path.parent, table)
+
+    def plain(name: str) -> Callable[[], object]:
+        read = spark.read.csv(
+            str(folder / "plain"), SPARK_SCHEMA, header=True, quote='"', escape='"', multiLine=True
+        )
+        return lambda: read.write.format("delta").saveAsTable(f"bench.{name}")
+
+    # Both once on a little, so that neither pays for the start of Java and workers.
+    warm, _ = write_files(folder / "warm", 1000, 2, 1000)
+    landing("warm", warm)()
+    spark.read.csv(str(folder / "warm/plain"), SPARK_SCHEMA).write.format("delta").saveAsTable(
+        "bench.warm_plain"
+    )
+    results = [
+        measure("`dbt-history land`, zstd and AES", count, landing("landed", request)),
+        measure("`spark.read.csv`, plain files", count, plain("plain")),
+    ]
+    return [*results, from_files_to_history(spark, folder, history_rows)]
+
+
+def from_files_to_history(spark: SparkSession, folder: Path, count: int) -> Result:
+    """Land one batch of upserts, build the history table from it, and test it."""
+    path, number = write_files(folder / "history", count, 4, count)
+    table = LandingTable(spark, "bench", "items_landing")
+    project = Project.create(folder / "project", spark)
+    project.schema = "tests_bench"
+    project.history("items", f"select * from {table.full_name}")
+    arguments = "{key: id}"
+    project.write(
+        "models/items.yml",
+        "version: 2\nmodels:\n  - name: items\n    data_tests:\n"
+        f"      - dbt_history.one_active_version: {{arguments: {arguments}}}\n"
+        f"      - dbt_history.periods_do_not_overlap: {{arguments: {arguments}}}\n",
+    )
+
+    def work() -> None:
+        land(spark, read_request(path), path.parent, table)
+        project.dbt("build", "--select", "items")
+
+    return measure("files → landing → history, tested", number, work)
+
+
+def worker(result: Result) -> str:
+    # Plain CSV is read by Java alone.
+    return "–" if "spark.read" in result.name else f"{result.worker:,}"
+
+
+def report(results: list[Result], megabytes: int, files: int) -> str:
+    lines = [
+        "# Landing, measured",
+        "",
+        f"Written by `bench/landing.py` on {os.cpu_count()} cores, Spark with two tasks at once.",
+        "One run each; other work may have run on the machine. Ten columns: a whole number, texts",
+        "with quotes and commas, decimal, double, date, times. The first two rows of the table:",
+        f"{megabytes:,} MB of CSV in {files} files, written to Delta. Landing reads them",
+        "compressed and encrypted, `spark.read.csv` plain (with `multiLine`, for line breaks in",
+        "cells); 20,000 different rows a file, repeated. The last row: different rows all. Memory",
+        "is the greatest resident size seen: of Java, and of one Python worker.",
+        "",
+        "| | rows | seconds | rows a second | Java MB | worker MB |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for result in results:
+        lines.append(
+            f"| {result.name} | {result.rows:,} | {result.seconds:.1f}"
+            f" | {result.rows / result.seconds:,.0f} | {result.java:,} | {worker(result)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--megabytes", type=int, default=1000, help="CSV before compression")
+    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the history table")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="bench_landing_"))
+    try:
+        results = run(folder, options.megabytes, options.files, options.rows)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    REPORT.write_text(report(results, options.megabytes, options.files))
+    print(REPORT.read_text())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+{# Adds a column that has the default in every row there is, of any kind of table. #}
+{% macro add_column_with_default_value(table, column, default, type='string', dry_run=false) %}
+    {% do return(adapter.dispatch('add_column_with_default_value', 'dbt_history')(table, column, default, type, dry_run)) %}
+{% endmacro %}
+
+
+{% macro default__add_column_with_default_value(table, column, default, type, dry_run) %}
+    {% set caller = 'add_column_with_default_value' %}
+    {% set migrated = dbt_history._migrated_table(table, caller) %}
+    {% set problems = dbt_history._column_problems(migrated, column, [], type) %}
+    {% if not problems %}
+        {% set value = dbt_history._migration_value(default, type, problems) %}
+    {% endif %}
+    {% do dbt_history._refuse_migration(problems, migrated, caller) %}
+    {% set operation = {'operation': caller, 'column': column | lower, 'default': default | string, 'is_null': default is none, 'type': type | lower} %}
+    {% set is_there = column | lower in migrated.types %}
+    {% if is_there and dbt_history._is_migrated(migrated.relation, operation, caller) %}
+        {% do return(none) %}
+    {% endif %}
+    {# A column without any value is what a run leaves that was killed between its two commits. #}
+    {% if is_there and dbt_history._count_rows(migrated.relation, dbt_history._quote(column) ~ ' is not null') %}
+        {% do dbt_history._refuse_migration(['the table has a column ' ~ column ~ ' with values (update_column_value changes them)'], migrated, caller) %}
+    {% endif %}
+    {% set rows = dbt_history._count_rows(migrated.relation, 'true') %}
+    {% if not dry_run %}
+        {% if not is_there %}
+            {% do dbt_history._add_migrated_column(migrated, column, type, caller) %}
+        {% endif %}
+        {% if rows and default is not none %}
+            {% set statement = 'update ' ~ dbt_history._full_name(migrated.relation) ~ ' set ' ~ dbt_history._quote(column) ~ ' = ' ~ value %}
+            {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
+        {% endif %}
+    {% endif %}
+    {% do dbt_history._tell(caller, migrated.relation, ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with its default in ' ~ rows ~ ' rows') %}
+{% endmacro %}

@@ -1,0 +1,161 @@
+"""`dbt-history land`: its options, its messages, its exit codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from dbt_history.landing.errors import LandingError, RefusedError
+from dbt_history.landing.files import Limits
+from dbt_history.landing.land import Landed, land
+from dbt_history.landing.request import read_request
+from dbt_history.landing.table import LandingTable
+from dbt_history.session import start_session
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+REFUSED, FAILED = 1, 3
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes: 1048576, 1M, 16g."""
+
+    name = "size"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        found = re.fullmatch(r"(\d+)\s*([kmgt]?)i?b?", str(value).strip().lower())
+        if not found or not int(found[1]):
+            self.fail(f"{value!r} is no size such as 16M or 64G", param, ctx)
+        return int(found[1]) * UNITS[found[2]]
+
+
+def find_requests(paths: tuple[Path, ...]) -> list[Path]:
+    """Requests in the order in which they are landed: as named; a folder's by number and name."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(path.glob("*.json"), key=natural)
+            if not inside:
+                raise click.UsageError(f"there is no *.json in {path}")
+            found += inside
+        elif not path.exists() and any(letter in str(path) for letter in "*?["):
+            anchor = Path(path.anchor) if path.is_absolute() else Path()
+            matching = sorted(anchor.glob(str(path.relative_to(path.anchor))), key=natural)
+            if not matching:
+                raise click.UsageError(f"nothing matches {path}")
+            found += matching
+        else:
+            found.append(path)
+    return list(dict.fromkeys(found))
+
+
+def natural(path: Path) -> list[tuple[int, str]]:
+    """A sort key by which request_2 comes before request_10."""
+    parts = re.split(r"(\d+)", path.name)
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+
+
+def summary_lines(landed: Landed) -> Iterator[str]:
+    for note in landed.notes:
+        yield f"  {note}"
+    name = Path(landed.request.source).name
+    if not landed.is_new:
+        yield f"{name}: landed before as batch {landed.batch} of {landed.table}; nothing to do"
+        return
+    stages = ", ".join(f"{count:,} {stage}" for stage, count in sorted(landed.counts.items()))
+    what = "is right, and would be" if landed.is_dry else "landed as"
+    rows = f"{sum(landed.counts.values()):,} rows"
+    yield f"{name}: {what} batch {landed.batch} of {landed.table}: {rows}" + (
+        f" ({stages})" if stages else ""
+    )
+
+
+@click.command("land")
+@click.argument("requests", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--schema", help="Schema of the landing table.  [default: the request's schema]")
+@click.option("--table", help="Name of the landing table.  [default: <table>_landing]")
+@click.option("--batch", type=click.IntRange(1), help="Number to give, for one request only.")
+@click.option(
+    "--root",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Folder that all files must lie in.  [default: the request's folder]",
+)
+@click.option("--dry-run", is_flag=True, help="Read and check everything, write nothing.")
+@click.option("--max-file-size", type=Size(), default="64G", show_default=True,
+              help="Refuse a file that expands further.")  # fmt: skip
+@click.option("--max-ratio", type=click.IntRange(2), default=1000, show_default=True,
+              help="Refuse a file that expands more times than this.")  # fmt: skip
+@click.option("--max-cell-size", type=Size(), default="16M", show_default=True,
+              help="Refuse a longer cell.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="No progress.")
+def land_command(
+    requests: tuple[Path, ...],
+    schema: str | None,
+    table: str | None,
+    batch: int | None,
+    root: Path | None,
+    dry_run: bool,
+    max_file_size: int,
+    max_ratio: int,
+    max_cell_size: int,
+    quiet: bool,
+) -> None:
+    """Land history-mode batches: WriteHistoryBatchRequest files as staged rows in Delta.
+
+    REQUESTS are requests in protobuf's JSON form, folders of them, or patterns; they are landed in
+    order, each as one batch and one commit. A request that was landed before changes nothing, and
+    one that is refused lands nothing.
+
+    \b
+    Exit codes: 0  all requests are landed (now or before), or right with --dry-run
+                1  a request is refused; those before it are landed
+                2  the options are wrong
+                3  Spark failed, or other writers came first
+    """
+    paths = find_requests(requests)
+    if batch is not None and len(paths) > 1:
+        raise click.UsageError(f"--batch is for one request, here are {len(paths)}")
+    limits = Limits(max_file_size, max_ratio, max_cell_size, max(4 * max_cell_size, Limits.row))
+
+    def progress(done: int, total: int) -> None:
+        click.echo(f"  {done} of {total} files read", err=True)
+
+    spark = None
+    for path in paths:
+        try:
+            request = read_request(path)
+            spark = spark or start_session("dbt-history land")
+            target = LandingTable(
+                spark, schema or request.schema, table or default_name(request.table)
+            )
+            done = land(
+                spark,
+                request,
+                root or path.resolve().parent,
+                target,
+                batch=batch,
+                limits=limits,
+                dry_run=dry_run,
+                progress=None if quiet else progress,
+            )
+        except RefusedError as error:
+            click.echo(f"dbt-history land: {error}", err=True)
+            raise SystemExit(REFUSED) from None
+        except LandingError as error:
+            click.echo(f"dbt-history land: {error}", err=True)
+            raise SystemExit(FAILED) from None
+        except Exception as error:
+            # The first line says what failed; the rest is Java's stack.
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            click.echo(f"dbt-history land: {path}: {lines[0]}", err=True)
+            raise SystemExit(FAILED) from None
+        for line in summary_lines(done):
+            click.echo(line)
+
+
+def default_name(table: str) -> str:
+    return f"{table}_landing"

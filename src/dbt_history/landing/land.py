@@ -1,0 +1,286 @@
+"""A request becomes rows of its landing table: checked, read in parallel, one commit, once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from dbt_history import __version__
+from dbt_history.landing import rows
+from dbt_history.landing.errors import BusyError, FileError, LandingError, Problem, RefusedError
+from dbt_history.landing.files import Limits, StoredFile, digest_of, place_below
+from dbt_history.landing.request import Request, RequestFile
+from dbt_history.landing.rows import Source
+from dbt_history.landing.table import LandedRecord, LandingTable, staged_schema
+
+ATTEMPTS = 6
+READERS = 8
+OUR_ERROR = "dbt_history.landing.errors."
+CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentTransaction", "ConcurrentAppend", "MetadataChanged")
+
+# Told how many of how many files are read.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What became of a request. `is_new` is false for one that was landed before."""
+
+    request: Request
+    table: str
+    batch: int
+    is_new: bool
+    counts: dict[str, int]
+    notes: list[str] = field(default_factory=list)
+    is_dry: bool = False
+
+
+def land(
+    spark: SparkSession,
+    request: Request,
+    root: Path,
+    table: LandingTable,
+    *,
+    batch: int | None = None,
+    limits: Limits | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Landed:
+    """Land one request whole, or raise: RefusedError (nothing was landed), BusyError.
+
+    `root` is the folder that every file of the request must lie in. `batch` is the number to give;
+    None: the next one. A request that the table took before changes nothing.
+    """
+    sources = find_sources(request, root, limits or Limits())
+    fingerprint = fingerprint_of(request, sources)
+    table.check(request.columns)
+    records = table.records() if table.exists() else []
+    known = landed_before(records, fingerprint)
+    if known is not None:
+        return Landed(request, str(table), known.batch, False, {})
+    number = next_batch(table, records, batch)
+    if dry_run:
+        counts = check_all(spark, request, sources, progress)
+        return Landed(request, str(table), number, True, counts, is_dry=True)
+    check_heads(request, sources)
+    notes = table.prepare(request.columns)
+    writer = Writer(spark, request, sources, table, fingerprint, progress)
+    return replace(writer.write(records, batch), notes=notes)
+
+
+def find_sources(request: Request, root: Path, limits: Limits) -> list[Source]:
+    """The files of the request, found below `root` and hashed. Raises RefusedError."""
+    problems: list[Problem] = []
+
+    def find(item: tuple[int, RequestFile]) -> Source | None:
+        place, file = item
+        try:
+            path = place_below(root, file.name)
+            digest, size = digest_of(str(root), path)
+        except FileError as error:
+            problems.append(Problem(str(error), file.name))
+            return None
+        stored = StoredFile(file.name, str(root), path, request.compression, file.key, digest, size)
+        return Source(
+            file=stored,
+            stage=file.stage,
+            place=place,
+            columns=request.columns,
+            key=request.key,
+            markers=request.markers,
+            batch=0,
+            limits=limits,
+        )
+
+    with ThreadPoolExecutor(READERS) as pool:
+        found = list(pool.map(find, enumerate(request.files, 1)))
+    if problems:
+        raise refusal(request, problems)
+    return [source for source in found if source is not None]
+
+
+def refusal(request: Request, problems: Sequence[Problem]) -> RefusedError:
+    return RefusedError(f"{request.source}: refused, nothing of it was landed", problems)
+
+
+def fingerprint_of(request: Request, sources: Sequence[Source]) -> str:
+    """What tells a request from others: what it says and what its files hold, not its keys."""
+    files = [[source.file.name, source.stage, source.file.digest] for source in sources]
+    said = json.dumps([request.describe(), files], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def landed_before(records: Sequence[LandedRecord], fingerprint: str) -> LandedRecord | None:
+    for record in records:
+        if record.is_there and record.request == fingerprint:
+            return record
+    return None
+
+
+def next_batch(table: LandingTable, records: list[LandedRecord], batch: int | None) -> int:
+    """The number to give. Raises RefusedError for one that is not above all numbers given."""
+    last = table.last_batch(records) if table.exists() else 0
+    if batch is None:
+        return last + 1
+    if batch <= last:
+        text = f"batch {batch} is not above {last}, the last batch of {table}; nothing was landed"
+        raise RefusedError(text)
+    return batch
+
+
+def check_heads(request: Request, sources: Sequence[Source]) -> None:
+    """Look at the beginning of every file before the table is touched."""
+    with ThreadPoolExecutor(READERS) as pool:
+        found = list(pool.map(rows.check_head, sources))
+    problems = [problem for problems in found for problem in problems]
+    if problems:
+        raise refusal(request, problems)
+
+
+def staged(spark: SparkSession, request: Request, sources: Sequence[Source]) -> DataFrame:
+    """The rows of all files; each file is a task. Keys are in the task's code, not in the plan."""
+    schema = staged_schema(request.columns)
+    if not sources:
+        return spark.createDataFrame([], schema)
+    by_place = list(sources)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                yield from rows.staged_rows(by_place[place])
+
+    count = len(by_place)
+    return spark.range(0, count, 1, count).mapInArrow(read, schema)
+
+
+def check_all(
+    spark: SparkSession, request: Request, sources: Sequence[Source], progress: Progress | None
+) -> dict[str, int]:
+    """Read every file to its end for all problems. Returns the rows by stage."""
+    by_place = list(sources)
+
+    def check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                reading = rows.checked(by_place[place])
+                found = [[p.text, p.file, p.line, p.column] for p in reading.problems]
+                report = json.dumps([place, reading.rows, found])
+                yield pa.RecordBatch.from_pydict({"report": [report]})
+
+    count = len(by_place)
+    if not count:
+        return {}
+    reports = spark.range(0, count, 1, count).mapInArrow(check, "report string")
+    with shown_progress(spark, count, progress):
+        found = sorted(json.loads(row[0]) for row in reports.collect())
+    problems = [Problem(*values) for _, _, listed in found for values in listed]
+    if problems:
+        raise refusal(request, problems)
+    counts: dict[str, int] = {}
+    for place, number, _ in found:
+        stage = by_place[place].stage
+        counts[stage] = counts.get(stage, 0) + number
+    return counts
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes a request's rows, again if another writer took its number."""
+
+    spark: SparkSession
+    request: Request
+    sources: Sequence[Source]
+    table: LandingTable
+    fingerprint: str
+    progress: Progress | None
+
+    def write(self, records: list[LandedRecord], wanted: int | None) -> Landed:
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                records = self.table.records()
+            known = landed_before(records, self.fingerprint)
+            if known is not None:
+                return Landed(self.request, str(self.table), known.batch, False, {})
+            number = next_batch(self.table, records, wanted)
+            if self.commit(number, self.table.table_id(records)):
+                counts = self.table.count(number)
+                return Landed(self.request, str(self.table), number, True, counts)
+        raise BusyError(
+            f"{self.request.source}: other writers changed {self.table} {ATTEMPTS} times;"
+            " nothing was landed, try again"
+        )
+
+    def commit(self, number: int, table_id: str) -> bool:
+        """One try; false if another writer was first."""
+        landing = uuid.uuid4().hex
+        record = {
+            "dbt_history": __version__,
+            "landing": landing,
+            "request": self.fingerprint,
+            "batch": number,
+            "table_id": table_id,
+            "files": len(self.sources),
+        }
+        sources = [replace(source, batch=number) for source in self.sources]
+        data = staged(self.spark, self.request, sources)
+        try:
+            with shown_progress(self.spark, len(sources), self.progress):
+                self.table.append(data, table_id, number, record)
+        except (PySparkException, Py4JError) as error:
+            if any(name in str(error) for name in CONFLICTS):
+                return False
+            if OUR_ERROR in str(error):
+                # Once more, for all that is wrong with all files.
+                check_all(self.spark, self.request, sources, self.progress)
+                raise LandingError(
+                    f"{self.request.source}: a file could not be read, and can be read now;"
+                    " nothing was landed, try again"
+                ) from None
+            raise
+        return any(found.landing == landing for found in self.table.records(50))
+
+
+@contextmanager
+def shown_progress(spark: SparkSession, total: int, progress: Progress | None) -> Iterator[None]:
+    """Tell now and then how many files are read."""
+    if progress is None:
+        yield
+        return
+    context = spark.sparkContext
+    tracker = context.statusTracker()
+    before = set(tracker.getJobIdsForGroup())
+    finished = threading.Event()
+
+    def done() -> int:
+        number = 0
+        for job in set(tracker.getJobIdsForGroup()) - before:
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info else []:
+                found = tracker.getStageInfo(stage)
+                if found is not None and found.numTasks == total:
+                    number = max(number, found.numCompletedTasks)
+        return number
+
+    def tell() -> None:
+        while not finished.wait(2):
+            progress(done(), total)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        teller.join()

@@ -1,0 +1,90 @@
+"""Parquet files as record batches, a few MB at once, however far a dictionary would expand."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from dbt_history.landing.errors import FileError
+from dbt_history.landing.files import CALM, CHUNK, ByteStream, Limits, Readable
+
+MAGIC = b"PAR1"
+BATCH_ROWS = 4096
+BATCH_BYTES = 8 << 20
+
+
+@contextmanager
+def spooled(content: Readable) -> Iterator[IO[bytes]]:
+    """Parquet is read from its end, so the plain bytes go to a file that has no name."""
+    with tempfile.TemporaryFile() as file:
+        shutil.copyfileobj(ByteStream(content), file, CHUNK)
+        file.seek(0)
+        yield file
+
+
+@contextmanager
+def open_parquet(file: IO[bytes]) -> Iterator[pyarrow.parquet.ParquetFile]:
+    """A Parquet file whose texts stay in their dictionaries."""
+    try:
+        with pyarrow.parquet.ParquetFile(file) as parquet:
+            fields = list(parquet.schema_arrow)
+        texts = [field.name for field in fields if is_bytes(field.type)]
+        file.seek(0)
+        parquet = pyarrow.parquet.ParquetFile(file, read_dictionary=texts, pre_buffer=False)
+    except (pa.ArrowException, OSError):
+        raise FileError("is no whole Parquet file") from None
+    with parquet:
+        yield parquet
+
+
+def is_bytes(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
+
+
+def record_batches(
+    parquet: pyarrow.parquet.ParquetFile, limits: Limits, stored: int
+) -> Iterator[pa.RecordBatch]:
+    """Its rows, no more than `BATCH_BYTES` at once. `stored`: size of the file, 0 if not known."""
+    limit = min(limits.expanded, max(CALM, limits.ratio * stored) if stored else limits.expanded)
+    expanded = 0
+    batches = parquet.iter_batches(batch_size=BATCH_ROWS)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, OSError):
+            raise FileError("is no whole Parquet file") from None
+        if batch is None:
+            return
+        expanded += expanded_size(batch)
+        if expanded > limit:
+            raise FileError(f"expands to more than {limit:,} bytes")
+        yield from small_batches(batch)
+
+
+def small_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in halves, until each is small enough or a single row."""
+    if batch.num_rows <= 1 or expanded_size(batch) <= BATCH_BYTES:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from small_batches(batch.slice(0, half))
+    yield from small_batches(batch.slice(half))
+
+
+def expanded_size(batch: pa.RecordBatch) -> int:
+    """Bytes of the cells as they will be, each text written out."""
+    size = 0
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            lengths = pc.take(pc.binary_length(column.dictionary), column.indices)
+            size += pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0
+        else:
+            size += column.nbytes
+    return size

@@ -1,0 +1,253 @@
+"""The landing table: a Delta table that remembers in its own log which requests it took."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructType
+
+from dbt_history.landing.errors import Problem, RefusedError
+from dbt_history.landing.request import Column
+
+BOOKKEEPING_TYPES = {
+    "_batch": "bigint",
+    "_stage": "string",
+    "_order": "bigint",
+    "_unmodified": "array<string>",
+}
+# A request is known for as long as the log keeps its commit.
+LOG_RETENTION = "interval 90 days"
+TABLE_NAME = re.compile("[A-Za-z0-9_]+")
+NOT_IN_PARQUET = set(" ,;{}()\n\t=")
+
+
+@dataclass(frozen=True)
+class LandedRecord:
+    """A request in the table's log. `is_there` is false if its rows were undone later."""
+
+    request: str
+    batch: int
+    landing: str
+    table_id: str
+    is_there: bool
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier of Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def text(value: str) -> str:
+    """A value as a text literal of Spark SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def staged_types(columns: Iterable[Column]) -> dict[str, str]:
+    """Spark's types of the landing table, by column."""
+    return BOOKKEEPING_TYPES | {column.name: column.type.spark for column in columns}
+
+
+def staged_schema(columns: Iterable[Column]) -> StructType:
+    schema = StructType()
+    for name, type_ in staged_types(columns).items():
+        schema.add(name, DataType.fromDDL(type_))
+    return schema
+
+
+@dataclass(frozen=True)
+class LandingTable:
+    """A landing table by its name; it may not be there yet."""
+
+    spark: SparkSession
+    schema: str
+    name: str
+
+    def __post_init__(self) -> None:
+        for name in (self.schema, self.name):
+            if not TABLE_NAME.fullmatch(name):
+                raise RefusedError(
+                    f"{name!r} cannot be a name in the catalog: letters, digits and _ only;"
+                    " give another one (--schema, --table)"
+                )
+
+    @property
+    def full_name(self) -> str:
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    def exists(self) -> bool:
+        return self.spark.catalog.tableExists(self.full_name)
+
+    def check(self, columns: Iterable[Column]) -> dict[str, str]:
+        """The columns the table lacks, by type. Raises RefusedError if the rows do not fit it."""
+        if not self.exists():
+            return {}
+        kind = self.spark.sql(f"describe extended {self.full_name}").collect()
+        details = {row[0]: row[1] for row in kind}
+        if (details.get("Provider") or "").lower() != "delta":
+            raise RefusedError(f"{self} is there, and is no Delta table")
+        there = {field.name.lower(): field for field in self.spark.table(self.full_name).schema}
+        missing, problems = {}, []
+        for name, type_ in staged_types(columns).items():
+            field = there.get(name.lower())
+            if field is None:
+                missing[name] = type_
+            elif field.dataType.simpleString() != type_:
+                got = f"is {type_} in the request, {field.dataType.simpleString()} in {self}"
+                problems.append(Problem(got, column=name))
+        lacking = [name for name in missing if name in BOOKKEEPING_TYPES]
+        if lacking:
+            problems.append(Problem(f"{self} is no landing table: it has no {', '.join(lacking)}"))
+        if problems:
+            raise RefusedError(f"the rows do not fit {self}", problems)
+        return missing
+
+    def prepare(self, columns: Iterable[Column]) -> list[str]:
+        """Create the table, or add the columns it lacks. Returns what was done, for a person."""
+        columns = list(columns)
+        if not self.exists():
+            self.create(columns)
+            return [f"created {self}"]
+        missing = self.check(columns)
+        if not missing:
+            return []
+        notes = []
+        if needs_mapping(missing) and not self.has_mapping():
+            self.set_property("delta.columnMapping.mode", "name")
+            notes.append(f"switched on column mapping in {self}")
+        self.spark.sql(f"alter table {self.full_name} add columns ({definitions(missing)})")
+        return [*notes, f"added {', '.join(missing)} to {self}"]
+
+    def create(self, columns: Iterable[Column]) -> None:
+        types = staged_types(columns)
+        properties = {
+            "delta.logRetentionDuration": LOG_RETENTION,
+            # So that a column of this type can be added later.
+            "delta.feature.timestampNtz": "supported",
+        }
+        if needs_mapping(types):
+            properties["delta.columnMapping.mode"] = "name"
+        listed = ", ".join(f"{text(name)} = {text(value)}" for name, value in properties.items())
+        self.spark.sql(f"create schema if not exists {quoted(self.schema)}")
+        self.spark.sql(
+            f"create table if not exists {self.full_name} ({definitions(types)})"
+            f" using delta tblproperties ({listed})"
+        )
+
+    def has_mapping(self) -> bool:
+        rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
+        return any(row[0] == "delta.columnMapping.mode" and row[1] != "none" for row in rows)
+
+    def set_property(self, name: str, value: str) -> None:
+        self.spark.sql(
+            f"alter table {self.full_name} set tblproperties ({text(name)} = {text(value)})"
+        )
+
+    def records(self, limit: int | None = None) -> list[LandedRecord]:
+        """The requests in the log, newest first; `limit`: of the newest commits only."""
+        newest = f" limit {limit}" if limit else ""
+        rows = self.spark.sql(f"describe history {self.full_name}{newest}").collect()
+        return list(landed_records([row.asDict() for row in rows]))
+
+    def table_id(self, records: list[LandedRecord]) -> str:
+        """Delta's id of the table; asking Delta makes it add up all files."""
+        if records:
+            return records[0].table_id
+        return str(self.spark.sql(f"describe detail {self.full_name}").collect()[0]["id"])
+
+    def last_batch(self, records: list[LandedRecord]) -> int:
+        """The greatest number ever given. Numbers of undone requests are not used again."""
+        if records:
+            return max(record.batch for record in records)
+        rows = self.spark.sql(f"select max(`_batch`) from {self.full_name}").collect()
+        return rows[0][0] or 0
+
+    def append(self, rows: DataFrame, table_id: str, batch: int, record: Mapping[str, Any]) -> None:
+        """One commit; Delta ignores it if this number, or a higher one, was landed before."""
+        (
+            rows.write.format("delta")
+            .mode("append")
+            .option("txnAppId", f"dbt_history:landing:{table_id}")
+            .option("txnVersion", batch)
+            .option("userMetadata", json.dumps(record))
+            .saveAsTable(self.full_name)
+        )
+
+    def count(self, batch: int) -> dict[str, int]:
+        """Rows of a batch by stage."""
+        rows = self.spark.sql(
+            f"select `_stage`, count(*) from {self.full_name} where `_batch` = {batch} group by 1"
+        )
+        return {row[0]: row[1] for row in rows.collect()}
+
+
+def definitions(types: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
+
+
+def needs_mapping(names: Iterable[str]) -> bool:
+    """Whether Parquet files cannot hold one of the names."""
+    return any(NOT_IN_PARQUET & set(name) for name in names)
+
+
+def landed_records(entries: list[dict[str, Any]]) -> Iterator[LandedRecord]:
+    """Walk the log from the newest commit back.
+
+    version   0       1    2    3         4             5
+              create  a    b    optimize  restore to 1  c        b is not there any more
+    """
+    resume_at: int | None = None
+    is_reset = False
+    for entry in entries:
+        version, operation = entry["version"], entry["operation"]
+        is_undone = is_reset or (resume_at is not None and version > resume_at)
+        parameters = entry["operationParameters"] or {}
+        if operation == "RESTORE" and not is_undone:
+            resume_at = restored_version(entry, entries)
+        elif is_overwrite(operation, parameters) and not is_undone:
+            is_reset = True
+        record = own_record(entry["userMetadata"])
+        if record is not None:
+            yield LandedRecord(
+                record["request"],
+                int(record["batch"]),
+                record["landing"],
+                record["table_id"],
+                not is_undone,
+            )
+
+
+def own_record(metadata: str | None) -> dict[str, Any] | None:
+    if not metadata or not metadata.startswith("{") or "landing" not in metadata:
+        return None
+    try:
+        record = json.loads(metadata)
+    except ValueError:
+        return None
+    return record if {"request", "batch", "landing", "table_id"} <= record.keys() else None
+
+
+def restored_version(entry: Mapping[str, Any], entries: list[dict[str, Any]]) -> int:
+    """The version a RESTORE went back to: named by number, or by a time."""
+    named = entry["operationParameters"].get("version")
+    if named and str(named).isdigit():
+        return int(named)
+    until = str(entry["operationParameters"].get("timestamp")).replace("T", " ")
+    return max((e["version"] for e in entries if str(e["timestamp"]) <= until), default=0)
+
+
+def is_overwrite(operation: str, parameters: Mapping[str, str]) -> bool:
+    """After these the table holds nothing of what was there before."""
+    is_whole = operation == "WRITE" and parameters.get("mode") == "Overwrite"
+    return (
+        (is_whole and not parameters.get("predicate"))
+        or operation in ("TRUNCATE", "CLONE")
+        or "REPLACE TABLE" in operation
+    )

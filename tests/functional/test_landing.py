@@ -1,0 +1,287 @@
+"""What `dbt-history land` promises: one test, one promise."""
+
+from __future__ import annotations
+
+import base64
+import os
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from dbt_history.cli import main
+from dbt_history.landing import LandingTable, Limits, RefusedError, land
+from dbt_history.landing import read_request as read
+from dbt_history.landing.land import find_sources, staged
+from scripts.request_files import NULL, UNMODIFIED, RequestWriter
+from tests.support.landing import COLUMNS, END, HEADER, START, small, upserts
+from tests.support.project import Project
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(project: Project) -> LandingTable:
+    return LandingTable(project.spark, project.schema, "items_landing")
+
+
+def land_it(table: LandingTable, path: Path, **how: Any) -> Any:
+    return land(table.spark, read(path), path.parent, table, **how)
+
+
+def rows_of(table: LandingTable) -> list[dict[str, Any]]:
+    found = table.spark.table(table.full_name).orderBy("_batch", "_order").collect()
+    return [row.asDict() for row in found]
+
+
+def test_a_request_is_landed_once_and_told_so(table: LandingTable, tmp_path: Path) -> None:
+    path = small(tmp_path, compression="ZSTD", is_encrypted=True).write()
+
+    first, again = land_it(table, path), land_it(table, path)
+
+    assert (first.is_new, first.batch, first.counts) == (True, 1, {"upsert": 1})
+    assert (again.is_new, again.batch) == (False, 1)
+    assert rows_of(table) == [
+        {
+            "_batch": 1, "_stage": "upsert", "_order": 1_000_000_000_001, "_unmodified": None,
+            "id": 1, "name": "a", "amount": Decimal("1.50"),
+            "_fivetran_start": datetime(2024, 1, 1), "_fivetran_active": True,
+            "_fivetran_end": datetime(9999, 12, 31, 23, 59, 59, 999000),
+        }
+    ]  # fmt: skip
+
+
+def test_the_next_request_gets_the_next_number_and_a_given_one_must_be_higher(
+    table: LandingTable, tmp_path: Path
+) -> None:
+    paths = [small(tmp_path / str(n), table=f"items{n}").write() for n in range(4)]
+
+    numbers = [land_it(table, path, batch=n).batch for path, n in zip(paths, (None, 7, None))]
+
+    assert numbers == [1, 7, 8]
+    with pytest.raises(RefusedError, match="batch 8 is not above 8"):
+        land_it(table, paths[3], batch=8)
+
+
+def test_another_writer_that_takes_the_number_first_makes_it_the_next_one(
+    table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (small(tmp_path / n, table=f"items{n}").write() for n in "ab")
+    land_it(table, small(tmp_path / "c", table="c").write())
+    append = LandingTable.append
+    is_late: list[bool] = []
+
+    def overtaken(self: LandingTable, *arguments: Any) -> None:
+        if not is_late:
+            is_late.append(True)
+            land_it(table, first)
+        append(self, *arguments)
+
+    monkeypatch.setattr(LandingTable, "append", overtaken)
+
+    assert land_it(table, second).batch == 3
+    assert [row["_batch"] for row in rows_of(table)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("step", "is_landed"), [("append", False), ("count", True)])
+def test_a_run_that_dies_at_any_point_leaves_all_or_nothing(
+    step: str, is_landed: bool, table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = small(tmp_path).write()
+
+    def die(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LandingTable, step, die)
+        with pytest.raises(KeyboardInterrupt):
+            land_it(table, path)
+
+    assert [row["id"] for row in rows_of(table)] == ([1] if is_landed else [])
+    assert land_it(table, path).is_new is not is_landed
+    assert [row["id"] for row in rows_of(table)] == [1]
+
+
+def test_a_restored_table_takes_the_request_again_with_a_new_number(
+    table: LandingTable, tmp_path: Path
+) -> None:
+    first, second = (small(tmp_path / n, table=n).write() for n in "ab")
+    land_it(table, first)
+    land_it(table, second)
+    table.spark.sql(f"restore table {table.full_name} to version as of 1")
+
+    assert land_it(table, first).is_new is False
+    assert land_it(table, second).batch == 3
+    assert [row["_batch"] for row in rows_of(table)] == [1, 3]
+
+
+def test_a_request_without_rows_is_a_batch_too(table: LandingTable, tmp_path: Path) -> None:
+    nothing = RequestWriter(tmp_path / "a", COLUMNS).write()
+    header = RequestWriter(tmp_path / "b", COLUMNS)
+    header.add_csv("delete", "empty.csv", ["id", "_fivetran_end"], [])
+
+    landed = [land_it(table, path) for path in (nothing, header.write(), nothing)]
+
+    assert [(done.is_new, done.batch, done.counts) for done in landed] == [
+        (True, 1, {}),
+        (True, 2, {}),
+        (False, 1, {}),
+    ]
+
+
+def test_a_wrong_cell_late_in_one_file_lands_nothing_of_the_request(
+    table: LandingTable, tmp_path: Path
+) -> None:
+    writer = small(tmp_path)
+    rows = upserts(*((str(n), "x", "1") for n in range(60_000)))
+    rows[59_998][2], rows[59_999][0] = "much", NULL
+    writer.add_csv("upsert", "many.csv", HEADER, rows)
+
+    with pytest.raises(RefusedError) as refused:
+        land_it(table, writer.write())
+
+    assert "many.csv, line 60,000, column amount: 'much' is no DECIMAL(10, 2)" in str(refused.value)
+    assert "many.csv, line 60,001, column id: is NULL, and must not be" in str(refused.value)
+    assert rows_of(table) == []
+
+
+def test_a_dry_run_reads_all_and_writes_nothing(table: LandingTable, tmp_path: Path) -> None:
+    writer = small(tmp_path)
+
+    assert land_it(table, writer.write(), dry_run=True).counts == {"upsert": 1}
+    writer.add_csv("update", "wrong.csv", ["id", "_fivetran_start"], [["x", START]])
+    with pytest.raises(RefusedError, match=r"wrong.csv, line 2, column id: 'x' is no LONG"):
+        land_it(table, writer.write(), dry_run=True)
+    assert not table.exists()
+
+
+def test_a_new_column_is_added_and_another_type_is_refused(
+    table: LandingTable, tmp_path: Path
+) -> None:
+    land_it(table, small(tmp_path / "a").write())
+    more = RequestWriter(tmp_path / "b", {**COLUMNS, "a b": "NAIVE_DATETIME"})
+    more.add_csv(
+        "upsert", "f", [*HEADER, "a b"], [["2", "b", NULL, START, END, "true", START[:-1]]]
+    )
+    other = RequestWriter(tmp_path / "c", {**COLUMNS, "name": "INT"})
+    other.add_csv("upsert", "f", HEADER, upserts(("3", "3", "3")))
+
+    landed = land_it(table, more.write())
+
+    assert any("column mapping" in note for note in landed.notes)
+    assert rows_of(table)[1]["a b"] == datetime(2024, 1, 1)
+    with pytest.raises(RefusedError, match="column name: is int in the request, string in"):
+        land_it(table, other.write())
+
+
+def test_what_is_there_must_be_a_landing_table(table: LandingTable, tmp_path: Path) -> None:
+    table.spark.sql(f"create schema {table.schema}")
+    table.spark.sql(f"create table {table.full_name} (id bigint) using delta")
+
+    with pytest.raises(RefusedError, match="it has no _batch, _stage, _order, _unmodified"):
+        land_it(table, small(tmp_path).write())
+
+
+def test_column_names_that_are_sql_are_names(table: LandingTable, tmp_path: Path) -> None:
+    names = ["drop table x; --", "a`b", "x'y", "start", "Straße 日本", "a.b"]
+    writer = RequestWriter(tmp_path, {"id": "INT", **dict.fromkeys(names, "STRING")})
+    header = ["id", "_fivetran_start", *reversed(names)]
+    writer.add_csv("update", "f", header, [["1", START, *"abcde", UNMODIFIED]])
+
+    land_it(table, writer.write())
+
+    row = rows_of(table)[0]
+    assert [row[name] for name in reversed(names)] == [*"abcde", None]
+    assert set(row["_unmodified"]) == {names[0], "_fivetran_end", "_fivetran_active"}
+
+
+def test_keys_are_in_no_plan_no_log_and_no_error(
+    table: LandingTable, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    writer = small(tmp_path, compression="GZIP", is_encrypted=True)
+    path = writer.write()
+    key = writer.keys["upsert.csv"]
+    request = read(path)
+    frame = staged(table.spark, request, find_sources(request, tmp_path, Limits()))
+    execution = frame._jdf.queryExecution()
+    texts = [execution.toString(), execution.logical().toJSON(), repr(request), str(request)]
+    land_it(table, path)
+    texts.append(str(table.spark.sql(f"describe history {table.full_name}").collect()))
+    other = small(tmp_path / "other", table="other", is_encrypted=True)
+    wrong = other.keys["upsert.csv"] = os.urandom(32)
+    with pytest.raises(RefusedError) as refused:
+        land_it(table, other.write())
+    texts += [str(refused.value), repr(refused.value), *capfd.readouterr()]
+
+    assert "wrong key" in str(refused.value)
+    for secret in (key, wrong):
+        for form in (base64.b64encode(secret).decode(), secret.hex(), repr(secret)[2:-1]):
+            assert not any(form in text for text in texts)
+
+
+def test_a_landed_request_becomes_history(project: Project, tmp_path: Path) -> None:
+    table = LandingTable(project.spark, project.schema, "items_landing")
+    first = RequestWriter(tmp_path, COLUMNS, compression="ZSTD", is_encrypted=True)
+    first.add_csv("earliest_start", "e1", ["id", "_fivetran_start"], [["1", START]])
+    first.add_csv("upsert", "u1", HEADER, upserts(("1", "a", "1.5"), ("2", "b", "2")))
+    second = RequestWriter(tmp_path, COLUMNS, compression="GZIP")
+    noon = "2024-01-01T12:00:00Z"
+    second.add_csv("earliest_start", "e2", ["_fivetran_start", "id"], [[noon, "1"]])
+    second.add_csv(
+        "update", "p2", [*reversed(HEADER)], [["true", END, noon, UNMODIFIED, "new", "1"]]
+    )
+    second.add_csv("delete", "d2", ["_fivetran_end", "id"], [[noon, "2"]])
+    project.history("h", f"select * from {table.full_name}")
+    for path in (first.write("1.json"), second.write("2.json")):
+        land_it(table, path)
+
+    run = project.run("h")
+
+    assert run.message("h").startswith("2 batches: 3 added, 2 closed")
+    found = {(row["id"], row["_fivetran_start"]): row for row in project.rows("h")}
+    assert len(found) == 3
+    new = found[1, datetime(2024, 1, 1, 12)]
+    assert (new["name"], new["amount"], new["_fivetran_active"]) == ("new", Decimal("1.50"), True)
+    assert found[2, datetime(2024, 1, 1)]["_fivetran_end"] == datetime(2024, 1, 1, 12)
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_lands_a_folder_in_order_and_says_what_it_did(
+    project: Project, tmp_path: Path
+) -> None:
+    for number in (10, 9):
+        small(tmp_path / "files", table="items").write()
+        writer = RequestWriter(tmp_path, COLUMNS)
+        writer.add_csv("upsert", f"u{number}", HEADER, upserts((str(number), "a", "1")))
+        writer.write(f"request_{number}.json")
+    arguments = ["land", str(tmp_path), "--schema", project.schema, "--quiet"]
+
+    first, again = (CliRunner().invoke(main, arguments) for _ in range(2))
+
+    assert first.exit_code == 0, first.output
+    name = f"{project.schema}.items_landing"
+    assert first.output.splitlines() == [
+        f"  created {name}",
+        f"request_9.json: landed as batch 1 of {name}: 1 rows (1 upsert)",
+        f"request_10.json: landed as batch 2 of {name}: 1 rows (1 upsert)",
+    ]
+    assert again.exit_code == 0
+    assert again.output.count("landed before as batch") == 2
+
+
+def test_the_command_ends_with_1_for_a_refusal_and_with_2_for_wrong_options(tmp_path: Path) -> None:
+    path = tmp_path / "request.json"
+    path.write_text("{}")
+
+    refused = CliRunner().invoke(main, ["land", str(path)])
+    unusable = CliRunner().invoke(main, ["land", str(path), "x.json", "--batch", "1"])
+
+    assert refused.exit_code == 1
+    for text in ("schema_name is missing", "table is missing", "file_params is missing"):
+        assert text in refused.output
+    assert unusable.exit_code == 2

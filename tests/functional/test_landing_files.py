@@ -1,0 +1,451 @@
+"""What the files of a request may hold and what is refused, without Spark."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
+from dbt_history.landing import read_request as read
+from dbt_history.landing.land import find_sources
+from dbt_history.landing.rows import checked, staged_rows
+from scripts.request_files import NULL, UNMODIFIED, RequestWriter, csv_text
+from tests.support.landing import COLUMNS, END, HEADER, START, one_file, problems, small, upserts
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_a_right_request_has_no_problem(tmp_path: Path) -> None:
+    assert problems(small(tmp_path).write()) == ""
+
+
+@pytest.mark.parametrize("name", ["../out.csv", "a/../../out.csv", "/etc/passwd", ".."])
+def test_a_path_outside_the_folder_is_refused(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "inside"
+    writer = small(folder)
+    (tmp_path / "out.csv").write_bytes((folder / "upsert.csv").read_bytes())
+    writer.files["replace_files"].append(name)
+
+    assert f"{name}: lies outside the folder of the request" in problems(writer.write())
+
+
+def test_an_absolute_path_inside_the_folder_is_taken(tmp_path: Path) -> None:
+    writer = small(tmp_path)
+    writer.files["replace_files"] = [str(tmp_path / "upsert.csv")]
+
+    assert problems(writer.write()) == ""
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_link_is_refused_also_one_on_the_way(is_folder: bool, tmp_path: Path) -> None:
+    writer = small(tmp_path / "r")
+    real = tmp_path / "elsewhere"
+    real.mkdir()
+    (tmp_path / "r/upsert.csv").rename(real / "upsert.csv")
+    if is_folder:
+        (tmp_path / "r/sub").symlink_to(real)
+        writer.files["replace_files"] = ["sub/upsert.csv"]
+    else:
+        (tmp_path / "r/upsert.csv").symlink_to(real / "upsert.csv")
+
+    assert "is a symbolic link, or lies behind one" in problems(writer.write())
+
+
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    writer = small(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    writer.files["replace_files"] += ["pipe", "folder", "missing"]
+
+    found = problems(writer.write())
+
+    assert "pipe: is no regular file" in found
+    assert "folder: is no regular file" in found
+    assert "missing: is not there" in found
+
+
+@pytest.mark.parametrize("compression", ["ZSTD", "GZIP"])
+def test_a_bomb_is_refused_before_it_expands(compression: str, tmp_path: Path) -> None:
+    data = csv_text(HEADER, upserts(("1", "a", "1"))) + b"2," + b"x" * (100 << 20)
+    path = one_file(tmp_path, data, compression=compression)
+
+    assert "expands to more than 100 times its size" in problems(path, Limits(ratio=100))
+    assert "expands to more than 5,000,000 bytes" in problems(path, Limits(expanded=5_000_000))
+
+
+@pytest.mark.parametrize("compression", ["OFF", "ZSTD", "GZIP"])
+def test_a_wrong_key_is_refused(compression: str, tmp_path: Path) -> None:
+    for seed in range(20):
+        writer = small(tmp_path, compression=compression, is_encrypted=True)
+        writer.keys["upsert.csv"] = random.Random(seed).randbytes(32)
+        assert "wrong key" in problems(writer.write())
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+@pytest.mark.parametrize("compression", ["ZSTD", "GZIP"])
+def test_a_cut_file_is_refused_wherever_it_is_cut(
+    compression: str, is_encrypted: bool, tmp_path: Path
+) -> None:
+    writer = small(tmp_path, compression=compression, is_encrypted=is_encrypted)
+    path = writer.write()
+    whole = (tmp_path / "upsert.csv").read_bytes()
+    for length in range(0, len(whole), 7):
+        (tmp_path / "upsert.csv").write_bytes(whole[:length])
+        assert problems(path), length
+
+
+def test_a_file_that_changes_between_look_and_read_is_refused(tmp_path: Path) -> None:
+    path = small(tmp_path).write()
+    source = find_sources(read(path), tmp_path, Limits())[0]
+    file = tmp_path / "upsert.csv"
+    file.write_bytes(file.read_bytes().replace(b"1,a", b"2,a"))
+
+    with pytest.raises(RefusedError):
+        list(staged_rows(source))
+    assert "changed while it was being landed" in str(checked(source).problems[0])
+
+
+def test_a_header_with_unknown_double_or_missing_columns_is_refused(tmp_path: Path) -> None:
+    found = problems(one_file(tmp_path, b"id,id,nme,_fivetran_start,_fivetran_active\n"))
+
+    assert "rows.csv, line 1, column 'id': the header names it twice" in found
+    assert "rows.csv, line 1, column 'nme': the table has no such column" in found
+    assert "column _fivetran_end: the header of a file of upsert rows must name it" in found
+
+
+@pytest.mark.parametrize(
+    ("stage", "header", "row", "reason"),
+    [
+        ("upsert", HEADER, ["1", UNMODIFIED, "1", START, END, "true"],
+         "column name: is the unmodified marker, in a file of upsert rows"),
+        ("update", ["id", "_fivetran_start"], [UNMODIFIED, START],
+         "column id: is the unmodified marker, in a file of update rows"),
+        ("update", ["id", "_fivetran_start"], ["1", UNMODIFIED],
+         "column _fivetran_start: is the unmodified marker"),
+        ("update", ["id", "_fivetran_start"], [NULL, START], "column id: is NULL, and must not be"),
+        ("delete", ["id", "_fivetran_end"], ["1", NULL],
+         "column _fivetran_end: is NULL, and must not be"),
+    ],
+)  # fmt: skip
+def test_a_marker_where_it_cannot_be_meant_is_refused(
+    stage: str, header: list[str], row: list[str], reason: str, tmp_path: Path
+) -> None:
+    writer = RequestWriter(tmp_path, COLUMNS)
+    writer.add_csv(stage, "f.csv", header, [row])
+
+    assert f"f.csv, line 2, {reason}" in problems(writer.write())
+
+
+def test_a_cell_of_10_mb_is_landed_and_a_longer_one_than_the_limit_is_refused(
+    tmp_path: Path,
+) -> None:
+    cell = 'line "quoted"\n' * 700_000
+    data = csv_text(HEADER, upserts(("1", "a", "1"), ("2", cell, "2"), ("3", "c", "3")))
+    path = one_file(tmp_path, data, compression="ZSTD")
+    source = find_sources(read(path), tmp_path, Limits())[0]
+
+    names = [name for batch in staged_rows(source) for name in batch["name"].to_pylist()]
+
+    assert names == ["a", cell, "c"]
+    found = problems(path, Limits(cell=9_000_000))
+    assert found == "rows.csv, line 3, column name: is longer than 9,000,000 bytes"
+    assert "line 3: a row is longer than 5,000,000 bytes" in problems(path, Limits(row=5_000_000))
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (b"1,\xff\xfe,1", "rows.csv, line 2, column name: is not UTF-8"),
+        (b'1,"a\nb",1\n2,\xc3(,1', "rows.csv, line 4, column name: is not UTF-8"),
+        (b"1,a", "rows.csv, line 2: the row has 2 cells, the header 6"),
+        (b'1,"a,1', "line 2: a quote is not closed"),
+        (b'1,a"b"c,1', "line 2 has a quote inside a cell"),
+        (b'1,"a"b,1', "line 2 has a quote inside a cell"),
+        (b'1,"say \\"hi\\"",1', "line 2 has a quote inside a cell"),
+    ],
+)
+def test_what_is_no_csv_of_the_writer_is_refused_by_line(
+    rows: bytes, reason: str, tmp_path: Path
+) -> None:
+    end = f",{START},{END},true".encode()
+    lines = [line + end if b",1" in line else line for line in rows.split(b"\n")]
+    head = ",".join(HEADER).encode()
+
+    assert reason in problems(one_file(tmp_path, head + b"\n" + b"\n".join(lines) + b"\n"))
+
+
+@pytest.mark.parametrize(
+    ("type_", "cells"),
+    [
+        ("BOOLEAN", ["1", "yes", ""]),
+        ("SHORT", ["32768", "1.0", "0x1F", " 1"]),
+        ("INT", ["2147483648", "1e3"]),
+        ("LONG", ["9223372036854775808", "--1"]),
+        (("DECIMAL", 5, 2), ["1.234", "1000", "NaN", ""]),
+        ("FLOAT", ["1e39", "abc"]),
+        ("DOUBLE", ["1e309", "0x1p3"]),
+        ("NAIVE_DATE", ["2023-02-29", "20240101", "0000-01-01"]),
+        ("NAIVE_TIME", ["24:00:00", "1:2"]),
+        ("NAIVE_DATETIME", ["2024-01-01", "2024-01-01T00:00:00Z"]),
+        ("UTC_DATETIME", ["2024-13-01T00:00:00Z", "2024-01-01T25:00Z", "+12024-01-01T00:00:00Z"]),
+        ("BINARY", ["a", "dGVzdA", "a b="]),
+    ],
+)
+def test_a_value_that_is_none_of_its_type_is_refused(
+    type_: Any, cells: list[str], tmp_path: Path
+) -> None:
+    writer = RequestWriter(tmp_path, {"id": "INT", "v": type_})
+    rows = [["1", cell, START] for cell in cells]
+    writer.add_csv("update", "f.csv", ["id", "v", "_fivetran_start"], rows)
+
+    found = problems(writer.write()).splitlines()
+
+    assert [line.split(":")[0] for line in found] == [
+        f"f.csv, line {line}, column v" for line in range(2, 2 + len(cells))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda d: d.update(nonsense=1), "there is no field nonsense"),
+        (lambda d: d["fileParams"].update(compression="LZ4"), "compression is 'LZ4'"),
+        (lambda d: d["fileParams"].update(unmodifiedString=NULL), "are the same text"),
+        (lambda d: d["table"]["columns"].append({"name": "ID", "type": "INT"}), "ID stands twice"),
+        (lambda d: d["table"]["columns"].append({"name": "_batch", "type": "INT"}), "is kept for"),
+        (lambda d: d["table"]["columns"].append({"name": "x"}), "column x has no type"),
+        (lambda d: [c.pop("primaryKey", 0) for c in d["table"]["columns"]], "as primary_key"),
+        (lambda d: d["keys"].update({"upsert.csv": "c2hvcnQ="}), "is not base64 of 32 bytes"),
+        (lambda d: d["keys"].clear(), "upsert.csv: there is no key for it"),
+        (lambda d: d.update(updateFiles=["upsert.csv"]), "the request names it twice"),
+        (lambda d: d.update(deleteFiles="x"), "delete_files is no list"),
+    ],
+)
+def test_a_request_that_is_not_right_is_refused(
+    change: Callable[[dict[str, Any]], Any], reason: str, tmp_path: Path
+) -> None:
+    document = small(tmp_path, is_encrypted=True).document()
+    parse_request(document, "before")
+    change(document)
+
+    with pytest.raises(RefusedError) as refused:
+        parse_request(document, "request.json")
+
+    assert reason in str(refused.value)
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+SHARED: dict[str, Callable[[random.Random], tuple[Any, str]]] = {
+    "BOOLEAN": lambda r: (v := r.random() < 0.5, str(v).lower()),
+    "SHORT": lambda r: (v := r.randint(-(2**15), 2**15 - 1), str(v)),
+    "INT": lambda r: (v := r.randint(-(2**31), 2**31 - 1), str(v)),
+    "LONG": lambda r: (v := r.randint(-(2**63), 2**63 - 1), str(v)),
+    "DOUBLE": lambda r: (v := r.uniform(-1e9, 1e9), repr(v)),
+    "NAIVE_DATE": lambda r: (v := date(1, 1, 1) + timedelta(r.randint(0, 3_652_000)), str(v)),
+    "BINARY": lambda r: (v := r.randbytes(r.randint(0, 9)), base64.b64encode(v).decode()),
+}
+
+
+def random_value(r: random.Random, type_: Any) -> tuple[Any, str]:
+    """A value and how a file writes it."""
+    if type_ in SHARED:
+        value, text = SHARED[type_](r)
+        return value, text
+    if isinstance(type_, tuple):
+        value = Decimal(r.randint(-(10 ** type_[1]) + 1, 10 ** type_[1] - 1)).scaleb(-type_[2])
+        return value, format(value, r.choice("fE"))
+    if type_ in ("UTC_DATETIME", "NAIVE_DATETIME"):
+        value = datetime(1, 1, 1) + timedelta(
+            r.randint(0, 3_652_000), microseconds=r.randint(0, 86_399_999_999)
+        )
+        text = value.isoformat(timespec="microseconds") + r.choice(["", "0", "999"])
+        is_utc = type_ == "UTC_DATETIME"
+        return value.replace(tzinfo=UTC) if is_utc else value, text + ("Z" if is_utc else "")
+    text = "".join(r.choice("a\",\n\r\\'日👍 \0;") for _ in range(r.randint(0, 12)))
+    return text, text
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_tables_through_random_encodings_are_the_same(seed: int, tmp_path: Path) -> None:
+    r = random.Random(seed)
+    known: list[Any] = [
+        *SHARED,
+        "UTC_DATETIME",
+        "NAIVE_DATETIME",
+        "STRING",
+        "JSON",
+        ("DECIMAL", 38, 9),
+    ]
+    columns = {f"c {n}": r.choice(known) for n in range(r.randint(1, 6))}
+    writer = RequestWriter(
+        tmp_path, {"id": "INT", **columns}, compression=r.choice(["OFF", "ZSTD", "GZIP"]),
+        is_encrypted=r.random() < 0.5,
+    )  # fmt: skip
+    header = r.sample(["id", "_fivetran_start", *columns], len(columns) + 2)
+    expected, rows = [], []
+    for number in range(r.choice([0, 1, 50, 3000])):
+        values: dict[str, Any] = {"id": number}
+        cells, kept = {"id": str(number), "_fivetran_start": START}, set()
+        for name, type_ in columns.items():
+            kind = r.random()
+            values[name], cells[name] = (
+                (None, NULL) if kind < 0.1 else (None, UNMODIFIED) if kind < 0.3
+                else random_value(r, type_)
+            )  # fmt: skip
+            kept |= {name} if cells[name] == UNMODIFIED else set()
+        expected.append((values, kept | {"_fivetran_end", "_fivetran_active"}))
+        rows.append([cells[name] for name in header])
+    writer.add_csv("update", "f", header, rows)
+    request = read(writer.write())
+    source = find_sources(request, tmp_path, Limits())[0]
+
+    assert [str(problem) for problem in checked(source).problems] == []
+    found = [row for batch in staged_rows(source) for row in batch.to_pylist()]
+
+    got = [({n: row[n] for n in ("id", *columns)}, set(row["_unmodified"])) for row in found]
+    assert got == expected
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
+def test_rows_are_cut_right_at_any_chunk_size(
+    chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ['a\n"b', "", '"', "\r\n", "x,y", '\n\n""\n', "日本"] * 3
+    data = csv_text(HEADER, upserts(*((str(n), name, "1") for n, name in enumerate(names))))
+    path = one_file(tmp_path, data.rstrip(b"\n"))
+    monkeypatch.setattr("dbt_history.landing.csv_cells.CHUNK", chunk)
+    source = find_sources(read(path), tmp_path, Limits())[0]
+
+    found = [name for batch in staged_rows(source) for name in batch["name"].to_pylist()]
+
+    assert found == names
+
+
+def test_parquet_brings_native_and_text_columns(tmp_path: Path) -> None:
+    columns = {
+        "id": "LONG",
+        "d": ("DECIMAL", 10, 2),
+        "t": "UTC_DATETIME",
+        "s": "STRING",
+        "b": "BINARY",
+    }
+    cells = pa.table(
+        {
+            "s": pa.array([UNMODIFIED, NULL, None]),
+            "id": pa.array([1, 2, 3], pa.int32()),
+            "d": pa.array([Decimal("1.50"), None, Decimal("-2")]),
+            "t": pa.array([1_600_000_000_123_456_789, None, 0], pa.timestamp("ns", "UTC")),
+            "b": pa.array([b"\0", None, b""]),
+            "_fivetran_start": pa.array([START] * 3),
+        }
+    )
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(cells, sink, row_group_size=2)
+    path = one_file(
+        tmp_path,
+        sink.getvalue().to_pybytes(),
+        "update",
+        columns=columns,
+        compression="ZSTD",
+        is_encrypted=True,
+    )
+    source = find_sources(read(path), tmp_path, Limits())[0]
+
+    assert [str(problem) for problem in checked(source).problems] == []
+    found = [row for batch in staged_rows(source) for row in batch.to_pylist()]
+
+    assert [row["d"] for row in found] == [Decimal("1.50"), None, Decimal("-2.00")]
+    assert found[0]["t"] == datetime(2020, 9, 13, 12, 26, 40, 123456, UTC)
+    assert [row["b"] for row in found] == [b"\0", None, b""]
+    assert ["s" in row["_unmodified"] for row in found] == [True, False, False]
+    assert [row["_order"] % 10 for row in found] == [1, 2, 3]
+
+
+def test_a_parquet_file_of_few_bytes_and_long_repeated_cells_is_read_in_small_parts(
+    tmp_path: Path,
+) -> None:
+    cell = "x" * (1 << 20)
+    cells = {"id": range(300), "s": [cell] * 300, "_fivetran_start": [START] * 300}
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(pa.table(cells), sink, compression="zstd")
+    data = sink.getvalue().to_pybytes()
+    path = one_file(tmp_path, data, "update", columns={"id": "INT", "s": "STRING"})
+    source = find_sources(read(path), tmp_path, Limits(ratio=1_000_000))[0]
+
+    sizes = [batch.nbytes for batch in staged_rows(source)]
+
+    assert len(data) < 100_000
+    assert sum(sizes) > 300 << 20
+    assert max(sizes) < 16 << 20
+    assert "rows.csv: expands to more than" in problems(path)
+    assert "column s: is longer than 1,000 bytes" in problems(
+        path, Limits(cell=1000, ratio=1_000_000)
+    )
+
+
+def test_a_cut_parquet_file_is_refused(tmp_path: Path) -> None:
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(pa.table({"id": [1, 2], "_fivetran_start": [START] * 2}), sink)
+    data = sink.getvalue().to_pybytes()
+    for length in (5, 50, len(data) - 1):
+        path = one_file(tmp_path, data[:length], "update", columns={"id": "INT"})
+        assert "is no whole Parquet file" in problems(path)
+
+
+MEMORY = """
+import resource, sys
+from pathlib import Path
+from dbt_history.landing import read_request
+from dbt_history.landing.files import Limits
+from dbt_history.landing.land import find_sources
+from dbt_history.landing.rows import staged_rows
+path = Path(sys.argv[1])
+source = find_sources(read_request(path), path.parent, Limits())[0]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+rows = sum(batch.num_rows for batch in staged_rows(source))
+print(rows, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_a_file_of_100_mb_takes_a_fraction_of_it_in_memory(tmp_path: Path) -> None:
+    r = random.Random(1)
+    lines = [
+        ",".join(row)
+        for row in upserts(*((str(n), r.randbytes(40).hex(), "1") for n in range(6_000)))
+    ]
+    block = ("\n".join(lines) + "\n").encode()
+    data = ",".join(HEADER).encode() + b"\n" + block * (100 * 2**20 // len(block) + 1)
+    path = one_file(tmp_path, data, compression="ZSTD", is_encrypted=True)
+    size = len(data)
+    del data
+
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True
+    )
+
+    rows, megabytes = map(int, done.stdout.split())
+    assert size > 100 * 2**20
+    assert rows == 6_000 * (size // len(block))
+    assert megabytes < 64, f"{megabytes} MB more than before the file"
+
+
+def test_quotes_are_judged_as_the_grammar_of_csv_says() -> None:
+    """Every text of up to seven of these characters, beside a regular expression."""
+    for length in range(8):
+        for letters in itertools.product(b'",\na', repeat=length):
+            data = bytes(letters)
+            assert csv_cells.is_strict(data) == (b'"' not in csv_cells.QUOTED.sub(b"", data)), data

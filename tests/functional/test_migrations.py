@@ -1,0 +1,224 @@
+"""What the migrations promise beside the conformance cases: one test, one promise."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from tests.support.project import Project
+from tests.support.staging import TYPES, before, day, new_version, stage, upsert, version
+from tests.support.tables import assert_same_rows, data_frame
+
+JUNE = "2024-06-01T00:00:00Z"
+
+
+def write(project: Project, name: str, rows: list[dict[str, Any]], types: dict[str, str]) -> str:
+    """A Delta table of the test's schema; returns its full name."""
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    data_frame(project.spark, rows, types).write.format("delta").saveAsTable(project.table(name))
+    return project.table(name)
+
+
+def migrate(project: Project, operation: str, check: bool = True, **arguments: Any) -> str:
+    """Run an operation; returns what it told, or its refusal."""
+    run = project.dbt("run-operation", operation, "--args", json.dumps(arguments), check=check)
+    assert run.success or not check
+    return run.log
+
+
+def version_of(project: Project, name: str) -> int:
+    return int(project.log_of(name)[0]["version"])
+
+
+def test_a_migration_of_rows_is_one_commit_that_says_what_it_was(project: Project) -> None:
+    table = write(project, "h", [version(1, "a", day(1)), version(2, "b", day(1))], TYPES)
+
+    migrate(project, "drop_column_in_history_mode", table=table, column="v", at=JUNE, key="id")
+
+    assert version_of(project, "h") == 1
+    assert '"operation": "drop_column_in_history_mode"' in project.log_of("h")[0]["userMetadata"]
+
+
+def test_a_migrated_history_table_goes_on_with_its_batches(project: Project) -> None:
+    rows = [upsert(1, 1, day(1)), *new_version(2, 1, day(3), "b")]
+    project.history("h", stage(project, "staged", rows[:1]))
+    project.run("h")
+    arguments: dict[str, Any] = {"column": "n", "default": "7", "type": "int"}
+    arguments |= {"table": project.table("h"), "at": "2024-01-02", "key": ["id"]}
+
+    migrate(project, "add_column_in_history_mode", **arguments)
+    stage(project, "staged", rows)
+    run = project.run("h")
+    told = migrate(project, "add_column_in_history_mode", **arguments)
+
+    assert run.message("h").startswith("1 batch: 1 added, 1 closed")
+    assert "was migrated before; nothing to do" in told
+    expected = [
+        {**version(1, "a", day(1), before(day(2))), "n": None},
+        {**version(1, "a", day(2), before(day(3))), "n": 7},
+        {**version(1, "b", day(3)), "n": 7},
+    ]
+    assert_same_rows(project.rows("h"), expected, [*TYPES, "n"])
+
+
+def test_all_that_is_wrong_is_told_at_once_and_nothing_is_written(project: Project) -> None:
+    table = write(project, "h", [version(1, "a", day(1))], TYPES)
+
+    told = migrate(
+        project, "add_column_in_history_mode", check=False,
+        table=table, column="v", default="x", type="int", at="soon", key=["id", "nope"],
+    )  # fmt: skip
+
+    for reason in (
+        "the table has no column nope, named as key",
+        "column v is there as string, not int",
+        "at is no point in time: soon",
+    ):
+        assert reason in told
+    told = migrate(
+        project, "add_column_in_history_mode", check=False,
+        table=table, column="n", default="x", type="int", at=JUNE, key="id",
+    )  # fmt: skip
+    assert "the value x is no int" in told
+    assert version_of(project, "h") == 0
+
+
+def test_a_dry_run_tells_and_writes_nothing(project: Project) -> None:
+    table = write(project, "h", [version(1, "a", day(1))], TYPES)
+
+    told = migrate(
+        project, "drop_column_in_history_mode", table=table, column="v", at=JUNE, key="id",
+        dry_run=True,
+    )  # fmt: skip
+
+    assert "would end v in 1 current versions" in told
+    assert version_of(project, "h") == 0
+
+
+def test_odd_names_and_values_are_names_and_values(project: Project) -> None:
+    types = {"select": "string", "Start": "string", **TYPES}
+    rows = [{"select": "k'1", "Start": "s", **version(1, "a", day(1))}]
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    data_frame(project.spark, rows, types).write.format("delta").option(
+        "delta.columnMapping.mode", "name"
+    ).saveAsTable(project.table("h"))
+
+    migrate(
+        project, "add_column_in_history_mode", table=project.table("h"), column="a b; drop",
+        default="it's \\ \"x\"; ${y}", at=JUNE, key="select",
+    )  # fmt: skip
+
+    new = [row for row in project.rows("h") if row["_fivetran_active"]]
+    assert [row["a b; drop"] for row in new] == ['it\'s \\ "x"; ${y}']
+    assert len(project.rows("h")) == 2
+
+
+def test_a_rename_keeps_the_past_and_tells_what_it_switches_on(project: Project) -> None:
+    table = write(project, "h", [version(1, "a", day(1), day(2)), version(1, "b", day(2))], TYPES)
+    arguments: dict[str, Any] = {"table": table, "from_column": "v", "to_column": "Value"}
+
+    first = migrate(project, "rename_column", **arguments)
+    again = migrate(project, "rename_column", **arguments)
+
+    assert "gets column mapping (delta.columnMapping.mode = name)" in first
+    assert "has Value and no v; nothing to do" in again
+    assert sorted(row["Value"] for row in project.rows("h")) == ["a", "b"]
+    told = migrate(
+        project, "rename_column", check=False, table=table, from_column="w", to_column="VALUE"
+    )
+    assert "the table has a column VALUE already" in told
+
+
+def test_a_value_for_all_rows_is_set_and_unset(project: Project) -> None:
+    table = write(project, "h", [version(1, "a", day(1), day(2)), version(1, None, day(2))], TYPES)
+
+    migrate(project, "update_column_value", table=table, column="v", value="NULL")
+    assert [row["v"] for row in project.rows("h")] == ["NULL", "NULL"]
+    told = migrate(project, "update_column_value", table=table, column="v", value="NULL")
+    assert "changes v in 0 rows" in told
+    assert version_of(project, "h") == 1
+    migrate(project, "update_column_value", table=table, column="v", value=None)
+    assert [row["v"] for row in project.rows("h")] == [None, None]
+
+
+def test_a_default_is_in_every_row_and_a_repeat_keeps_later_values(project: Project) -> None:
+    table = write(project, "t", [{"id": 1}, {"id": 2}], {"id": "bigint"})
+    arguments: dict[str, Any] = {"table": table, "column": "at", "type": "timestamp"}
+    arguments["default"] = "2024-01-01 12:00:00"
+    project.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        migrate(project, "add_column_with_default_value", **arguments)
+    finally:
+        project.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert {row["at"] for row in project.rows("t")} == {datetime(2024, 1, 1, 12)}
+
+    project.spark.sql(f"update {table} set at = null where id = 1")
+    told = migrate(project, "add_column_with_default_value", **arguments)
+
+    assert "nothing to do" in told
+    assert {row["at"] for row in project.rows("t")} == {datetime(2024, 1, 1, 12), None}
+    other = migrate(
+        project, "add_column_with_default_value", check=False,
+        table=table, column="id", default="1", type="bigint",
+    )  # fmt: skip
+    assert "the table has a column id with values" in other
+
+
+def test_rows_synced_before_a_time_are_removed_or_marked(project: Project) -> None:
+    types = {"id": "bigint", "gone": "boolean", "_fivetran_synced": "timestamp"}
+    rows: list[dict[str, Any]] = [
+        {"id": 1, "gone": False, "_fivetran_synced": day(1)},
+        {"id": 2, "gone": None, "_fivetran_synced": before(day(2))},
+        {"id": 3, "gone": False, "_fivetran_synced": day(2)},
+        {"id": 4, "gone": False, "_fivetran_synced": None},
+    ]
+    soft, hard = write(project, "soft", rows, types), write(project, "hard", rows, types)
+    at = "2024-01-02T00:00:00Z"
+
+    migrate(project, "truncate_before", table=soft, at=at, deleted_column="gone")
+    migrate(project, "truncate_before", table=hard, at=at)
+    told = migrate(project, "truncate_before", table=project.table("nothing"), at=at)
+
+    assert {row["id"] for row in project.rows("soft") if row["gone"]} == {1, 2}
+    assert {row["id"] for row in project.rows("hard")} == {3, 4}
+    assert "is not there; nothing to do" in told
+
+
+def test_a_table_that_changes_its_mode_keeps_layout_and_properties(project: Project) -> None:
+    types = {"id": "bigint", "region": "string", "is_gone": "boolean"}
+    types["_fivetran_synced"] = "timestamp"
+    row = {"id": 1, "region": "x", "is_gone": True, "_fivetran_synced": day(3)}
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    table = project.table("t")
+    data_frame(project.spark, [row], types).write.format("delta").partitionBy("region").option(
+        "delta.enableChangeDataFeed", "true"
+    ).saveAsTable(table)
+
+    migrate(project, "soft_delete_to_history", table=table, deleted_column="is_gone",
+            least="1900-01-01")  # fmt: skip
+
+    least = datetime(1900, 1, 1)
+    assert project.rows("t") == [
+        {**row, "_fivetran_start": least, "_fivetran_end": least, "_fivetran_active": False}
+    ]
+    detail = project.spark.sql(f"describe detail {table}").collect()[0]
+    assert detail["partitionColumns"] == ["region"]
+    assert detail["properties"]["delta.enableChangeDataFeed"] == "true"
+    migrate(project, "history_to_soft_delete", table=table, key="id", deleted_column="is_gone")
+    assert project.rows("t") == [row]
+
+
+@pytest.mark.parametrize("operation", ["soft_delete_to_history", "copy_table_to_history_mode"])
+def test_an_impossible_state_is_refused_with_its_reason(operation: str, project: Project) -> None:
+    table = write(project, "h", [version(1, "a", day(1))], TYPES)
+    more: dict[str, Any] = {"to": table} if operation == "copy_table_to_history_mode" else {}
+
+    told = migrate(project, operation, check=False, table=table, **more)
+
+    assert "it is in history mode" in told
+    assert "no timestamp column _fivetran_synced" in told
+    assert ("is no copy made by this migration" in told) == bool(more)
+    assert version_of(project, "h") == 0
