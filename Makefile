@@ -8,6 +8,7 @@ PYTHON ?= python3
 RUN := scripts/run
 ARGS ?=
 TARGET := .state/target
+LANDED := .state/warehouse/.landing_example
 CASES := tests/conformance/cases
 SHARED_CASES := ../shared/conformance
 
@@ -17,9 +18,15 @@ help: ## List what make can do
 setup: ## Make the checkout ready: environment, Java, jars, settings
 	@$(PYTHON) scripts/setup.py
 
-build: setup ## Run dbt build on everything and print a summary (ARGS="--select …")
+build: setup $(LANDED) ## Run dbt build on everything and print a summary (ARGS="--select …")
 	@rm -f $(TARGET)/run_results.json
 	@status=0; $(RUN) dbt build $(ARGS) || status=$$?; $(RUN) dbt-history summary; exit $$status
+
+# Real request files of the example, landed before dbt runs; again only if the rows or the scripts change.
+$(LANDED): scripts/landing_example.py scripts/request_files.py $(wildcard seeds/examples/fivetran/*.csv) | setup
+	@rm -rf .state/landing_example && PYTHONPATH=. $(RUN) python scripts/landing_example.py .state/landing_example
+	@$(RUN) dbt-history land .state/landing_example --schema dbt_history --quiet
+	@touch $@
 
 test: lint ## Lint, then run all tests (ARGS="-k …")
 	@$(RUN) pytest $(ARGS)
@@ -30,12 +37,14 @@ lint: setup ## Check SQL, Python and YAML; no Spark
 fix: setup ## Let the linters repair what they can
 	@$(RUN) scripts/lint --fix
 
-docs: setup ## Make dbt's documentation as one page
+docs: setup ## Make dbt's documentation as one page (builds the examples if nothing is built yet)
+	@test -n "$$(ls .state/warehouse 2>/dev/null)" || $(MAKE) --no-print-directory build
 	@$(RUN) dbt docs generate --static $(ARGS)
 	@echo "open $(TARGET)/static_index.html"
 
 bench: setup ## Measure and write the results table
 	@if [ -f bench/run.py ]; then $(RUN) python bench/run.py $(ARGS); else echo "bench/run.py is not there"; fi
+	@$(RUN) python bench/landing.py $(LANDING_ARGS)
 
 cases: ## Refresh the copy of the conformance cases
 	@test -d $(SHARED_CASES) || { echo "cases: there is no $(SHARED_CASES)" >&2; exit 1; }

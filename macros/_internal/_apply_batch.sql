@@ -1,12 +1,32 @@
 {#
-    Applies one planned batch: one MERGE, one commit. Two runs at once are settled by the table: the loser looks
-    again, and either finds the batch applied or tries once more on the newer table.
+    Applies one planned batch: one MERGE, one commit.
     Returns {'applied', 'added', 'closed', 'removed', 'skipped'}; `applied` is false where another run was first.
 #}
 {% macro _apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
-    {% set state = namespace(failed='conflict', log=log, attempt=0) %}
+    {% set failed = dbt_history._commit_once(
+        target, dbt_history._merge_sql(target, staged, columns, settings, plan), plan, log, before
+    ) %}
+    {% if failed is not none %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do dbt_history._raise_failed_merge(failed, plan, caller_name) %}
+    {% endif %}
+    {% set counts = dbt_history._applied_counts(target, plan, caller_name) %}
+    {% if not counts.applied and plan.batch is none %}
+        {# A merge that changes nothing makes no commit, unless a number has to be kept. #}
+        {% do counts.update({'applied': true, 'skipped': dbt_history._rows_without_base(target, staged, columns, settings, plan) | length}) %}
+    {% endif %}
+    {% do return(counts) %}
+{% endmacro %}
+
+
+{#
+    One statement, one commit, with the record of `plan` in it. Two runs at once are settled by the table: the loser looks
+    again, and either finds the number taken or tries once more on the newer table.
+    Returns none, or the class of the failure.
+#}
+{% macro _commit_once(target, statement, plan, log, before) %}
+    {% set state = namespace(failed='conflict', log=log) %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
-        {% set state.attempt = attempt %}
         {% if attempt %}
             {% set state.log = dbt_history._commit_log(target, model.unique_id) %}
         {% endif %}
@@ -15,22 +35,11 @@
             {% set state.failed = none %}
         {% else %}
             {% set state.failed = dbt_history._guarded_statement(
-                dbt_history._merge_sql(target, staged, columns, settings, plan),
-                dbt_history._commit_settings(plan, state.log),
-                before,
+                statement, dbt_history._commit_settings(plan, state.log), before,
             ) %}
         {% endif %}
     {% endfor %}
-    {% if state.failed is not none %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do dbt_history._raise_failed_merge(state.failed, plan, caller_name) %}
-    {% endif %}
-    {% set counts = dbt_history._applied_counts(target, plan, caller_name) %}
-    {% if not counts.applied and plan.batch is none %}
-        {# A merge that changes nothing makes no commit, unless a number has to be kept. #}
-        {% do counts.update({'applied': true, 'skipped': dbt_history._rows_without_base(target, staged, columns, settings, plan) | length}) %}
-    {% endif %}
-    {% do return(counts) %}
+    {% do return(state.failed) %}
 {% endmacro %}
 
 
@@ -45,6 +54,10 @@
         'staged_rows': plan.stages,
         'invocation_id': invocation_id,
     } %}
+    {# How far the sources are read, committed with the rows that were read from them; a commit of other rows hands it on. #}
+    {% for name in ['watermarks', 'about'] if plan.get(name) or log.get(name) %}
+        {% do record.update({name: plan.get(name) or log.get(name)}) %}
+    {% endfor %}
     {% set settings = {'spark.databricks.delta.commitInfo.userMetadata': tojson(record)} %}
     {% if plan.batch is not none %}
         {% do settings.update({
@@ -56,29 +69,36 @@
 {% endmacro %}
 
 
-{# What the commit did, by its own metrics; a row of the source that is neither counted there nor a skip is an error. #}
-{% macro _applied_counts(target, plan, caller_name) %}
+{# The metrics of this run's commit of the batch; none where it made no commit. #}
+{% macro _own_metrics(target, plan) %}
     {% set found = namespace(metrics=none) %}
     {% for entry in dbt_history._history_entries(target, 10) if found.metrics is none and entry.record is not none %}
-        {% if entry.record.invocation_id == invocation_id and entry.record.batch == plan.batch and entry.record.model == model.unique_id %}
+        {% if entry.record.get('invocation_id') == invocation_id and entry.record.get('batch') == plan.batch and entry.record.get('model') == model.unique_id %}
             {% set found.metrics = entry.metrics %}
         {% endif %}
     {% endfor %}
-    {% if found.metrics is none %}
+    {% do return(found.metrics) %}
+{% endmacro %}
+
+
+{# What the commit did, by its own metrics; a row of the source that is neither counted there nor a skip is an error. #}
+{% macro _applied_counts(target, plan, caller_name) %}
+    {% set metrics = dbt_history._own_metrics(target, plan) %}
+    {% if metrics is none %}
         {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0}) %}
     {% endif %}
     {% set counts = {
         'applied': true,
-        'added': found.metrics.numTargetRowsInserted | int,
-        'closed': found.metrics.numTargetRowsUpdated | int,
-        'removed': found.metrics.numTargetRowsDeleted | int,
+        'added': metrics.numTargetRowsInserted | int,
+        'closed': metrics.numTargetRowsUpdated | int,
+        'removed': metrics.numTargetRowsDeleted | int,
     } %}
-    {% set skipped = (found.metrics.numSourceRows | int) - counts.added - counts.closed - counts.removed %}
+    {% set skipped = (metrics.numSourceRows | int) - counts.added - counts.closed - counts.removed %}
     {% if skipped < 0 or skipped > plan.updates or counts.added > plan.updates + plan.upserts %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
             'batch ' ~ plan.batch ~ ' changed other numbers of rows than planned: restore the table to the version before it',
-            got=found.metrics,
+            got=metrics,
             expected='at most ' ~ plan.updates ~ ' skipped and ' ~ (plan.updates + plan.upserts) ~ ' added',
             node=model.unique_id,
         )) %}

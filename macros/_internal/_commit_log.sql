@@ -6,8 +6,10 @@
                                                       '- reset: the app id changes, so that batch 2
                                                          and 3, undone here, are applied again
     The newest record above the newest reset is the last batch; a restore goes on reading at the version it restored.
-    Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch', 'app_id'}; `is_empty` is only known where no batch is, and
-    `is_known` says that a batch, numbered or not, was merged into the table before.
+    Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch', 'app_id', 'watermarks', 'about', 'control'}; `is_empty` is only
+    known where no batch is, and `is_known` says that a batch, numbered or not, was merged into the table before. `watermarks`
+    says how far the batch's sources were read (none: the log's entries have expired), `control` whether capture was
+    suspended or resumed since.
 #}
 {% macro _commit_log(relation, node_id) %}
     {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation, 30)) %}
@@ -24,6 +26,7 @@
         {% set found = dbt_history._last_batch_in_checkpoint(node_id, log) %}
     {% endif %}
     {% do log.update({'epoch': found.epoch or 0, 'last_batch': found.last_batch, 'is_known': found.get('is_known', false)}) %}
+    {% do log.update({'watermarks': found.get('watermarks'), 'about': found.get('about'), 'control': found.get('control')}) %}
     {% do log.update({'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch}) %}
     {% do return(log) %}
 {% endmacro %}
@@ -42,6 +45,8 @@
             'parameters': dbt_history._as_mapping(row['operationParameters']),
             'metrics': dbt_history._as_mapping(row['operationMetrics']),
             'record': record if record is mapping else none,
+            'said': row['userMetadata'],
+            'user': row['userName'],
         }) %}
     {% endfor %}
     {% do return(entries) %}
@@ -56,7 +61,7 @@
 
 {# Walks the log as drawn above. `is_final` is false when the answer may lie further back than `entries`. #}
 {% macro _find_last_batch(entries) %}
-    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none, oldest=none) %}
+    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none, oldest=none, record={}, control=none) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
         {% set walk.is_known = walk.is_known or entry.record is not none %}
@@ -70,9 +75,12 @@
                 {% set walk.is_final = true %}
             {% elif entry.record is not none and entry.record.get('batch') is not none %}
                 {% set walk.last_batch = entry.record.batch | int %}
+                {% set walk.record = entry.record %}
                 {% set walk.table_id = entry.record.get('table_id') %}
                 {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none else walk.epoch %}
                 {% set walk.is_final = true %}
+            {% elif entry.record is not none and walk.control is none %}
+                {% set walk.control = entry.record.get('control') %}
             {% endif %}
         {% endif %}
     {% endfor %}
@@ -82,6 +90,7 @@
     {% do return({
         'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch, 'table_id': walk.table_id,
         'is_restored': walk.resume_at is not none, 'is_known': walk.is_known,
+        'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}), 'control': walk.control,
     }) %}
 {% endmacro %}
 

@@ -1,7 +1,7 @@
 {# What makes a convention unusable, as text. #}
 {% macro _convention_problems(record) %}
     {% set problems = [] %}
-    {% if not record['start'] or not record['end'] or record['start'] == record['end'] %}
+    {% if not record['start'] or (not record['end'] and not record.get('append_only')) or record['start'] == record['end'] %}
         {% do problems.append('a convention needs a start column and another end column') %}
     {% endif %}
     {% if record['type'] not in ['timestamp', 'bigint', 'date'] %}

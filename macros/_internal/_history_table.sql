@@ -9,39 +9,52 @@
     {% set ordered = [] %}
     {% for column in columns if column.name | lower not in last %}{% do ordered.append(column) %}{% endfor %}
     {% for column in columns if column.name | lower in last %}{% do ordered.append(column) %}{% endfor %}
-    {% set location = dbt_history._location(relation) %}
-    {% set create = dbt_history._create_table_sql(relation, ordered, partition_by, location, replace) %}
-    {% set failed = dbt_history._guarded_statement(create, {}, before) %}
-    {% if failed in ['exists', 'conflict'] %}
-        {% do dbt_history._recover_location(relation, ordered, partition_by, location, before) %}
-    {% elif failed is not none %}
-        {# Once more without the handler, for Spark's own message. #}
-        {% do run_query(create) %}
-    {% endif %}
+    {% do dbt_history._create_table(relation, ordered, partition_by, dbt_history._table_properties(columns), before, replace) %}
     {% do return(dbt_history._table_columns(relation)) %}
 {% endmacro %}
 
 
-{# A run was killed between the files and the catalog: a table that is there is taken over, other files are left alone. #}
-{% macro _recover_location(relation, columns, partition_by, location, before) %}
+{# Creates a table without rows, or replaces one; takes over what a killed run has left. #}
+{% macro _create_table(relation, columns, partition_by, properties, before, replace) %}
+    {% set location = dbt_history._location(relation) %}
+    {% set create = dbt_history._create_table_sql(relation, columns, partition_by, properties, location, replace) %}
+    {% set failed = dbt_history._guarded_statement(create, {}, before) %}
+    {% if failed in ['exists', 'conflict'] %}
+        {% do dbt_history._recover_location(relation, columns, partition_by, properties, location, before) %}
+    {% elif failed is not none %}
+        {# Once more without the handler, for Spark's own message. #}
+        {% do run_query(create) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    Files lie where the table should go: of a run that was killed, or of one that creates the table right now. A table that is
+    there is taken over; it is looked for a few times, since the other run's first commit may still be on its way. Files
+    without a commit are left alone.
+#}
+{% macro _recover_location(relation, columns, partition_by, properties, location, before) %}
     {% set location = location or dbt_history._default_location(relation) %}
-    {% set failed = dbt_history._guarded_statement(
-        'create table if not exists ' ~ dbt_history._full_name(relation) ~ ' using delta location ' ~ dbt_history._text(location), {}, before
-    ) %}
-    {% if failed is none %}
+    {% set take_over = 'create table if not exists ' ~ dbt_history._full_name(relation) ~ ' using delta location ' ~ dbt_history._text(location) %}
+    {% set state = namespace(failed='exists') %}
+    {% for attempt in range(5) if state.failed is not none %}
+        {% do run_query("select java_method('java.lang.Thread', 'sleep', " ~ 200 * attempt ~ "L)") %}
+        {% set state.failed = dbt_history._guarded_statement(take_over, {}, before) %}
+    {% endfor %}
+    {% if state.failed is none %}
         {% do log('dbt_history: ' ~ relation ~ ' is taken over from the files that were there', info=true) %}
         {% do return(none) %}
     {% endif %}
     {% set beside = location ~ '__' ~ invocation_id[:8] %}
     {% do log('dbt_history: files without a commit lie in the place of ' ~ relation ~ '; the table goes to ' ~ beside, info=true) %}
-    {% do run_query(dbt_history._create_table_sql(relation, columns, partition_by, beside, false)) %}
+    {% do run_query(dbt_history._create_table_sql(relation, columns, partition_by, properties, beside, false)) %}
 {% endmacro %}
 
 
-{% macro _create_table_sql(relation, columns, partition_by, location, replace) %}
+{% macro _create_table_sql(relation, columns, partition_by, properties, location, replace) %}
     create {{ 'or replace table' if replace else 'table if not exists' }} {{ dbt_history._full_name(relation) }} (
         {%- for column in columns %}
-        {{ dbt_history._quote(column.name) }} {{ dbt_history._ddl_type(column.type) }}{{ ',' if not loop.last }}
+        {{ dbt_history._quote(column.name) }} {{ dbt_history._ddl_type(column.type) }}{{ ' not null' if column.get('not_null') }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
     using delta
@@ -52,7 +65,7 @@
     location {{ dbt_history._text(location) }}
     {%- endif %}
     tblproperties (
-        {%- for name, value in dbt_history._table_properties(columns).items() %}
+        {%- for name, value in properties.items() %}
         {{ dbt_history._text(name) }} = {{ dbt_history._text(value) }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
@@ -69,17 +82,18 @@
 {% endmacro %}
 
 
-{#
-    Deletion vectors: a batch that closes one version of a large file does not write the file again.
-    Column mapping: only where a name has a character that Parquet files cannot hold.
-#}
+{# Deletion vectors: a batch that closes one version of a large file does not write the file again. #}
 {% macro _table_properties(columns) %}
-    {% set properties = {'delta.enableDeletionVectors': 'true'} %}
-    {% if modules.re.search('[ ,;{}()=\\n\\t]', columns | map(attribute='name') | join('')) %}
-        {% do properties.update({'delta.columnMapping.mode': 'name'}) %}
-    {% endif %}
+    {% set properties = dict(dbt_history._column_mapping(columns), **{'delta.enableDeletionVectors': 'true'}) %}
     {% do properties.update(config.get('tblproperties') or {}) %}
     {% do return(properties) %}
+{% endmacro %}
+
+
+{# Only where a name has a character that Parquet files cannot hold. #}
+{% macro _column_mapping(columns) %}
+    {% set is_odd = modules.re.search('[ ,;{}()=\\n\\t]', columns | map(attribute='name') | join('')) %}
+    {% do return({'delta.columnMapping.mode': 'name'} if is_odd else {}) %}
 {% endmacro %}
 
 

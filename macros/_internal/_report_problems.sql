@@ -38,7 +38,7 @@
     {%- set identity = settings.key + dbt_history._identity_columns(conv)[1:] -%}
     {%- set numbers = batches | map(attribute='batch', default=none) | reject('none') | list -%}
     with staged as (
-        {{ dbt_history._batch_rows(staged, columns, conv, '`_batch` in (' ~ numbers | join(', ') ~ ')' if numbers else none) | indent(8) }}
+        {{ dbt_history._batch_rows(staged, columns, conv, '`_batch` in (' ~ numbers | join(', ') ~ ')' if numbers and '_batch' in staged.names else none) | indent(8) }}
     ),
 
     neighbours as (

@@ -36,7 +36,7 @@ partition by {% for name in key %}{{ dbt_history._c(name) }}{{ ', ' if not loop.
 {%- endset -%}
 batch as (
     {{ dbt_history._batch_rows(
-        staged, columns, conv, '`_batch` = ' ~ plan.batch if plan.batch is not none else none
+        staged, columns, conv, '`_batch` = ' ~ plan.batch if plan.batch is not none and '_batch' in staged.names else none
     ) | indent(4) }}
 ),
 

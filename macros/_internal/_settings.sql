@@ -4,7 +4,7 @@
     {% set meta = {} if meta is sameas true else meta %}
     {% set known = [
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
-        'update_without_base', 'max_deleted_share', 'allow_full_refresh',
+        'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order',
     ] %}
     {% set problems = [] %}
     {% for name in meta if name not in known %}
@@ -28,10 +28,14 @@
         'update_without_base': meta.get('update_without_base', 'skip'),
         'max_deleted_share': meta.get('max_deleted_share', 0.5),
         'allow_full_refresh': meta.get('allow_full_refresh', false),
+        'version_order': meta.get('version_order', 'any'),
         'on_schema_change': dbt_history._on_schema_change(node),
     } %}
     {% if settings.update_without_base not in ['skip', 'insert', 'fail'] %}
         {% do problems.append('update_without_base is ' ~ settings.update_without_base ~ ': skip, insert or fail') %}
+    {% endif %}
+    {% if settings.version_order not in ['any', 'increasing'] %}
+        {% do problems.append('version_order is ' ~ settings.version_order ~ ': any, or increasing') %}
     {% endif %}
     {% if settings.on_schema_change not in ['append_new_columns', 'fail', 'ignore'] %}
         {% do problems.append('on_schema_change is ' ~ settings.on_schema_change ~ ': append_new_columns, fail or ignore (history never drops a column)') %}

@@ -9,18 +9,8 @@
     Returns {'view', 'relation', 'is_table', 'columns': [{'name', 'type'}], 'names': {lower name: name}}.
 #}
 {% macro _stage_batches(select_sql, target, before) %}
-    {% set id = local_md5(model.unique_id ~ invocation_id ~ modules.datetime.datetime.now())[:8] %}
-    {% set view = dbt_history._quote(model.name ~ '__staged_' ~ id) %}
-    {% call statement('create_staged_view') %}
-        create temporary view {{ view }} as
-        {{ select_sql }}
-    {% endcall %}
-    {% set columns = [] %}
-    {% set names = {} %}
-    {% for row in run_query('describe ' ~ view).rows if row[0] and not row[0].startswith('#') %}
-        {% do columns.append({'name': row[0], 'type': row[1]}) %}
-        {% do names.update({row[0] | lower: row[0]}) %}
-    {% endfor %}
+    {% set staged = dbt_history._staged_view(select_sql) %}
+    {% set view, columns, id = staged.view, staged.columns, staged.id %}
     {% set is_table = dbt_history._needs_table(view, target) %}
     {% set copy = dbt_history._quote(model.name ~ '__batches_' ~ id) %}
     {% if is_table %}
@@ -33,7 +23,25 @@
             before,
         ) %}
     {% endif %}
-    {% do return({'view': view, 'relation': copy, 'is_table': is_table, 'columns': columns, 'names': names}) %}
+    {% do return(dict(staged, relation=copy, is_table=is_table)) %}
+{% endmacro %}
+
+
+{# The SELECT as a view of the session: its errors come now, and its columns are known. #}
+{% macro _staged_view(select_sql) %}
+    {% set id = local_md5(model.unique_id ~ invocation_id ~ modules.datetime.datetime.now())[:8] %}
+    {% set view = dbt_history._quote(model.name ~ '__staged_' ~ id) %}
+    {% call statement('create_staged_view') %}
+        create temporary view {{ view }} as
+        {{ select_sql }}
+    {% endcall %}
+    {% set columns = [] %}
+    {% set names = {} %}
+    {% for row in run_query('describe ' ~ view).rows if row[0] and not row[0].startswith('#') %}
+        {% do columns.append({'name': row[0], 'type': row[1]}) %}
+        {% do names.update({row[0] | lower: row[0]}) %}
+    {% endfor %}
+    {% do return({'id': id, 'view': view, 'relation': view, 'is_table': false, 'columns': columns, 'names': names}) %}
 {% endmacro %}
 
 
@@ -62,6 +70,8 @@
 
 
 {% macro _drop_staged(staged) %}
-    {% do run_query('drop ' ~ ('table' if staged.is_table else 'view') ~ ' if exists ' ~ staged.relation) %}
+    {% if staged.relation != staged.view %}
+        {% do run_query('drop ' ~ ('table' if staged.is_table else 'view') ~ ' if exists ' ~ staged.relation) %}
+    {% endif %}
     {% do run_query('drop view if exists ' ~ staged.view) %}
 {% endmacro %}

@@ -6,8 +6,10 @@
     {%- elif conv.type == 'bigint' -%} {%- do return((value | int) ~ 'L') -%}
     {%- elif conv.type == 'date' -%} {%- do return("date'" ~ value ~ "'") -%}
     {%- endif -%}
-    {%- set zone = '' if modules.re.search('([zZ]|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2})$', value | string) else ' UTC' -%}
-    {%- do return("timestamp'" ~ value ~ zone ~ "'") -%}
+    {%- set text = value | string -%}
+    {%- set clock = '' if ':' in text else ' 00:00:00' -%}
+    {%- set zone = '' if modules.re.search('([zZ]|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2}|[A-Za-z_]+/[A-Za-z_/+0-9-]+)$', text) else ' UTC' -%}
+    {%- do return("timestamp'" ~ text ~ clock ~ zone ~ "'") -%}
 {% endmacro %}
 
 
@@ -34,13 +36,6 @@
     {%- elif conv.open_end is none -%} {%- do return('(' ~ end ~ ' is null)') -%}
     {%- else -%} {%- do return('(' ~ end ~ ' is null or ' ~ end ~ ' >= ' ~ dbt_history._open_end(conv) ~ ')') -%}
     {%- endif -%}
-{% endmacro %}
-
-
-{# The end as the first instant outside the period, NULL when open: [start, until). A stored end lies one gap before it. #}
-{% macro _until(conv, prefix='') %}
-    {%- set end = prefix ~ dbt_history._quote(conv.end) -%}
-    {%- do return('case when not ' ~ dbt_history._is_open(conv, prefix) ~ ' then ' ~ dbt_history._shift_by_gap(end, conv, '+') ~ ' end') -%}
 {% endmacro %}
 
 

@@ -23,8 +23,9 @@
     {% do dbt_history._refuse_columns(dbt_history._check_void_columns(columns if is_new else added), staged, caller_name) %}
 
     {% set log = none if is_new else dbt_history._commit_log(existing, model.unique_id) %}
+    {% set captured = dbt_history._captured_sources(select_sql) %}
     {% set pending = dbt_history._pending_batches(
-        dbt_history._plan_batches(staged, columns, settings), log.last_batch if log else none, settings, staged, caller_name
+        dbt_history._plan_batches(staged, columns, settings), log.last_batch if log else none, settings, staged, caller_name, captured
     ) %}
     {% do dbt_history._refuse_bad_rows(staged, pending.batches, columns, settings, caller_name) %}
 
@@ -46,6 +47,7 @@
 
     {% set total = {'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'replayed': pending.replayed} %}
     {% for plan in pending.batches %}
+        {% do dbt_history._refuse_earlier_version(target, staged, settings, plan, caller_name) %}
         {% do dbt_history._refuse_mass_deletion(target, staged, columns, settings, plan, caller_name) %}
         {% do dbt_history._refuse_rows_without_base(target, staged, columns, settings, plan, caller_name) %}
         {% set counts = dbt_history._apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
@@ -61,7 +63,7 @@
 
 
 {# The batches after the last one taken, with their bound; those at or below it count as applied. #}
-{% macro _pending_batches(batches, last_batch, settings, staged, caller_name) %}
+{% macro _pending_batches(batches, last_batch, settings, staged, caller_name, captured=none) %}
     {% set conv = settings.convention %}
     {% set numbers = batches | map(attribute='batch', default=none) | list %}
     {% if none in numbers and numbers | length > 1 %}
@@ -75,6 +77,7 @@
         {% endif %}
         {% do pending.append(batch) %}
     {% endfor %}
+    {% do dbt_history._number_captured(pending, captured) %}
     {% do return(dbt_history._not_taken({'batches': pending, 'replayed': 0}, last_batch)) %}
 {% endmacro %}
 

@@ -386,7 +386,7 @@ def test_the_select_is_evaluated_once(project: Project, volatile: str) -> None:
     assert not [
         row.tableName
         for row in project.spark.sql(f"show tables in {project.schema}").collect()
-        if "__" in row.tableName
+        if row.tableName.startswith("h__")
     ]
 
 

@@ -114,7 +114,11 @@ def test_a_description_fits_the_macro(name: str) -> None:
 
 
 def test_a_macro_with_a_leading_underscore_is_described_among_the_private_ones() -> None:
-    internal = yaml.safe_load((MACROS / "_internal/_macros.yml").read_text())["macros"]
+    internal = [
+        macro
+        for path in sorted((MACROS / "_internal").rglob("_macros.yml"))
+        for macro in yaml.safe_load(path.read_text())["macros"]
+    ]
     assert sorted(macro["name"] for macro in internal) == sorted(
         name for name in DEFINED if name.startswith("_")
     )

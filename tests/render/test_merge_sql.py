@@ -6,25 +6,18 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dbt.adapters.factory import FACTORY
-from dbt.cli.main import dbtRunner
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark import SparkContext
 
-from tests.support.project import NAME, PROFILE, ROOT
+from tests.support.rendering import Renderer, renderer
 
 GOLDEN = Path(__file__).parent / "golden"
-
-# Calls a macro of the package and returns what it returns.
-Call = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -114,44 +107,12 @@ def gateway() -> Any:
 
 
 @pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory, gateway: Any) -> Call:
+def call(tmp_path_factory: pytest.TempPathFactory, gateway: Any) -> Renderer:
     """dbt's own Jinja, on a project that has nothing but the package."""
-    path = tmp_path_factory.mktemp("render")
-    (path / "dbt_packages").mkdir()
-    (path / "dbt_packages" / "dbt_history").symlink_to(ROOT, target_is_directory=True)
-    files = {
-        "packages.yml": {"packages": [{"local": str(ROOT)}]},
-        "profiles.yml": PROFILE,
-        "dbt_project.yml": {
-            "name": NAME,
-            "version": "1.0.0",
-            "profile": NAME,
-            "flags": {"send_anonymous_usage_stats": False},
-        },
-    }
-    for name, content in files.items():
-        (path / name).write_text(json.dumps(content))
-    places = {
-        "--project-dir": path,
-        "--profiles-dir": path,
-        "--log-path": path / "logs",
-        "--target-path": path / "target",
-    }
-    options = [str(part) for option in places.items() for part in option]
-    done = dbtRunner().invoke(["parse", "--quiet", *options])
-    assert done.success, done.exception
-    adapter: Any = FACTORY.adapters["spark"]
-
-    def macro(name: str, **arguments: Any) -> Any:
-        return adapter.execute_macro(
-            name, macro_resolver=done.result, project="dbt_history", kwargs=arguments
-        )
-
-    macro.relation = adapter.Relation  # type: ignore[attr-defined]
-    return macro
+    return renderer(tmp_path_factory.mktemp("render"))
 
 
-def merge_sql(call: Call, case: MergeCase) -> str:
+def merge_sql(call: Renderer, case: MergeCase) -> str:
     """The statement of one batch."""
     convention = call("convention", convention=case.convention)
     types = {
@@ -170,7 +131,7 @@ def merge_sql(call: Call, case: MergeCase) -> str:
     return str(
         call(
             "_merge_sql",
-            target=call.relation.create(schema="golden", identifier="records"),  # type: ignore[attr-defined]
+            target=call.table("records"),
             staged={
                 "relation": "`staged`",
                 "view": "`staged_view`",
@@ -198,7 +159,7 @@ def merge_sql(call: Call, case: MergeCase) -> str:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_merge_is_the_golden_sql(call: Call, name: str) -> None:
+def test_the_merge_is_the_golden_sql(call: Renderer, name: str) -> None:
     path = GOLDEN / f"{name}.sql"
     sql = merge_sql(call, CASES[name]) + "\n"
     if os.environ.get("UPDATE_GOLDEN") == "1":
@@ -216,7 +177,7 @@ def test_every_golden_file_is_of_a_case() -> None:
     assert {path.stem for path in GOLDEN.glob("*.sql")} == set(CASES)
 
 
-def test_rendering_starts_no_spark(call: Call, gateway: Any) -> None:
+def test_rendering_starts_no_spark(call: Renderer, gateway: Any) -> None:
     merge_sql(call, CASES["fivetran"])
     assert SparkContext._gateway is gateway
 
@@ -224,13 +185,13 @@ def test_rendering_starts_no_spark(call: Call, gateway: Any) -> None:
 # Conventions
 
 
-def refusal(call: Call, convention: Any) -> str:
+def refusal(call: Renderer, convention: Any) -> str:
     with pytest.raises(DbtRuntimeError) as refused:
         call("convention", convention=convention)
     return str(refused.value)
 
 
-def test_an_unknown_convention_is_refused_with_the_known_ones(call: Call) -> None:
+def test_an_unknown_convention_is_refused_with_the_known_ones(call: Renderer) -> None:
     message = refusal(call, "fivetrn")
     assert "dbt_history.convention: no convention has this name\n" in message
     assert "got: fivetrn\n" in message
@@ -249,20 +210,20 @@ def test_an_unknown_convention_is_refused_with_the_known_ones(call: Call) -> Non
     ],
     ids=str,
 )
-def test_a_mapping_without_start_end_and_a_type_is_refused(call: Call, convention: Any) -> None:
+def test_a_mapping_without_start_end_and_a_type_is_refused(call: Renderer, convention: Any) -> None:
     message = refusal(call, convention)
     assert "dbt_history.convention: a convention needs a start column, an end column" in message
     assert f"got: {convention or {}}\n" in message
     assert "expected: start and end columns; type timestamp, bigint or date" in message
 
 
-def test_a_mapping_overrides_the_convention_it_names(call: Call) -> None:
+def test_a_mapping_overrides_the_convention_it_names(call: Renderer) -> None:
     convention = call("convention", convention={"convention": "fivetran", "open_end": None})
     assert convention["open_end"] is None
     assert convention["start"] == convention["version_id"] == "_fivetran_start"
 
 
-def test_a_mapping_of_its_own_is_half_open_on_a_time_axis(call: Call) -> None:
+def test_a_mapping_of_its_own_is_half_open_on_a_time_axis(call: Renderer) -> None:
     assert call("convention", convention={"start": "a", "end": "b"}) == {
         "start": "a",
         "end": "b",
@@ -285,7 +246,7 @@ DAY = 86400000000
     ("value", "literal"),
     [
         ("2024-01-01 10:00:00", "timestamp'2024-01-01 10:00:00 UTC'"),
-        ("2024-01-01", "timestamp'2024-01-01 UTC'"),
+        ("2024-01-01", "timestamp'2024-01-01 00:00:00 UTC'"),
         ("2024-01-01 10:00", "timestamp'2024-01-01 10:00 UTC'"),
         ("2024-01-01 10:00:00 UTC", "timestamp'2024-01-01 10:00:00 UTC'"),
         ("2024-01-01T10:00:00Z", "timestamp'2024-01-01T10:00:00Z'"),
@@ -293,7 +254,7 @@ DAY = 86400000000
         ("2024-01-01 10:00:00.123456 -5:30", "timestamp'2024-01-01 10:00:00.123456 -5:30'"),
     ],
 )
-def test_a_time_is_utc_unless_it_names_a_zone(call: Call, value: str, literal: str) -> None:
+def test_a_time_is_utc_unless_it_names_a_zone(call: Renderer, value: str, literal: str) -> None:
     assert call("_literal", value=value, conv=TIME) == literal
 
 
@@ -308,7 +269,7 @@ def test_a_time_is_utc_unless_it_names_a_zone(call: Call, value: str, literal: s
     ],
 )
 def test_a_literal_has_the_type_of_the_axis(
-    call: Call, value: Any, conv: dict[str, str], literal: str
+    call: Renderer, value: Any, conv: dict[str, str], literal: str
 ) -> None:
     assert call("_literal", value=value, conv=conv) == literal
 
@@ -328,7 +289,7 @@ def test_a_literal_has_the_type_of_the_axis(
     ],
 )
 def test_a_number_of_the_axis_is_a_value_to_the_microsecond(
-    call: Call, number: int, conv: dict[str, str], value: str | int
+    call: Renderer, number: int, conv: dict[str, str], value: str | int
 ) -> None:
     assert call("_axis_value", number=number, conv=conv) == value
 
@@ -343,7 +304,7 @@ def test_a_number_of_the_axis_is_a_value_to_the_microsecond(
     ],
 )
 def test_a_number_outside_the_calendar_is_its_nearest_end(
-    call: Call, number: int, conv: dict[str, str], value: str
+    call: Renderer, number: int, conv: dict[str, str], value: str
 ) -> None:
     assert call("_axis_value", number=number, conv=conv) == value
 
@@ -365,7 +326,7 @@ def test_a_number_outside_the_calendar_is_its_nearest_end(
     ],
 )
 def test_a_gap_counts_in_units_of_the_axis(
-    call: Call, gap: Any, conv: dict[str, str], units: int
+    call: Renderer, gap: Any, conv: dict[str, str], units: int
 ) -> None:
     assert call("_gap_units", conv={**conv, "gap": gap}) == units
 
@@ -374,7 +335,7 @@ def test_a_gap_counts_in_units_of_the_axis(
 
 
 @pytest.mark.parametrize("type_", ["string", "array<int>", "struct<a:int,b:array<string>>"])
-def test_a_type_without_a_map_is_compared_as_it_is(call: Call, type_: str) -> None:
+def test_a_type_without_a_map_is_compared_as_it_is(call: Renderer, type_: str) -> None:
     assert call("_comparable", expression="c", type=type_) == "c"
 
 
@@ -384,19 +345,19 @@ def entries(column: str, item: str, key: str, value: str) -> str:
     return f"array_sort(transform(map_entries({column}), {item} -> {entry}))"
 
 
-def test_a_map_is_compared_by_its_sorted_entries(call: Call) -> None:
+def test_a_map_is_compared_by_its_sorted_entries(call: Renderer) -> None:
     expected = entries("c", "item0", "item0.key", "item0.value")
     assert call("_comparable", expression="c", type="map<string,struct<a:int,b:int>>") == expected
 
 
-def test_a_map_in_a_map_is_compared_by_its_entries_too(call: Call) -> None:
+def test_a_map_in_a_map_is_compared_by_its_entries_too(call: Renderer) -> None:
     inner = entries("item0.value", "item1", "item1.key", "item1.value")
     expected = entries("c", "item0", "item0.key", inner)
     type_ = "map<decimal(10,2),map<string,int>>"
     assert call("_comparable", expression="c", type=type_) == expected
 
 
-def test_a_map_in_an_array_of_structs_is_compared_by_its_entries(call: Call) -> None:
+def test_a_map_in_an_array_of_structs_is_compared_by_its_entries(call: Renderer) -> None:
     inner = entries("item0.`My b`", "item2", "item2.key", "item2.value")
     fields = f"struct(item0.`a` as `a`, {inner} as `My b`)"
     expected = f"transform(c, item0 -> if(item0 is null, null, {fields}))"
@@ -404,7 +365,7 @@ def test_a_map_in_an_array_of_structs_is_compared_by_its_entries(call: Call) -> 
     assert call("_comparable", expression="c", type=type_) == expected
 
 
-def test_a_type_is_written_with_its_field_names_quoted(call: Call) -> None:
+def test_a_type_is_written_with_its_field_names_quoted(call: Renderer) -> None:
     written = call("_ddl_type", type="array<struct<end:decimal(5,2),m:map<string,struct<a:int>>>>")
     assert written == "array<struct<`end`: decimal(5,2), `m`: map<string, struct<`a`: int>>>>"
 
@@ -443,7 +404,7 @@ UNFIT = [
     [(*pair, True) for pair in FITTING] + [(*pair, False) for pair in UNFIT],
 )
 def test_a_type_fits_where_no_value_is_lost(
-    call: Call, source: str, target: str, fits: bool
+    call: Renderer, source: str, target: str, fits: bool
 ) -> None:
     assert call("_type_fits", source=source, target=target) is fits
 
@@ -468,17 +429,17 @@ def merged(number: int, batch: int | None, epoch: int = 0) -> dict[str, Any]:
     return {**commit(number), "record": {"dbt_history": "1", "batch": batch, "epoch": epoch}}
 
 
-def walk(call: Call, *newest_first: dict[str, Any]) -> tuple[bool, int | None, int | None]:
+def walk(call: Renderer, *newest_first: dict[str, Any]) -> tuple[bool, int | None, int | None]:
     found = call("_find_last_batch", entries=list(newest_first))
     return found["is_final"], found["epoch"], found["last_batch"]
 
 
-def test_the_newest_record_is_the_last_batch(call: Call) -> None:
+def test_the_newest_record_is_the_last_batch(call: Renderer) -> None:
     entries = [commit(9, "OPTIMIZE"), merged(8, 5, epoch=2), merged(7, 4, epoch=2)]
     assert walk(call, *entries) == (True, 2, 5)
 
 
-def test_a_batch_without_a_number_is_passed_over(call: Call) -> None:
+def test_a_batch_without_a_number_is_passed_over(call: Renderer) -> None:
     assert walk(call, merged(8, None), merged(7, 4)) == (True, 0, 4)
 
 
@@ -494,7 +455,7 @@ def test_a_batch_without_a_number_is_passed_over(call: Call) -> None:
     ids=lambda entry: str(entry["operation"]),
 )
 def test_a_reset_above_the_records_hides_them_and_is_the_epoch(
-    call: Call, reset: dict[str, Any]
+    call: Renderer, reset: dict[str, Any]
 ) -> None:
     assert walk(call, reset, merged(7, 4)) == (True, 8, None)
 
@@ -508,16 +469,18 @@ def test_a_reset_above_the_records_hides_them_and_is_the_epoch(
     ],
     ids=lambda entry: str(entry["operation"]),
 )
-def test_a_write_that_leaves_versions_there_is_no_reset(call: Call, write: dict[str, Any]) -> None:
+def test_a_write_that_leaves_versions_there_is_no_reset(
+    call: Renderer, write: dict[str, Any]
+) -> None:
     assert walk(call, write, merged(7, 4)) == (True, 0, 4)
 
 
-def test_a_record_above_a_reset_says_batch_and_epoch(call: Call) -> None:
+def test_a_record_above_a_reset_says_batch_and_epoch(call: Renderer) -> None:
     entries = [merged(9, 1, epoch=8), commit(8, "TRUNCATE"), merged(7, 4)]
     assert walk(call, *entries) == (True, 8, 1)
 
 
-def test_a_restore_by_version_jumps_over_what_it_undid(call: Call) -> None:
+def test_a_restore_by_version_jumps_over_what_it_undid(call: Renderer) -> None:
     entries = [
         commit(4, "RESTORE", version="1"),
         commit(3, "TRUNCATE"),
@@ -527,7 +490,7 @@ def test_a_restore_by_version_jumps_over_what_it_undid(call: Call) -> None:
     assert walk(call, *entries) == (True, 4, 1)
 
 
-def test_a_restore_by_time_goes_to_the_last_version_of_that_time(call: Call) -> None:
+def test_a_restore_by_time_goes_to_the_last_version_of_that_time(call: Renderer) -> None:
     entries = [
         commit(4, "RESTORE", version=None, timestamp="2024-01-01T00:00:02.5"),
         merged(3, 3),
@@ -537,7 +500,7 @@ def test_a_restore_by_time_goes_to_the_last_version_of_that_time(call: Call) -> 
     assert walk(call, *entries) == (True, 4, 2)
 
 
-def test_a_restore_to_above_a_restore_jumps_twice(call: Call) -> None:
+def test_a_restore_to_above_a_restore_jumps_twice(call: Renderer) -> None:
     entries = [
         commit(6, "RESTORE", version="4"),
         merged(5, 3, epoch=4),
@@ -549,12 +512,12 @@ def test_a_restore_to_above_a_restore_jumps_twice(call: Call) -> None:
     assert walk(call, *entries) == (True, 6, 1)
 
 
-def test_a_log_without_a_record_is_final_only_down_to_its_first_commit(call: Call) -> None:
+def test_a_log_without_a_record_is_final_only_down_to_its_first_commit(call: Renderer) -> None:
     assert walk(call, commit(8, "OPTIMIZE"), commit(7, "DELETE")) == (False, None, None)
     assert walk(call, commit(1, "OPTIMIZE"), commit(0, "CREATE TABLE")) == (True, None, None)
 
 
-def test_a_restore_to_below_the_entries_is_not_final(call: Call) -> None:
+def test_a_restore_to_below_the_entries_is_not_final(call: Renderer) -> None:
     entries = [commit(8, "RESTORE", version="1"), merged(7, 7)]
     assert walk(call, *entries) == (False, 8, None)
 
@@ -565,13 +528,15 @@ def test_a_restore_to_below_the_entries_is_not_final(call: Call) -> None:
 @pytest.mark.parametrize(
     ("batches", "start"), [(0, "no new batch: "), (1, "1 batch: "), (2, "2 batches: ")]
 )
-def test_the_message_of_a_run_counts_batches_and_rows(call: Call, batches: int, start: str) -> None:
+def test_the_message_of_a_run_counts_batches_and_rows(
+    call: Renderer, batches: int, start: str
+) -> None:
     counts = {"added": 5, "closed": 4, "removed": 3, "skipped": 2, "replayed": 1}
     message = call("_result_message", result={"batches": batches, **counts})
     assert message == start + "5 added, 4 closed, 3 removed, 2 skipped, 1 replayed"
 
 
-def test_a_message_has_one_form(call: Call) -> None:
+def test_a_message_has_one_form(call: Renderer) -> None:
     message = call(
         "_message",
         macro_name="as_of",

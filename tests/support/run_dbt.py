@@ -1,10 +1,13 @@
 """A dbt run in a process of its own: `run_dbt PROJECT WAREHOUSE SCHEMA MODEL`.
 
-The catalog is in memory, so that several processes can work on the same files at once.
+The catalog is in memory, so that several processes can work on the same files at once. Beside the
+project lie `model.sql`, and where they are wanted `config.json` (the model's settings; without it
+the model is a `history_batch`) and `setup.sql` (statements that make sources known, one a line).
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -23,7 +26,15 @@ def main(path: str, warehouse: str, schema: str, model: str) -> None:
     spark.sparkContext.setLogLevel("OFF")
     project = Project.create(Path(path), spark)
     project.schema = schema
-    project.history("h", (Path(path).parent / "model.sql").read_text())
+    folder = Path(path).parent
+    if (folder / "setup.sql").exists():
+        for statement in (folder / "setup.sql").read_text().splitlines():
+            spark.sql(statement)
+    select = (folder / "model.sql").read_text()
+    if (folder / "config.json").exists():
+        project.model("h", select, **json.loads((folder / "config.json").read_text()))
+    else:
+        project.history("h", select)
     print("ready", flush=True)
     sys.stdin.readline()
     print(project.run(model).message(model), flush=True)

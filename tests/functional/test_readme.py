@@ -1,0 +1,114 @@
+"""What the README shows, done: its story step by step, and its smallest model."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.support.markdown import blocks, page, table_after
+from tests.support.project import Project
+from tests.support.staging import OPEN, stage
+from tests.support.tables import assert_same_rows
+
+README = page("README.md")
+TYPES = {
+    "id": "int",
+    "col1": "string",
+    "col2": "string",
+    "_fivetran_synced": "timestamp",
+    "_fivetran_start": "timestamp",
+    "_fivetran_end": "timestamp",
+    "_fivetran_active": "boolean",
+}
+
+
+def instant(cell: str) -> datetime:
+    """`T5-1`: five minutes after the first instant, less a millisecond."""
+    if cell == "open":
+        return OPEN
+    minutes, _, before = cell.removeprefix("T").partition("-")
+    time = datetime(2024, 1, 1) + timedelta(minutes=int(minutes))
+    return time - timedelta(milliseconds=1) if before else time
+
+
+def version(row: dict[str, str]) -> dict[str, Any]:
+    """A row of one of the story's tables."""
+    return {
+        "id": int(row["id"]),
+        "col1": row["col1"],
+        "col2": row["col2"],
+        "_fivetran_synced": instant(row["synced"]),
+        "_fivetran_start": instant(row["start"]),
+        "_fivetran_end": instant(row["end"]),
+        "_fivetran_active": row["active"] == "true",
+    }
+
+
+def update_row(row: dict[str, str]) -> dict[str, Any]:
+    """A row of the update file: `~` marks the cells that keep their value."""
+    kept = [name for name in ("col1", "col2") if row[name] == "~"]
+    staged = {**version(row), **dict.fromkeys(kept)}
+    return {**staged, "_stage": "update", "_batch": 2, "_unmodified": kept}
+
+
+def after(words: str) -> list[dict[str, Any]]:
+    return [version(row) for row in table_after(README, words)]
+
+
+def test_the_story_goes_as_the_readme_tells_it(project: Project) -> None:
+    first = [{**row, "_stage": "upsert", "_batch": 1} for row in after("**After batch 1**")]
+    updates = [update_row(row) for row in table_after(README, "Its update file brings")]
+    earliest = [
+        {"_stage": "earliest_start", "_batch": 2, "id": 1, "_fivetran_start": instant("T3")},
+        {"_stage": "earliest_start", "_batch": 2, "id": 2, "_fivetran_start": instant("T4")},
+    ]
+
+    project.history("h", stage(project, "story", first, TYPES))
+    project.run("h")
+    assert_same_rows(project.rows("h"), after("**After batch 1**"), list(TYPES))
+
+    stage(project, "story", first + earliest, TYPES)
+    project.history("h2", "select * from story")
+    project.run("h2")
+    assert_same_rows(project.rows("h2"), after("**Batch 2** says first"), list(TYPES))
+
+    stage(project, "story", first + earliest + updates, TYPES)
+    project.run("h")
+    assert_same_rows(project.rows("h"), after("**After batch 2**"), list(TYPES))
+
+
+def test_the_smallest_model_keeps_every_version(project: Project) -> None:
+    (sql,) = blocks(README, "sql")
+    schema = project.schema.removeprefix("tests_")
+    project.write("models/customers.sql", sql.replace("config(", f"config(schema='{schema}', ", 1))
+    project.model(
+        "staged_customers",
+        """
+        select 'upsert' as _stage, 1L as _batch, 7 as customer_id, 'Ada' as name,
+            timestamp'2024-01-01 00:00:00 UTC' as valid_from, cast(null as timestamp) as valid_to
+        union all
+        select 'upsert', 2L, 7, 'Ada L.', timestamp'2024-02-01 00:00:00 UTC', null
+        """,
+        materialized="table",
+    )
+
+    project.run("staged_customers", "customers")
+
+    assert_same_rows(
+        project.rows("customers"),
+        [
+            {
+                "customer_id": 7,
+                "name": "Ada",
+                "valid_from": datetime(2024, 1, 1),
+                "valid_to": datetime(2024, 2, 1),
+            },
+            {
+                "customer_id": 7,
+                "name": "Ada L.",
+                "valid_from": datetime(2024, 2, 1),
+                "valid_to": None,
+            },
+        ],
+        ["customer_id", "name", "valid_from", "valid_to"],
+    )

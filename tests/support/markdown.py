@@ -1,0 +1,34 @@
+"""What a page in Markdown shows: its tables and its fenced blocks, for tests that run them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.support.project import ROOT
+
+PAGE_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def page(path: str) -> str:
+    """The text of a page, by its path in the repository."""
+    return (ROOT / Path(path)).read_text()
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks in one language, in order."""
+    return [body for name, body in PAGE_BLOCK.findall(text) if name == language]
+
+
+def table_after(text: str, words: str) -> list[dict[str, str]]:
+    """The first table after some words: a dict a row, cells as text without marks of emphasis."""
+    lines = iter(text[text.index(words) :].splitlines())
+    rows: list[list[str]] = []
+    for line in lines:
+        if line.startswith("|"):
+            cells = line.strip().strip("|").split("|")
+            rows.append([cell.strip().strip("*`") for cell in cells])
+        elif rows:
+            break
+    names, _, *body = rows
+    return [dict(zip(names, cells, strict=True)) for cells in body]

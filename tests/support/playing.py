@@ -1,0 +1,97 @@
+"""Conformance cases on mirrors and events, played together: a statement of each, then what is due.
+
+Variants of a case are models over the same main tables that run at other moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.operations import Case, Tables, statements_of
+from tests.support.project import Project
+
+
+@dataclass
+class Player:
+    """The models of one case, variant and choice of options; `models` run together, in order.
+
+    tables     schema of the main tables
+    expected   what must result
+    """
+
+    case: Case
+    name: str
+    variant: Mapping[str, Any] | None
+    expected: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    models: list[str] = field(default_factory=list)
+    steps: list[tuple[str, Any]] = field(init=False)
+    place: int = 0
+
+    def __post_init__(self) -> None:
+        self.steps = statements_of(self.case, self.variant)
+        if not any(kind == "populate" for kind, _ in self.steps):
+            self.steps.insert(0, ("mirror", None))
+
+    @property
+    def id(self) -> str:
+        return f"{self.case['id']}_{self.name}".lower().replace("-", "_")
+
+    @property
+    def tables(self) -> str:
+        return main_schema(self.case)
+
+    @property
+    def schema(self) -> str:
+        return f"tests_{self.id}"
+
+    def settle(self, number: int, control: Callable[[Player, str], None]) -> bool:
+        """Pass the statements up to `number`, suspend and resume; whether a run is due then."""
+        while self.place < len(self.steps):
+            kind, what = self.steps[self.place]
+            if kind in ("mirror", "populate"):
+                return True
+            if kind == "run" and what[1] > number:
+                return False
+            if kind in ("suspend", "resume"):
+                control(self, kind)
+            self.place += 1
+        return False
+
+
+def main_schema(case: Case) -> str:
+    return f"tests_{case['id'].lower().replace('-', '_')}"
+
+
+def play(
+    project: Project,
+    players: Sequence[Player],
+    tables: Mapping[str, Tables],
+    control: Callable[[Player, str], None],
+    metadata: Callable[[Case, int], str | None] = lambda case, transaction: None,
+) -> dict[str, list[int]]:
+    """Play all cases. Returns for each case the numbers of the statements, in order."""
+    cases = {player.case["id"]: player.case for player in players}
+    number, played = 0, {name: list[int]() for name in cases}
+    while any(player.place < len(player.steps) for player in players):
+        while due := [player for player in players if player.settle(number, control)]:
+            project.run(*(model for player in due for model in player.models))
+            for player in due:
+                player.place += 1
+        number += 1
+        for name, case in cases.items():
+            for transaction, operation in statement(case, number):
+                tables[name].run(operation, metadata(case, transaction))
+                played[name].append(number)
+    return played
+
+
+def statement(case: Case, number: int) -> Iterable[tuple[int, Mapping[str, Any]]]:
+    """The statement of a case with this number, if there is one, with its transaction."""
+    return [
+        (what[0], what[2])
+        for kind, what in statements_of(case, None)
+        if kind == "run" and what[1] == number
+    ]

@@ -1,0 +1,67 @@
+"""Macros of the package called from Python: dbt's own Jinja, a project with nothing but them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dbt.adapters.factory import FACTORY
+from dbt.cli.main import dbtRunner
+
+from tests.support.project import NAME, PROFILE, ROOT
+
+
+class Renderer:
+    """Calls a macro of the package and returns what it returns; asks no database."""
+
+    def __init__(self, adapter: Any, manifest: Any) -> None:
+        self._adapter = adapter
+        self._manifest = manifest
+        self.relation: Any = adapter.Relation
+
+    def __call__(self, name: str, **arguments: Any) -> Any:
+        return self._adapter.execute_macro(
+            name, macro_resolver=self._manifest, project="dbt_history", kwargs=arguments
+        )
+
+    def table(self, name: str) -> Any:
+        """A relation of the schema `golden`."""
+        return self.relation.create(schema="golden", identifier=name)
+
+    def pretend_relations(self, *names: str, schema: str = "golden") -> None:
+        """Let dbt's list of relations hold these tables of the schema, and no other."""
+        known = {(schema, name) for name in names}
+        self._adapter.get_relation = lambda database, schema, identifier: (
+            self.relation.create(schema=schema, identifier=identifier)
+            if (schema, identifier) in known
+            else None
+        )
+
+
+def renderer(path: Path) -> Renderer:
+    """Parse a project at `path`, an empty folder, that has the package installed."""
+    (path / "dbt_packages").mkdir()
+    (path / "dbt_packages" / "dbt_history").symlink_to(ROOT, target_is_directory=True)
+    files = {
+        "packages.yml": {"packages": [{"local": str(ROOT)}]},
+        "profiles.yml": PROFILE,
+        "dbt_project.yml": {
+            "name": NAME,
+            "version": "1.0.0",
+            "profile": NAME,
+            "flags": {"send_anonymous_usage_stats": False},
+        },
+    }
+    for name, content in files.items():
+        (path / name).write_text(json.dumps(content))
+    places = {
+        "--project-dir": path,
+        "--profiles-dir": path,
+        "--log-path": path / "logs",
+        "--target-path": path / "target",
+    }
+    options = [str(part) for option in places.items() for part in option]
+    done = dbtRunner().invoke(["parse", "--quiet", *options])
+    assert done.success, done.exception
+    return Renderer(FACTORY.adapters["spark"], done.result)
