@@ -1,0 +1,347 @@
+"""The two charts, as Vega: versions as bars with a movable as-of line, and batches.
+
+Colours are of Okabe and Ito's palette and differ in lightness too; form and text say everything a
+second time, so that a grey print is enough: an open version ends in an arrow, a late one wears a
+diamond, a deletion is a dotted line.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from dbt_history.timeline.commits import Commit, batches
+from dbt_history.timeline.convention import EPOCH, Axis
+from dbt_history.timeline.errors import TimelineError
+from dbt_history.timeline.table import Track
+from dbt_history.timeline.versions import Absence, Version, absences, written
+
+BLUE, SKY, ORANGE, INK, GREY = "#0072B2", "#A9D6F0", "#D55E00", "#1b1f24", "#5f6b76"
+GREEN = "#009E73"
+FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+LANE, WIDTH = 34, 860
+# Vega's own has hours from 1 to 12.
+CLOCK = {
+    "year": "%Y", "quarter": "%b %Y", "month": "%b %Y", "week": "%-d %b", "day": "%-d %b",
+    "date": "%-d %b", "hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S",
+    "milliseconds": "%S.%L",
+}  # fmt: skip
+MOST_CELLS = 8
+
+
+def place(value: int, axis: Axis) -> float:
+    """A place on the axis as Vega wants it: milliseconds, or the number itself."""
+    if axis == "bigint":
+        return value
+    return value * 86_400_000 if axis == "date" else value / 1_000
+
+
+def lane(track: Track, key: tuple[str, ...]) -> str:
+    return f"{short(track.table)} · {', '.join(key)}"
+
+
+def short(table: str) -> str:
+    return table.rpartition(".")[2]
+
+
+def shown(value: str | None, most: int = 60) -> str:
+    if value is None:
+        return "NULL"
+    return value if len(value) <= most else value[: most - 1] + "…"
+
+
+def cells(version: Version) -> str:
+    """The values as the bar shows them."""
+    values = [shown(value, 30) for name, value in version.values.items() if name[:1] not in "_@"]
+    return ", ".join(values[:4])
+
+
+def what_changed(version: Version) -> str:
+    if version.changed is None:
+        return "first version"
+    moved = [
+        f"{name}: {shown(before, 30)} → {shown(now, 30)}"
+        for name, (before, now) in version.changed.items()
+    ]
+    back = "back after a deletion; " if version.is_back else ""
+    return back + ("; ".join(moved[:MOST_CELLS]) or "nothing in the data columns")
+
+
+def limits(tracks: Sequence[Track]) -> tuple[float, float]:
+    """First and last place of the axis: all that is closed, and room for what is open."""
+    known = [
+        place(value, track.convention.type)
+        for track in tracks
+        for version in track.versions
+        for value in (version.since, version.until)
+        if value is not None
+    ]
+    first, last = min(known), max(known)
+    room = max((last - first) / 6, 1)
+    return first - room / 8, last + room
+
+
+def bar(track: Track, version: Version, last: float) -> dict[str, Any]:
+    axis = track.convention.type
+    return {
+        "table": short(track.table),
+        "lane": lane(track, version.key),
+        "since": place(version.since, axis),
+        "until": last if version.until is None else place(version.until, axis),
+        "state": "open" if version.until is None else "closed",
+        "from (inclusive)": written(version.since, axis),
+        "to (exclusive)": written(version.until, axis),
+        "values": cells(version),
+        "changed": what_changed(version),
+        "came with": version.arrived or "unknown",
+        "late": "late" if version.is_late else "on time",
+    } | {name: shown(value) for name, value in list(version.values.items())[:MOST_CELLS]}
+
+
+def hole(track: Track, absence: Absence, last: float) -> dict[str, Any]:
+    axis = track.convention.type
+    return {
+        "lane": lane(track, absence.key),
+        "since": place(absence.since, axis),
+        "until": last if absence.until is None else place(absence.until, axis),
+        "says": f"deleted from {written(absence.since, axis)} to "
+        + ("now" if absence.until is None else written(absence.until, axis)),
+    }
+
+
+def values(rows: list[dict[str, Any]]) -> alt.InlineData:
+    return alt.InlineData(values=rows)
+
+
+def bars(tracks: Sequence[Track]) -> list[dict[str, Any]]:
+    """One record a version, for the chart and for the table under it."""
+    _, last = limits(tracks)
+    return [bar(track, version, last) for track in tracks for version in track.versions]
+
+
+def holes(tracks: Sequence[Track]) -> list[dict[str, Any]]:
+    _, last = limits(tracks)
+    return [hole(track, absence, last) for track in tracks for absence in absences(track.versions)]
+
+
+def lanes(tracks: Sequence[Track]) -> list[str]:
+    """The rows of the chart, a table under the other."""
+    return list(
+        dict.fromkeys(lane(track, version.key) for track in tracks for version in track.versions)
+    )
+
+
+def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str, Any]:
+    """All versions of all tables on one axis, as a Vega specification with the signal `as_of`.
+
+    `at` is where the line stands at first. Raises TimelineError if the tables count differently.
+    """
+    if len({track.convention.type == "bigint" for track in tracks}) > 1:
+        raise TimelineError("one table counts versions and another has times: draw them apart")
+    numbers = tracks[0].convention.type == "bigint"
+    kind, title = ("Q", "version") if numbers else ("T", "time, UTC")
+    first, last = limits(tracks)
+    rows = bars(tracks)
+    names = lanes(tracks)
+    scale = (
+        alt.Scale(domain=[first, last], nice=False)
+        if numbers
+        else alt.Scale(domain=[first, last], nice=False, type="utc")
+    )
+    axis = alt.Axis(
+        title=title,
+        labelFlush=True,
+        labelOverlap=True,
+        tickCount=8,
+        format="d" if numbers else CLOCK,
+    )
+    x = alt.X(f"since:{kind}", scale=scale, axis=axis)
+    x2 = alt.X2("until")
+    y = alt.Y(
+        "lane:N",
+        sort=names,
+        axis=alt.Axis(title=None, domain=False, ticks=False, labelLimit=210, labelPadding=8),
+    )
+    as_of = alt.param(name="as_of", value=(first + last * 3) / 4 if at is None else at)
+    extra = [
+        name
+        for name in rows[0]
+        if name not in ("table", "lane", "since", "until", "state", "values", "late")
+    ]
+    every = dict.fromkeys(
+        name for row in rows for name in row if name in extra or name not in rows[0]
+    )
+    tip = [
+        alt.Tooltip("lane:N", title="record"),
+        *(alt.Tooltip(escaped(name) + ":N", title=name) for name in every),
+        alt.Tooltip("late:N", title="arrived"),
+    ]
+    data = values(rows)
+    gone = holes(tracks)
+    room = "scale('x', datum.until) - scale('x', datum.since)"
+    layers: list[alt.Chart] = [
+        alt.Chart(values(gone))
+        .mark_rule(strokeDash=[2, 4], strokeWidth=2, color=GREY)
+        .encode(x=x, x2=x2, y=y, tooltip=[alt.Tooltip("says:N", title="deleted")]),
+        alt.Chart(values(gone))
+        .mark_text(
+            text="deleted",
+            align="left",
+            dx=6,
+            dy=-8,
+            fontSize=10,
+            fontStyle="italic",
+            color=GREY,
+            limit=alt.expr(f"max(1, {room} - 8)"),
+        )
+        .encode(x=x, y=y),
+        alt.Chart(data)
+        .mark_bar(height=22, cornerRadius=2, stroke="white", strokeWidth=1.5)
+        .encode(
+            x=x,
+            x2=x2,
+            y=y,
+            tooltip=tip,
+            color=alt.Color(
+                "state:N",
+                legend=None,
+                scale=alt.Scale(domain=["open", "closed"], range=[BLUE, SKY]),
+            ),
+        ),
+        alt.Chart(data)
+        .transform_filter("datum.since === datum.until")
+        .mark_tick(thickness=3, height=22, color=INK)
+        .encode(x=x, y=y, tooltip=tip),
+        alt.Chart(data)
+        .transform_filter("datum.state === 'open'")
+        .mark_point(shape="triangle-right", filled=True, size=330, color=BLUE, opacity=1, xOffset=4)
+        .encode(x=alt.X(f"until:{kind}", scale=scale, axis=axis), y=y, tooltip=tip),
+        alt.Chart(data)
+        .mark_text(align="left", dx=7, fontSize=12, limit=alt.expr(f"max(1, {room} - 26)"))
+        .encode(
+            x=x,
+            y=y,
+            text="values:N",
+            tooltip=tip,
+            color=alt.condition("datum.state === 'open'", alt.value("white"), alt.value(INK)),
+        ),
+        alt.Chart(data)
+        .transform_filter("datum.late === 'late'")
+        .mark_point(
+            shape="diamond",
+            filled=True,
+            size=120,
+            color=ORANGE,
+            stroke="white",
+            strokeWidth=1.5,
+            opacity=1,
+            yOffset=-12,
+        )
+        .encode(x=x, y=y, tooltip=tip),
+        alt.Chart(values([{}]))
+        .mark_rule(color=INK, strokeWidth=1.5)
+        .encode(
+            x=alt.XDatum(
+                alt.expr("as_of"), type="quantitative" if numbers else "temporal", scale=scale
+            )
+        ),
+    ]
+    chart = alt.layer(*layers).add_params(as_of).properties(width=WIDTH, height={"step": LANE})
+    spec = to_vega(chart)
+    signal = next(one for one in spec["signals"] if one["name"] == "as_of")
+    signal["on"] = [
+        {
+            "events": "pointerdown, [pointerdown, window:pointerup] > window:pointermove!",
+            "update": f"clamp(+invert('x', clamp(x(), 0, width)), {first}, {last})",
+        }
+    ]
+    return spec
+
+
+def escaped(name: str) -> str:
+    """A column's name as Vega's own language reads it: dots and brackets are no paths."""
+    return "".join("\\" + sign if sign in ".[]:\\'" else sign for sign in name)
+
+
+def batch_rows(commits: Iterable[Commit]) -> list[dict[str, Any]]:
+    """One record a batch and kind of change."""
+    return [
+        {
+            "batch": commit.label,
+            "at": (EPOCH + datetime.timedelta(microseconds=commit.at)).strftime(
+                "%Y-%m-%d %H:%M:%S"
+            ),
+            "what": what,
+            "rows": rows if what != "removed" else -rows,
+            "count": rows,
+        }
+        for commit in batches(commits)
+        for what, rows in (
+            ("added", commit.added),
+            ("closed", commit.closed),
+            ("removed", commit.removed),
+        )
+    ]
+
+
+def batch_chart(commits: Sequence[Commit]) -> dict[str, Any] | None:
+    """What each batch added, closed and removed; None for a table without batches."""
+    rows = batch_rows(commits)
+    if not rows:
+        return None
+    names = list(dict.fromkeys(row["batch"] for row in rows))
+    kinds = ["added", "closed", "removed"]
+    x = alt.X(
+        "batch:N",
+        sort=names,
+        axis=alt.Axis(title=None, labelAngle=0, labelOverlap=True, labelPadding=16),
+    )
+    offset = alt.XOffset("what:N", sort=kinds)
+    tip = [alt.Tooltip(name + ":N") for name in ("batch", "at", "what", "count")]
+    base = alt.Chart(values(rows))
+    columns = base.mark_bar(stroke=INK, strokeWidth=0.5).encode(
+        x=x,
+        xOffset=offset,
+        y=alt.Y("rows:Q", axis=alt.Axis(title="rows", tickMinStep=1, format="~s")),
+        color=alt.Color(
+            "what:N", legend=None, scale=alt.Scale(domain=kinds, range=[GREEN, SKY, ORANGE])
+        ),
+        tooltip=tip,
+    )
+    counts = (
+        base.transform_filter("datum.count > 0")
+        .mark_text(fontSize=11, color=INK, dy=alt.expr("datum.rows < 0 ? 9 : -7"))
+        .encode(x=x, xOffset=offset, y="rows:Q", text="count:Q", tooltip=tip)
+    )
+    width = min(WIDTH, max(240, 70 * len(names)))
+    return to_vega((columns + counts).properties(width=width, height=130))
+
+
+def to_vega(chart: Any) -> dict[str, Any]:
+    """The chart in Vega's own language, with the project's look."""
+    styled = (
+        chart.configure(font=FONT, background="white")
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=INK,
+            titleColor=GREY,
+            labelFontSize=12,
+            titleFontWeight="normal",
+            grid=True,
+            gridColor="#e6e9ec",
+            domainColor=GREY,
+            tickColor=GREY,
+        )
+    )
+    spec: dict[str, Any] = vl_convert.vegalite_to_vega(styled.to_dict())
+    return spec
+
+
+def svg(spec: dict[str, Any]) -> str:
+    """The chart as it is printed, without a browser."""
+    text: str = vl_convert.vega_to_svg(spec)
+    return text

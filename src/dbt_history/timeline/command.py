@@ -1,0 +1,131 @@
+"""`dbt-history timeline`: its options and its messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbt_history.session import start_session
+from dbt_history.timeline.convention import Convention, from_settings, on_axis, split
+from dbt_history.timeline.errors import TimelineError
+from dbt_history.timeline.settings import full_name, read_manifest, settings_of
+
+NOT_INSTALLED = "pictures need the extra: install dbt-history[timeline]"
+
+
+def read_key(texts: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
+    """`id=1` and `space=roads,id=r 1` as filters; `id` alone names the key and filters nothing."""
+    names: list[str] = []
+    filters: list[dict[str, str]] = []
+    for text in texts:
+        one: dict[str, str] = {}
+        for part in split(text):
+            name, equals, value = part.partition("=")
+            names.append(name.strip())
+            if equals:
+                one[name.strip()] = value.strip()
+        if one:
+            filters.append(one)
+    return list(dict.fromkeys(names)), filters
+
+
+def read_records(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """`contracts=contract_id` by table."""
+    records = {}
+    for text in texts:
+        table, equals, names = text.partition("=")
+        if not equals or not split(names):
+            raise click.UsageError(f"--records {text}: write TABLE=COLUMN[,COLUMN]")
+        records[table.strip()] = tuple(split(names))
+    return records
+
+
+def read_convention(text: str | None) -> Convention | None:
+    """A name, or a mapping in JSON as in `meta.history`."""
+    if text is None:
+        return None
+    try:
+        settings: Any = json.loads(text) if text.startswith("{") else {"convention": text}
+    except ValueError:
+        raise click.UsageError(f"--convention {text}: not a name, and no JSON") from None
+    return from_settings(settings)
+
+
+@click.command("timeline")
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="COLUMN[=VALUE][,…]",
+    help="The record: id=1, or space=roads,id=7; again for more. Without a value: the first 20.",
+)
+@click.option(
+    "--records",
+    multiple=True,
+    metavar="TABLE=COLUMN[,…]",
+    help="What tells the records of a related table apart, where --key only finds them.",
+)
+@click.option(
+    "--convention",
+    help="A convention's name, or a mapping as in meta.history. Else told by dbt or the columns.",
+)
+@click.option(
+    "--at", help="Where the as-of line stands at first: an instant, or a version's number."
+)
+@click.option(
+    "--output",
+    default="timeline.html",
+    show_default=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The page; with .svg the picture alone.",
+)
+@click.option(
+    "--target-path",
+    envvar="DBT_TARGET_PATH",
+    default="target",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="dbt's target folder: keys and conventions are read from the manifest there.",
+)
+def timeline_command(
+    tables: tuple[str, ...],
+    keys: tuple[str, ...],
+    records: tuple[str, ...],
+    convention: str | None,
+    at: str | None,
+    output: Path,
+    target_path: Path,
+) -> None:
+    """Draw the versions of records of TABLE, and of related tables under it, on one time axis."""
+    try:
+        from dbt_history.timeline.page import written_as
+    except ImportError:
+        raise click.ClickException(NOT_INSTALLED) from None
+    from dbt_history.timeline.chart import place
+    from dbt_history.timeline.table import read_track
+
+    named, filters = read_key(keys)
+    own = read_records(records)
+    manifest = read_manifest(target_path)
+    try:
+        said = read_convention(convention)
+        spark = start_session("dbt-history timeline")
+        tracks = []
+        for table in tables:
+            known = settings_of(manifest, table)
+            key = own.get(table) or known.key or tuple(named)
+            if not key:
+                raise TimelineError(f"{table}: name its key with --key")
+            name = full_name(manifest, table)
+            tracks.append(read_track(spark, name, key, filters, said or known.convention))
+        axis = tracks[0].convention.type
+        line = None if at is None else place(on_axis(at, axis), axis)
+        output.write_text(written_as(output.name, tracks, line), encoding="utf-8")
+    except (TimelineError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{sum(len(track.versions) for track in tracks)} versions in {output}")

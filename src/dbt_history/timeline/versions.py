@@ -1,0 +1,124 @@
+"""Versions as a picture needs them: half-open periods on one axis, whatever the convention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import groupby, pairwise
+from typing import Any
+
+from dbt_history.timeline.convention import EPOCH, Axis, Convention
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version: `[since, until)`, on the axis of its convention; until is None while open.
+
+    values    its data columns as text; NULL is None
+    changed   column: (value before, value now), against the version before; None for the first
+    arrived   the commit that brought it, as text; None where nobody knows
+    is_late   a version that starts later was in the table before it
+    is_back   the record was deleted before it
+    """
+
+    key: tuple[str, ...]
+    since: int
+    until: int | None
+    values: Mapping[str, str | None] = field(default_factory=dict)
+    changed: Mapping[str, tuple[str | None, str | None]] | None = None
+    order: int = 0
+    arrived: str | None = None
+    is_late: bool = False
+    is_back: bool = False
+
+
+@dataclass(frozen=True)
+class Absence:
+    """The time in which a record did not exist: until is None if it has not come back."""
+
+    key: tuple[str, ...]
+    since: int
+    until: int | None
+
+
+def read_version(row: Mapping[str, Any], convention: Convention) -> Version:
+    """A stored row, its period half-open.
+
+    `row` has `key` (texts), `since`, `until`, `active`, `order`, and `values`; times on the axis.
+
+        stored   [ start ---------- end ] gap [ next start        open: flag, NULL or the open end
+        drawn    [ since ---------------------) until
+    """
+    end = row["until"]
+    is_endless = end is None or (convention.open_end is not None and end >= convention.open_end)
+    if convention.active is not None and row["active"] is not None:
+        is_endless = bool(row["active"])
+    return Version(
+        key=tuple(row["key"]),
+        since=row["since"],
+        until=None if is_endless else end + convention.gap,
+        values=row["values"],
+        order=row["order"] or 0,
+    )
+
+
+def is_data(column: str) -> bool:
+    """Whether a change of the column is a change of the record: bookkeeping is marked."""
+    return not column.startswith(("_", "@"))
+
+
+def changes(before: Version, now: Version) -> dict[str, tuple[str | None, str | None]]:
+    """What is different, NULL-aware; a column that is not there counts as NULL."""
+    return {
+        name: (before.values.get(name), value)
+        for name, value in now.values.items()
+        if is_data(name) and before.values.get(name) != value
+    }
+
+
+def read_versions(rows: Iterable[Mapping[str, Any]], convention: Convention) -> list[Version]:
+    """All versions by key and time, each compared with the one before it."""
+    found = sorted(
+        (read_version(row, convention) for row in rows),
+        key=lambda version: (version.key, version.since, version.order),
+    )
+    read: list[Version] = []
+    for _, group in groupby(found, key=lambda version: version.key):
+        before: Version | None = None
+        for version in group:
+            if before is not None:
+                version = replace(
+                    version,
+                    changed=changes(before, version),
+                    is_back=before.until is not None and before.until < version.since,
+                )
+            read.append(version)
+            before = version
+    return read
+
+
+def absences(versions: Sequence[Version]) -> list[Absence]:
+    """Where a record was deleted, until it came back or for ever."""
+    gaps: list[Absence] = []
+    for key, group in groupby(versions, key=lambda version: version.key):
+        of_key = list(group)
+        for before, after in pairwise(of_key):
+            if before.until is not None and before.until < after.since:
+                gaps.append(Absence(key, before.until, after.since))
+        if of_key[-1].until is not None:
+            gaps.append(Absence(key, of_key[-1].until, None))
+    return gaps
+
+
+def written(value: int | None, axis: Axis) -> str:
+    """A place on the axis as people read it; an open end is `open`."""
+    if value is None:
+        return "open"
+    if axis == "bigint":
+        return str(value)
+    if axis == "date":
+        return (EPOCH + timedelta(days=value)).date().isoformat()
+    time = EPOCH + timedelta(microseconds=value)
+    text = time.strftime("%Y-%m-%d %H:%M:%S")
+    return f"{text}.{time.microsecond:06}".rstrip("0") if time.microsecond else text

@@ -1,0 +1,93 @@
+"""`dbt-history timeline` on tables that dbt has built: what it draws, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from dbt_history.cli import main
+from dbt_history.timeline.commits import batches
+from dbt_history.timeline.table import read_track
+from tests.support.pages import Page
+from tests.support.project import Project
+from tests.support.staging import day, delete, earliest, new_version, stage, upsert
+
+
+def rows() -> list[dict[str, Any]]:
+    """Record 1: a, c, and late between them b. Record 2 is deleted and comes back."""
+    return [
+        upsert(1, 1, day(1), "a"), upsert(1, 2, day(1), "x"),
+        *new_version(2, 1, day(5), "c"), delete(2, 2, day(3)),
+        earliest(3, 1, day(3)), upsert(3, 1, day(3), "b"), upsert(3, 1, day(5), "c"),
+        upsert(3, 2, day(6), "y"),
+    ]  # fmt: skip
+
+
+def command(project: Project, *arguments: str) -> Result:
+    target = str(project.path / "target")
+    return CliRunner().invoke(main, ["timeline", *arguments, "--target-path", target])
+
+
+def test_a_history_is_drawn_with_what_its_commits_tell(project: Project, tmp_path: Path) -> None:
+    project.history("things", stage(project, "timeline_rows", rows()))
+    project.model(
+        "numbers",
+        "select 1L as id, 'n' as v, n as valid_from, nullif(n + 1, 3) as valid_to"
+        " from values (1L), (2L) as numbers(n)",
+        materialized="table",
+        file_format="delta",
+    )
+    project.model(
+        "links_hx",
+        "select n as links_hx_id, 7L as link_id, 1L as id, n = 3 as deleted,"
+        " timestamp'2024-01-01 00:00:00 UTC' + make_dt_interval(n) as mod_time"
+        " from values (1L), (2L), (3L) as numbers(n)",
+        materialized="table",
+    )
+    project.run("things", "numbers", "links_hx")
+
+    track = read_track(project.spark, project.table("things"), ["id"])
+    told = [
+        (one.key, one.values["v"], one.until is None, one.arrived, one.is_late, one.is_back)
+        for one in track.versions
+    ]
+    assert told == [
+        (("1",), "a", False, "batch 1", False, False),
+        (("1",), "b", False, "batch 3", True, False),
+        (("1",), "c", True, "batch 2", False, False),
+        (("2",), "x", False, "batch 1", False, False),
+        (("2",), "y", True, "batch 3", False, True),
+    ]
+    assert [(one.batch, one.added) for one in batches(track.commits)] == [(1, 2), (2, 1), (3, 2)]
+
+    page = tmp_path / "things.html"
+    done = command(
+        project, "things", project.table("links_hx"), "--key", "id=1",
+        "--records", f"{project.table('links_hx')}=link_id", "--output", str(page),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert done.output == f"5 versions in {page}\n"
+    shown = Page(page.read_text(encoding="utf-8"))
+    assert shown.fetched == []
+    records = [text for text in shown.text if text in ("things · 1", "links_hx · 7")]
+    assert records[-5:] == ["things · 1"] * 3 + ["links_hx · 7"] * 2
+    assert "Batches of things" in shown.text
+
+    picture = tmp_path / "numbers.svg"
+    done = command(
+        project, project.table("numbers"), "--key", "id", "--at", "1", "--output", str(picture)
+    )
+    assert done.exit_code == 0, done.output
+    assert picture.read_text(encoding="utf-8").startswith("<svg")
+
+    for arguments, words in (
+        (["nowhere.table", "--key", "id"], "there is no table nowhere.table"),
+        ([project.table("numbers")], "name its key with --key"),
+        ([project.table("numbers"), "--key", "gone=1"], "has no column gone"),
+        ([project.table("numbers"), "--key", "id=2"], "has no version of what was asked for"),
+        (["things", project.table("numbers"), "--key", "id"], "draw them apart"),
+    ):
+        done = command(project, *arguments)
+        assert (done.exit_code, words in done.output) == (1, True), done.output

@@ -1,0 +1,216 @@
+"""The picture of a record, from rows to the page, without Spark."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dbt_history.timeline.chart import ORANGE, batch_rows, svg, version_chart
+from dbt_history.timeline.commits import Commit, batches, identity, read_commit, with_arrivals
+from dbt_history.timeline.convention import KNOWN, Convention, found_in, from_settings, on_axis
+from dbt_history.timeline.errors import TimelineError
+from dbt_history.timeline.page import page
+from dbt_history.timeline.table import Track
+from dbt_history.timeline.versions import absences, read_versions, written
+from tests.oracle import convention as oracle
+from tests.support.pages import Page, leaves_the_file
+
+SECOND = 1_000_000
+ORACLE = {
+    "fivetran": oracle.FIVETRAN,
+    "validity": oracle.VALIDITY,
+    "naksha": oracle.NAKSHA,
+    "dbt_snapshot": oracle.DBT_SNAPSHOT,
+}
+
+
+def row(since: int, until: int | None, active: bool | None = None, **more: Any) -> dict[str, Any]:
+    """A stored row of record 1; `v` is its one data column."""
+    order, v, key = more.get("order", 0), more.get("v", "a"), more.get("key", ["1"])
+    return {
+        "key": key, "since": since, "until": until, "active": active, "order": order,
+        "values": {"v": v, "_noted": str(since)},
+    }  # fmt: skip
+
+
+# One record in each convention: a, then b, deleted, back as NULL. Half-open it is always the same.
+STORED: dict[str, tuple[Convention, list[dict[str, Any]]]] = {
+    "fivetran": (
+        KNOWN["fivetran"],
+        [
+            row(SECOND, 2 * SECOND - 1000, False),
+            row(2 * SECOND, 3 * SECOND - 1000, False, v="b"),
+            row(4 * SECOND, KNOWN["fivetran"].open_end, True, v=None),
+        ],
+    ),
+    "validity": (
+        KNOWN["validity"],
+        [
+            row(SECOND, 2 * SECOND),
+            row(2 * SECOND, 3 * SECOND, v="b"),
+            row(4 * SECOND, None, v=None),
+        ],
+    ),
+    "validity by number": (
+        from_settings({"convention": "validity", "type": "bigint", "open_end": 2147483647}),
+        [
+            row(1 * SECOND, 2 * SECOND),
+            row(2 * SECOND, 3 * SECOND, v="b"),
+            row(4 * SECOND, 2147483647, v=None),
+        ],
+    ),
+    "naksha": (
+        KNOWN["naksha"],
+        [
+            row(1 * SECOND, 2 * SECOND, order=1),
+            row(2 * SECOND, 3 * SECOND, order=2, v="b"),
+            row(4 * SECOND, None, order=4, v=None),
+        ],
+    ),
+    "dbt_snapshot": (
+        from_settings({"convention": "dbt_snapshot", "open_end": "9999-12-31"}),
+        [
+            row(SECOND, 2 * SECOND),
+            row(2 * SECOND, 3 * SECOND, v="b"),
+            row(4 * SECOND, on_axis("9999-12-31", "timestamp"), v=None),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_convention_is_what_the_rules_say(name: str) -> None:
+    known, rules = KNOWN[name], ORACLE[name]
+    names = (rules.start, rules.end, rules.active, rules.type)
+    assert (known.start, known.end, known.active, known.type) == names
+    assert (known.version_id or known.start) == rules.version_id
+    gap = rules.gap
+    assert known.gap == (gap // timedelta(microseconds=1) if isinstance(gap, timedelta) else gap)
+    open_end = None if rules.open_end is None else on_axis(rules.open_end, rules.type)
+    assert known.open_end == open_end
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_every_convention_gives_the_same_picture(name: str) -> None:
+    convention, rows = STORED[name]
+    versions = read_versions(reversed(rows), convention)
+
+    periods = [(version.since // SECOND, version.until, version.is_back) for version in versions]
+    assert periods == [(1, 2 * SECOND, False), (2, 3 * SECOND, False), (4, None, True)]
+    assert [version.changed for version in versions] == [
+        None, {"v": ("a", "b")}, {"v": ("b", None)},
+    ]  # fmt: skip
+    assert [(hole.since, hole.until) for hole in absences(versions)] == [(3 * SECOND, 4 * SECOND)]
+
+
+def test_a_deleted_fivetran_record_ends_after_its_last_millisecond_and_stays_away() -> None:
+    versions = read_versions([row(SECOND, 2 * SECOND, False)], KNOWN["fivetran"])
+
+    assert versions[0].until == 2 * SECOND + 1000
+    assert [hole.until for hole in absences(versions)] == [None]
+
+
+def test_a_convention_is_told_by_the_columns() -> None:
+    assert found_in({"txn": "bigint", "txn_next": "bigint"}, "t") == KNOWN["naksha"]
+    assert found_in({"valid_from": "bigint", "valid_to": "bigint"}, "t").type == "bigint"
+    assert found_in({"valid_from": "date", "valid_to": "date"}, "t").type == "date"
+    mirror = {"mod_time": "timestamp", "deleted": "boolean", "x_hx_id": "bigint"}
+    assert found_in(mirror, "s.x_hx").version_id == "x_hx_id"
+    events = {"_hist_event": "int", "_hist_time": "timestamp"}
+    assert found_in(events, "t").name == "events"
+    with pytest.raises(TimelineError, match="--convention"):
+        found_in({"id": "bigint"}, "t")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"convention": "nobody"}, {"start": "a"}, {"start": "a", "end": "b", "gap": "soon"}],
+)
+def test_a_convention_that_cannot_be_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(TimelineError):
+        from_settings(settings)
+
+
+def test_a_place_on_the_axis_is_written_as_people_read_it() -> None:
+    assert written(on_axis("2024-03-03 12:00:00.25", "timestamp"), "timestamp") == (
+        "2024-03-03 12:00:00.25"
+    )
+    assert written(on_axis("2024-03-03", "date"), "date") == "2024-03-03"
+    assert (written(7, "bigint"), written(None, "bigint")) == ("7", "open")
+
+
+COMMITS = [
+    Commit(1, SECOND, "MERGE", 1, True, added=2),
+    Commit(2, 2 * SECOND, "OPTIMIZE"),
+    Commit(3, 3 * SECOND, "MERGE", 2, True, added=1, closed=1, removed=2),
+]
+
+
+def picture() -> Track:
+    """Record 1: `a`, then `b`, which came late, then `c`; record 2, deleted."""
+    rows = [
+        row(SECOND, 2 * SECOND, v="a"),
+        row(2 * SECOND, 3 * SECOND, v="<b>"),
+        row(3 * SECOND, None, v="c"),
+        row(SECOND, 2 * SECOND, key=["2"]),
+    ]
+    versions = read_versions(rows, KNOWN["validity"])
+    everything = {identity(version) for version in versions}
+    first = {one for one in everything if one[1] != 2 * SECOND}
+    arrived = with_arrivals(versions, {1: first, 3: everything}, COMMITS)
+    return Track("s.things", ("id",), KNOWN["validity"], tuple(arrived), tuple(COMMITS))
+
+
+def test_a_version_is_late_if_a_later_one_was_there_before_it() -> None:
+    versions = picture().versions
+
+    assert [version.arrived for version in versions] == ["batch 1", "batch 2", "batch 1", "batch 1"]
+    assert [version.is_late for version in versions] == [False, True, False, False]
+
+
+def test_batches_are_read_from_the_commits_own_records() -> None:
+    entry = {
+        "version": 3, "at": 5, "operation": "MERGE",
+        "userMetadata": '{"dbt_history": "1", "model": "m", "batch": 2}',
+        "operationMetrics": {"numTargetRowsInserted": "1", "numTargetRowsUpdated": "1",
+                             "numTargetRowsDeleted": "2"},
+    }  # fmt: skip
+    assert read_commit(entry) == Commit(3, 5, "MERGE", 2, True, 1, 1, 2)
+    assert not read_commit({**entry, "userMetadata": "{not json dbt_history"}).is_ours
+    assert [commit.version for commit in batches(COMMITS)] == [1, 3]
+    assert [(one["what"], one["rows"]) for one in batch_rows(COMMITS)][3:] == [
+        ("added", 1), ("closed", 1), ("removed", -2),
+    ]  # fmt: skip
+
+
+def test_the_picture_shows_each_version_each_deletion_and_what_is_late() -> None:
+    drawn = svg(version_chart([picture()]))
+
+    for said in ("things · 1", "things · 2", ">a<", "&lt;b&gt;", ">c<", "deleted"):
+        assert said in drawn
+    assert drawn.count(f'fill="{ORANGE}"') == 1
+
+
+def test_the_page_holds_all_it_needs_and_fetches_nothing() -> None:
+    html = page([picture()])
+    shown = Page(html)
+
+    assert shown.fetched == []
+    assert [link for link in shown.links if leaves_the_file(link)] == []
+    assert "default-src 'none'" in html
+    assert "<b>" not in html.split("<script")[0]
+    rows = [found for found in shown.all("tr") if "data-since" in found]
+    assert [(found["data-since"], found["data-until"]) for found in rows][:3] == [
+        ("1000.0", "2000.0"), ("2000.0", "3000.0"), ("3000.0", ""),
+    ]  # fmt: skip
+    assert shown.text.count("◆ late") == 1
+    assert "v: a → <b>" in shown.text
+    assert "window.vegaEmbed" in html
+
+
+def test_tables_that_count_versions_do_not_share_an_axis_with_tables_that_have_times() -> None:
+    numbers = Track("n", ("id",), KNOWN["naksha"], picture().versions, ())
+    with pytest.raises(TimelineError, match="draw them apart"):
+        version_chart([picture(), numbers])
