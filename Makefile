@@ -1,7 +1,7 @@
 # One entry point for people and CI. `make build ARGS="--select fivetran"` passes options on; see `make help`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test lint fix docs bench cases lock clean
+.PHONY: help setup build test lint fix docs bench cases proto lock clean
 
 # The Python that makes the environment; everything else runs in it, through $(RUN).
 PYTHON ?= python3
@@ -50,6 +50,9 @@ cases: ## Refresh the copy of the conformance cases
 	@test -d $(SHARED_CASES) || { echo "cases: there is no $(SHARED_CASES)" >&2; exit 1; }
 	@rm -rf $(CASES) && mkdir -p $(CASES) && cp -R $(SHARED_CASES)/. $(CASES) && chmod -R u+w $(CASES)
 	@find $(CASES) -type f | wc -l | xargs -I{} echo "{} files in $(CASES)"
+
+proto: setup ## Make the gRPC messages' Python from the proto file
+	@$(RUN) python scripts/proto.py
 
 lock: ## Resolve the locks after a change in pyproject.toml (ARGS=--upgrade: newest)
 	@$(PYTHON) scripts/setup.py --lock $(ARGS)

@@ -219,7 +219,11 @@ def resolve_locks(uv: str, options: list[str]) -> None:
     bootstrap = STATE / "bootstrap.in"
     bootstrap.write_text(f"uv>={'.'.join(str(number) for number in OLDEST_UV)}\n")
     for lock, sources in {
-        "dev.lock": ["pyproject.toml", "--extra", "dbt", "--extra", "timeline", "--group", "dev"],
+        "dev.lock": [
+            "pyproject.toml",
+            *("--extra", "dbt", "--extra", "serve", "--extra", "timeline"),
+            *("--group", "dev"),
+        ],
         "bootstrap.lock": [str(bootstrap), "--no-annotate"],
     }.items():
         say("lock", f"resolving {lock}")

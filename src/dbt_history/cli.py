@@ -9,6 +9,7 @@ import click
 from dbt_history import __version__, summary
 from dbt_history.generate import generate_command
 from dbt_history.landing.command import land_command
+from dbt_history.serve.command import serve_command
 from dbt_history.timeline.command import timeline_command
 
 
@@ -38,4 +39,5 @@ def summary_command(target_path: Path) -> None:
 
 main.add_command(generate_command)
 main.add_command(land_command)
+main.add_command(serve_command)
 main.add_command(timeline_command)

@@ -102,6 +102,7 @@ def find_sources(request: Request, root: Path, limits: Limits) -> list[Source]:
             markers=request.markers,
             batch=0,
             limits=limits,
+            has_period=request.has_period,
         )
 
     with ThreadPoolExecutor(READERS) as pool:

@@ -69,7 +69,10 @@ class RequestFile:
 
 @dataclass(frozen=True)
 class Request:
-    """What a request says. `key` is the record's key: the primary key without the start column."""
+    """What a request says. `key` is the record's key: the primary key without the start column.
+
+    `has_period` is false for a batch of a table without history: no periods, no earliest starts.
+    """
 
     source: str
     schema: str
@@ -80,6 +83,7 @@ class Request:
     compression: str
     encryption: str
     markers: Markers
+    has_period: bool = True
 
     def describe(self) -> dict[str, Any]:
         """What makes this request the one it is, without its keys and its place on disk."""
@@ -115,7 +119,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def parse_request(document: Mapping[str, Any], source: str) -> Request:
+def parse_request(document: Mapping[str, Any], source: str, *, has_period: bool = True) -> Request:
     """The request in a parsed JSON document; `source` names it in messages."""
     reader = Reader(snake_case(document))
     table = reader.object("table")
@@ -132,12 +136,13 @@ def parse_request(document: Mapping[str, Any], source: str) -> Request:
         source=source,
         schema=reader.text(reader.document, "schema_name"),
         table=reader.text(table, "name", "table."),
-        columns=columns + tuple(period_columns(reader, columns)),
+        columns=columns + tuple(period_columns(reader, columns) if has_period else ()),
         key=tuple(name for name in primary_key(table) if name.lower() != START),
         files=tuple(read_files(reader, keys, encryption)),
         compression=compression,
         encryption=encryption,
         markers=markers,
+        has_period=has_period,
     )
     for name in sorted(set(reader.document) - FIELDS):
         reader.problem(f"there is no field {name} in a request")
@@ -310,9 +315,13 @@ def read_files(reader: Reader, keys: Mapping[str, bytes], encryption: str) -> It
 
 
 def contradictions(request: Request) -> Iterator[str]:
-    if not request.columns[len(PERIOD) :] and not request.key:
+    if not request.columns[len(PERIOD) if request.has_period else 0 :] and not request.key:
         yield "table.columns names no column"
+    elif not request.key and not request.has_period:
+        yield "no column is marked as primary_key"
     elif not request.key:
         yield "no column beside _fivetran_start is marked as primary_key"
     if request.markers.null is not None and request.markers.null == request.markers.unmodified:
         yield "null_string and unmodified_string are the same text"
+    if not request.has_period and any(file.stage == "earliest_start" for file in request.files):
+        yield "earliest_start_files are for tables in history mode"

@@ -1,0 +1,1 @@
+"""A destination of the partner SDK's contract: batches over gRPC end in history tables."""

@@ -1,0 +1,165 @@
+"""dbt in this process: the materialization `history_batch` and the migrations, on one model."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from dbt_history.landing.errors import LandingError, RefusedError
+from dbt_history.landing.table import LandingTable, quoted
+
+NAME = "dbt_history_serve"
+# One model for all tables: a table that is renamed keeps its batches, whose ids name the model.
+MODEL = "written_table"
+OWN_MESSAGE = re.compile(r"dbt_history\.\w+: ")
+
+PROJECT = {
+    "name": NAME,
+    "version": "1.0.0",
+    "profile": NAME,
+    "flags": {"send_anonymous_usage_stats": False},
+}
+PROFILE = {
+    NAME: {
+        "target": "session",
+        "outputs": {
+            "session": {
+                "type": "spark",
+                "method": "session",
+                "host": "unused",
+                "schema": "default",
+                "threads": 1,
+                "server_side_parameters": {
+                    "spark.sql.session.timeZone": "UTC",
+                    "spark.sql.variable.substitute": "false",
+                },
+            }
+        },
+    }
+}
+SCHEMA_MACRO = """
+{% macro generate_schema_name(custom_schema_name, node) %}
+    {%- do return(custom_schema_name or target.schema) -%}
+{% endmacro %}
+"""
+
+
+class EngineError(LandingError):
+    """dbt or Spark failed; not the fault of what was asked for."""
+
+
+def find_package(start: Path) -> Path:
+    """The dbt package: installed in the project at `start`, the project itself, or this checkout.
+
+    Raises RefusedError if it is nowhere.
+    """
+    checkout = Path(__file__).resolve().parents[3]
+    for folder in (start / "dbt_packages/dbt_history", start, checkout):
+        project = folder / "dbt_project.yml"
+        if project.is_file() and re.search(r"^name: dbt_history$", project.read_text(), re.M):
+            return folder.resolve()
+    raise RefusedError(
+        f"the dbt package dbt_history is not installed in {start}: run dbt deps there,"
+        " or name a project that has it (--project-dir)"
+    )
+
+
+def literal(value: object) -> str:
+    """A value as Jinja: letters, digits, escapes for all else, so that no text ends anything."""
+    if isinstance(value, str):
+        safe = re.sub(r"[^A-Za-z0-9_ ]", lambda found: f"\\U{ord(found[0]):08x}", value)
+        return f'"{safe}"'
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(literal, value)) + "]"
+    return "none" if value is None else repr(value)
+
+
+class Engine:
+    """A dbt project of its own in a temporary folder; `close` removes it.
+
+    `max_deleted_share` is the setting of `history_batch`; None switches the guard off.
+    """
+
+    def __init__(self, package: Path, max_deleted_share: float | None = 0.5) -> None:
+        if find_spec("dbt") is None:
+            raise RefusedError("dbt is not installed: pip install 'dbt-history[serve]'")
+        self.max_deleted_share = max_deleted_share
+        self.folder = tempfile.TemporaryDirectory(prefix="dbt_history_serve_")
+        self.path = Path(self.folder.name)
+        for folder in ("models", "macros", "dbt_packages"):
+            (self.path / folder).mkdir()
+        (self.path / "dbt_packages/dbt_history").symlink_to(package, target_is_directory=True)
+        files = {
+            "packages.yml": {"packages": [{"local": str(package)}]},
+            "dbt_project.yml": PROJECT,
+            "profiles.yml": PROFILE,
+        }
+        for name, content in files.items():
+            (self.path / name).write_text(json.dumps(content))
+        (self.path / "macros/generate_schema_name.sql").write_text(SCHEMA_MACRO)
+
+    def close(self) -> None:
+        self.folder.cleanup()
+
+    def merge(self, schema: str, table: str, landing: LandingTable, key: Iterable[str]) -> str:
+        """Apply the landed batches that the history table has not taken; returns what was done.
+
+        Raises RefusedError with the materialization's own message, or EngineError.
+        """
+        config = {
+            "materialized": "history_batch",
+            "schema": schema,
+            "alias": table,
+            "unique_key": list(key),
+            "meta": {"history": {"max_deleted_share": self.max_deleted_share}},
+        }
+        settings = ", ".join(f"{name}={literal(value)}" for name, value in config.items())
+        (self.path / "models" / f"{MODEL}.sql").write_text(
+            f"{{{{ config({settings}) }}}}\n\n"
+            f"select * from {quoted(landing.schema)}.{quoted(landing.name)}\n"
+            "where `_batch` > {{ dbt_history.last_batch() }}\n"
+        )
+        return self.dbt("run", "--select", MODEL)
+
+    def run_operation(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Run one of the package's migrations. Raises RefusedError or EngineError."""
+        self.dbt("run-operation", f"dbt_history.{name}", "--args", json.dumps(arguments))
+
+    def dbt(self, *arguments: str) -> str:
+        from dbt.cli.main import dbtRunner  # here, because it takes a second
+
+        told: list[str] = []
+
+        def keep(event: Any) -> None:
+            if event.info.level in ("warn", "error"):
+                told.append(event.info.msg)
+
+        options = {
+            "--project-dir": self.path,
+            "--profiles-dir": self.path,
+            "--target-path": self.path / "target",
+            "--log-path": self.path / "logs",
+            "--log-level": "none",
+            "--log-level-file": "none",
+        }
+        listed = [str(part) for option in options.items() for part in option]
+        done = dbtRunner(callbacks=[keep]).invoke([*arguments, *listed])
+        messages = [str(result.message) for result in getattr(done.result, "results", None) or []]
+        if done.success:
+            return "; ".join(messages)
+        text = "\n".join([*messages, *told, str(done.exception or "")]).strip()
+        if own := OWN_MESSAGE.search(text):
+            raise RefusedError(without_call_stack(text[own.start() :]))
+        raise EngineError(text.splitlines()[0] if text else "dbt failed")
+
+
+def without_call_stack(message: str) -> str:
+    """The package's own message, without what dbt tells around it."""
+    return re.split(r"\n\s*(?:> in |> called by |Compilation Error)", message)[0].strip()

@@ -1,0 +1,129 @@
+"""Landed batches into a table without history: one MERGE a batch, once, in order.
+
+landed rows of a key, in order        one row a key
+upsert  a, b                     }
+update  a', unmodified           }->  a', b, whole          inserted or set
+delete                                deleted               removed; an unknown key is ignored
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+
+from dbt_history import __version__
+from dbt_history.landing.errors import BusyError
+from dbt_history.landing.land import CONFLICTS
+from dbt_history.landing.table import BOOKKEEPING_TYPES, LandingTable, quoted, text
+from dbt_history.serve.tables import Target
+
+APP_ID = "spark.databricks.delta.write.txnAppId"
+VERSION = "spark.databricks.delta.write.txnVersion"
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def apply_pending(target: Target, key: Sequence[str], last: int) -> int:
+    """Apply the landed batches above `last`, then empty the landing table. Returns their number.
+
+    Raises BusyError if another writer came first; what was applied stays applied.
+    """
+    landing = target.landing
+    rows = target.spark.sql(
+        f"select distinct `_batch` from {landing.full_name} where `_batch` > {last} order by 1"
+    )
+    batches = [int(row[0]) for row in rows.collect()]
+    for batch in batches:
+        merge(target, key, batch)
+    if batches:
+        # Applied rows are not needed again: the numbers stay in the two logs.
+        target.spark.sql(f"delete from {landing.full_name} where `_batch` <= {batches[-1]}")
+    return len(batches)
+
+
+def merge(target: Target, key: Sequence[str], batch: int) -> None:
+    """One commit; Delta ignores it if this batch, or a later one, was applied before."""
+    spark, table_id = target.spark, table_id_of(target)
+    record = {
+        "dbt_history": __version__,
+        "landing": uuid.uuid4().hex,
+        "request": f"batch {batch}",
+        "batch": batch,
+        "table_id": table_id,
+    }
+    settings = {
+        APP_ID: f"dbt_history:live:{table_id}",
+        VERSION: str(batch),
+        METADATA: json.dumps(record),
+    }
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        spark.sql(merge_sql(target, key, batch))
+    except Exception as error:
+        if any(name in str(error) for name in CONFLICTS):
+            raise BusyError(
+                f"another writer changed {target}; nothing was lost, try again"
+            ) from None
+        raise
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+
+
+def table_id_of(target: Target) -> str:
+    """Delta's id of the table: a table made anew under the same name starts anew."""
+    return str(target.spark.sql(f"describe detail {target.full_name}").collect()[0]["id"])
+
+
+def merge_sql(target: Target, key: Sequence[str], batch: int) -> str:
+    """The MERGE of one batch; every cell is a struct, so that NULL is told from unmodified."""
+    landed = landed_columns(target.landing)
+    names = [name for name in target.fields() if name.lower() in landed]
+    keys = [name for name in names if name.lower() in {column.lower() for column in key}]
+    others = [name for name in names if name not in keys]
+    cells = ",\n    ".join(folded(landed[name.lower()]) for name in others)
+    grouped = ", ".join(f"{quoted(landed[name.lower()])} as {cell(name)}" for name in keys)
+    by = ", ".join(quoted(landed[name.lower()]) for name in keys)
+    on = " and ".join(f"stored.{quoted(name)} <=> changes.{cell(name)}" for name in keys)
+    values = [f"changes.{cell(name)}" for name in keys]
+    values += [f"changes.{cell(name.lower())}.v" for name in others]
+    updates = [
+        f"stored.{quoted(name)} = if(changes.{cell(name.lower())} is null, stored.{quoted(name)},"
+        f" changes.{cell(name.lower())}.v)"
+        for name in others
+    ]
+    update = f"when matched then update set {', '.join(updates)}\n" if updates else ""
+    return (
+        f"merge into {target.full_name} as stored using (\n"
+        f"  select {grouped},\n"
+        "    max_by(`_stage` = 'delete', `_order`) as is_deleted,\n"
+        "    bool_or(`_stage` = 'upsert') as is_whole"
+        f"{',' if cells else ''}\n    {cells}\n"
+        f"  from {target.landing.full_name} where `_batch` = {batch} group by {by}\n"
+        f") as changes on {on}\n"
+        "when matched and changes.is_deleted then delete\n"
+        f"{update}"
+        "when not matched and changes.is_whole and not changes.is_deleted then"
+        f" insert ({', '.join(map(quoted, keys + others))}) values ({', '.join(values)})"
+    )
+
+
+def landed_columns(landing: LandingTable) -> dict[str, str]:
+    """The landing table's own columns: name by lower-case name."""
+    fields = landing.spark.table(landing.full_name).schema
+    return {f.name.lower(): f.name for f in fields if f.name not in BOOKKEEPING_TYPES}
+
+
+def folded(name: str) -> str:
+    """The last cell of a column that is not marked as unmodified; NULL if all are."""
+    marked = f"coalesce(array_contains(`_unmodified`, {text(name)}), false)"
+    return (
+        f"max_by(named_struct('v', {quoted(name)}), `_order`)"
+        f" filter (where `_stage` <> 'delete' and not {marked}) as {cell(name.lower())}"
+    )
+
+
+def cell(name: str) -> str:
+    """Prefixed, so that no name of a table meets one of Delta's own."""
+    return quoted("c_" + name)

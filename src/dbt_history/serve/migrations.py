@@ -1,0 +1,257 @@
+"""The migrations of the contract, each by the package's run-operation or a statement of Delta.
+
+A repeat of a call changes nothing: the client may not know whether the first one arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dbt_history.landing.errors import RefusedError
+from dbt_history.landing.request import ACTIVE, PERIOD, Column
+from dbt_history.landing.table import quoted
+from dbt_history.landing.types import DEFAULT_DECIMAL, KNOWN, ColumnType
+from dbt_history.serve import destination_pb2 as pb
+from dbt_history.serve.destination import Destination
+from dbt_history.serve.tables import COPIED_FROM, KEY, TYPES, property_list
+
+TEXTS = ("STRING", "XML", "JSON", "NAIVE_TIME")
+# The text by which a writer sets NULL: its message has no other way.
+NULL = "NULL"
+
+
+def migrate(destination: Destination, details: pb.MigrationDetails) -> str | None:
+    """Do a migration and tell what was done; None: there is no such migration here."""
+    name = details.WhichOneof("operation")
+    operation = getattr(details, name) if name else None
+    if operation is not None and "entity" in operation.DESCRIPTOR.oneofs_by_name:
+        name = operation.WhichOneof("entity")
+        operation = getattr(operation, name) if name else None
+    found = MIGRATIONS.get(name or "")
+    return found(destination, details, operation) if found else None
+
+
+def column_type(number: int) -> ColumnType:
+    name: str = pb.DataType.Name(number)
+    if name == "DECIMAL":
+        return ColumnType(name, *DEFAULT_DECIMAL)
+    return ColumnType(name if name in KNOWN else "STRING")
+
+
+def default_value(text: str, type_: ColumnType) -> str | None:
+    """A default as the macros take it; an empty text is no value of other types than text."""
+    return text if text or type_.name in TEXTS else None
+
+
+def drop_table(destination: Destination, details: pb.MigrationDetails, wanted: bool) -> str:
+    if not wanted:
+        raise RefusedError("drop_table is false: there is nothing to do")
+    target = destination.target(details.schema, details.table)
+    with destination.writing:
+        target.exists()
+        destination.spark.sql(f"drop table if exists {target.landing.full_name}")
+        destination.spark.sql(f"drop table if exists {target.full_name}")
+    return "dropped"
+
+
+def drop_column_in_history_mode(
+    destination: Destination, details: pb.MigrationDetails, operation: pb.DropColumnInHistoryMode
+) -> str:
+    with destination.changing(details.schema, details.table) as target:
+        arguments = {
+            "table": str(target),
+            "column": operation.column,
+            "at": operation.operation_timestamp,
+            "key": target.key(),
+        }
+        destination.engine.run_operation("drop_column_in_history_mode", arguments)
+    return "ended a column"
+
+
+def add_column_in_history_mode(
+    destination: Destination, details: pb.MigrationDetails, operation: pb.AddColumnInHistoryMode
+) -> str:
+    type_ = column_type(operation.column_type)
+    with destination.changing(details.schema, details.table) as target:
+        arguments = {
+            "table": str(target),
+            "column": operation.column,
+            "default": default_value(operation.default_value, type_),
+            "at": operation.operation_timestamp,
+            "key": target.key(),
+            "type": type_.spark,
+        }
+        destination.engine.run_operation("add_column_in_history_mode", arguments)
+        target.remember([Column(operation.column, type_)])
+    return "added a column"
+
+
+def add_column_with_default_value(
+    destination: Destination, details: pb.MigrationDetails, operation: pb.AddColumnWithDefaultValue
+) -> str:
+    type_ = column_type(operation.column_type)
+    with destination.changing(details.schema, details.table) as target:
+        arguments = {
+            "table": str(target),
+            "column": operation.column,
+            "default": default_value(operation.default_value, type_),
+            "type": type_.spark,
+        }
+        destination.engine.run_operation("add_column_with_default_value", arguments)
+        target.remember([Column(operation.column, type_)])
+    return "added a column"
+
+
+def update_column_value(
+    destination: Destination,
+    details: pb.MigrationDetails,
+    operation: pb.UpdateColumnValueOperation,
+) -> str:
+    with destination.changing(details.schema, details.table) as target:
+        arguments = {
+            "table": str(target),
+            "column": operation.column,
+            "value": None if operation.value == NULL else operation.value,
+        }
+        destination.engine.run_operation("update_column_value", arguments)
+    return "set a column"
+
+
+def rename_column(
+    destination: Destination, details: pb.MigrationDetails, operation: pb.RenameColumn
+) -> str:
+    before, after = operation.from_column, operation.to_column
+    with destination.changing(details.schema, details.table) as target:
+        if before.lower() in PERIOD:
+            raise RefusedError("a column of the period cannot be renamed")
+        # Landed rows are applied; a column that stayed there would come back under its old name.
+        target.drop_landed(before)
+        arguments = {"table": str(target), "from_column": before, "to_column": after}
+        destination.engine.run_operation("rename_column", arguments)
+        target.rename_remembered(before, after)
+    return "renamed a column"
+
+
+def copy_column(
+    destination: Destination, details: pb.MigrationDetails, operation: pb.CopyColumn
+) -> str:
+    before, after = operation.from_column, operation.to_column
+    with destination.changing(details.schema, details.table) as target:
+        columns = {column.name.lower(): column for column, _ in target.columns()}
+        source = columns.get(before.lower())
+        if source is None:
+            raise RefusedError(f"{target} has no column {before}")
+        if after.lower() in columns:
+            differ = f"not ({quoted(before)} <=> {quoted(after)}) and {quoted(after)} is not null"
+            found = target.spark.table(target.full_name).where(differ)
+            if columns[after.lower()].type != source.type or not found.isEmpty():
+                raise RefusedError(f"{target} has a column {after} that is no copy of {before}")
+        target.add([Column(after, source.type)])
+        target.spark.sql(
+            f"update {target.full_name} set {quoted(after)} = {quoted(before)}"
+            f" where not ({quoted(before)} <=> {quoted(after)})"
+        )
+    return "copied a column"
+
+
+def copy_table(
+    destination: Destination, details: pb.MigrationDetails, operation: pb.CopyTable
+) -> str:
+    to = destination.target(details.schema, operation.to_table)
+    with destination.changing(details.schema, operation.from_table) as source:
+        if to.exists():
+            if to.properties().get(COPIED_FROM) == str(source):
+                return "was copied before"
+            raise RefusedError(f"{to} is there already")
+        destination.spark.sql(f"drop table if exists {to.landing.full_name}")
+        names = list(source.fields())
+        active = [name for name in names if name.lower() == ACTIVE]
+        kept = ("delta.columnMapping.mode", "delta.enableDeletionVectors", KEY, TYPES)
+        properties = {n: v for n, v in source.properties().items() if n in kept}
+        properties |= {COPIED_FROM: str(source), "delta.feature.timestampNtz": "supported"}
+        layout = f" partitioned by ({quoted(active[0])})" if active else ""
+        ordered = [name for name in names if name not in active] + active
+        destination.spark.sql(
+            f"create table {to.full_name} using delta{layout}"
+            f" tblproperties ({property_list(properties)})"
+            f" as select {', '.join(map(quoted, ordered))} from {source.full_name}"
+        )
+    return "copied"
+
+
+def rename_table(
+    destination: Destination, details: pb.MigrationDetails, operation: pb.RenameTable
+) -> str:
+    source = destination.target(details.schema, operation.from_table)
+    to = destination.target(details.schema, operation.to_table)
+    with destination.writing:
+        if to.exists():
+            if source.exists():
+                raise RefusedError(f"{to} is there already")
+        elif not source.exists():
+            raise RefusedError(f"there is no table {source}")
+        else:
+            source.finish_changes()
+            destination.settle(source)
+            destination.spark.sql(f"drop table if exists {to.landing.full_name}")
+            rename(source.full_name, to.full_name, destination)
+        if source.landing.exists() and not to.landing.exists():
+            rename(source.landing.full_name, to.landing.full_name, destination)
+    return "renamed"
+
+
+def rename(before: str, after: str, destination: Destination) -> None:
+    destination.spark.sql(f"alter table {before} rename to {after}")
+
+
+def copy_table_to_history_mode(
+    destination: Destination, details: pb.MigrationDetails, operation: pb.CopyTableToHistoryMode
+) -> str:
+    to = destination.target(details.schema, operation.to_table)
+    with destination.changing(details.schema, operation.from_table) as source:
+        arguments = {
+            "table": str(source),
+            "to": str(to),
+            "deleted_column": operation.soft_deleted_column or None,
+        }
+        destination.engine.run_operation("copy_table_to_history_mode", arguments)
+    return "copied to history mode"
+
+
+def sync_mode_migration(
+    destination: Destination,
+    details: pb.MigrationDetails,
+    operation: pb.SyncModeMigrationOperation,
+) -> str | None:
+    kind: str = pb.SyncModeMigrationType.Name(operation.type)
+    deleted = operation.soft_deleted_column or "_fivetran_deleted"
+    if kind not in ("SOFT_DELETE_TO_HISTORY", "LIVE_TO_HISTORY", "HISTORY_TO_SOFT_DELETE"):
+        return None
+    with destination.changing(details.schema, details.table) as target:
+        # The table is made anew, and what was landed for it has other columns.
+        destination.forget_landing(target)
+        arguments: dict[str, Any] = {"table": str(target), "deleted_column": deleted}
+        if kind == "LIVE_TO_HISTORY":
+            arguments["deleted_column"] = None
+        if kind == "HISTORY_TO_SOFT_DELETE":
+            arguments["key"] = target.key()
+            destination.engine.run_operation("history_to_soft_delete", arguments)
+        else:
+            destination.engine.run_operation("soft_delete_to_history", arguments)
+    return kind.lower().replace("_", " ")
+
+
+MIGRATIONS: dict[str, Callable[[Destination, pb.MigrationDetails, Any], str | None]] = {
+    "drop_table": drop_table,
+    "drop_column_in_history_mode": drop_column_in_history_mode,
+    "add_column_in_history_mode": add_column_in_history_mode,
+    "add_column_with_default_value": add_column_with_default_value,
+    "update_column_value": update_column_value,
+    "rename_column": rename_column,
+    "copy_column": copy_column,
+    "copy_table": copy_table,
+    "rename_table": rename_table,
+    "copy_table_to_history_mode": copy_table_to_history_mode,
+    "sync_mode_migration": sync_mode_migration,
+}

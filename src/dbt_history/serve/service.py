@@ -1,0 +1,314 @@
+"""The gRPC side: calls become operations of the destination, what they raise becomes answers."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent import futures
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Never, TypeVar
+
+import grpc
+from google.protobuf.json_format import MessageToDict
+
+from dbt_history.landing.errors import BusyError, RefusedError
+from dbt_history.landing.request import START, Column, Reader, read_type
+from dbt_history.serve import destination_pb2 as pb
+from dbt_history.serve.destination import Destination
+from dbt_history.serve.migrations import migrate
+
+SERVICE = pb.DESCRIPTOR.services_by_name["DestinationConnector"]
+TOKEN = "token"
+WORKERS = 8
+TESTS = {"spark": "Spark answers", "files": "The folder of the batch files can be read"}
+
+log = logging.getLogger("dbt_history.serve")
+
+Call = Callable[[Any, grpc.ServicerContext], Any]
+Answer = TypeVar("Answer")
+
+
+@dataclass
+class Service:
+    """The calls of the contract. `token` None: everybody who can connect may write."""
+
+    destination: Destination
+    token: str | None = None
+
+    # -- what everybody may ask --------------------------------------------------------------------
+
+    def configuration_form(
+        self, request: pb.ConfigurationFormRequest, context: grpc.ServicerContext
+    ) -> pb.ConfigurationFormResponse:
+        field = pb.FormField(
+            name=TOKEN,
+            label="Token",
+            required=self.token is not None,
+            description="The token that dbt-history serve was started with",
+            text_field=pb.TextField.Password,
+        )
+        tests = [pb.ConfigurationTest(name=name, label=label) for name, label in TESTS.items()]
+        return pb.ConfigurationFormResponse(
+            schema_selection_supported=True,
+            table_selection_supported=True,
+            fields=[field],
+            tests=tests,
+        )
+
+    def capabilities(
+        self, request: pb.CapabilitiesRequest, context: grpc.ServicerContext
+    ) -> pb.CapabilitiesResponse:
+        # Both are read, file by file; Parquet brings native types.
+        return pb.CapabilitiesResponse(batch_file_format=pb.BatchFileFormat.PARQUET)
+
+    # -- what needs the token ----------------------------------------------------------------------
+
+    def test(self, request: pb.TestRequest, context: grpc.ServicerContext) -> pb.TestResponse:
+        self.check_token(request.configuration, context)
+        try:
+            if request.name == "spark":
+                self.destination.spark.sql("select 1").collect()
+            elif request.name == "files":
+                next(self.destination.root.iterdir(), None)
+            else:
+                return pb.TestResponse(failure=f"there is no test {request.name!r}")
+        except Exception as error:
+            return pb.TestResponse(failure=first_line(error))
+        return pb.TestResponse(success=True)
+
+    def describe_table(
+        self, request: pb.DescribeTableRequest, context: grpc.ServicerContext
+    ) -> pb.DescribeTableResponse:
+        found: list[pb.Table] = []
+
+        def work() -> str:
+            columns = self.destination.describe(request.schema_name, request.table_name)
+            if columns is not None:
+                listed = [message_of(column, is_key) for column, is_key in columns]
+                found.append(pb.Table(name=request.table_name, columns=listed))
+            return "described" if found else "is not there"
+
+        problem = self.done(request, context, work)
+        if problem:
+            return pb.DescribeTableResponse(task=pb.Task(message=problem))
+        if not found:
+            return pb.DescribeTableResponse(not_found=True)
+        return pb.DescribeTableResponse(table=found[0])
+
+    def create_table(
+        self, request: pb.CreateTableRequest, context: grpc.ServicerContext
+    ) -> pb.CreateTableResponse:
+        def work() -> str:
+            columns, key = columns_of(request.table)
+            name = request.table.name
+            return self.destination.create(request.schema_name, name, columns, key)
+
+        return answer(pb.CreateTableResponse, self.done(request, context, work))
+
+    def alter_table(
+        self, request: pb.AlterTableRequest, context: grpc.ServicerContext
+    ) -> pb.AlterTableResponse:
+        def work() -> str:
+            columns, key = columns_of(request.table)
+            name, drop = request.table.name, request.drop_columns
+            return self.destination.alter(request.schema_name, name, columns, key, drop)
+
+        return answer(pb.AlterTableResponse, self.done(request, context, work))
+
+    def truncate(
+        self, request: pb.TruncateRequest, context: grpc.ServicerContext
+    ) -> pb.TruncateResponse:
+        def work() -> str:
+            if not request.HasField("utc_delete_before"):
+                raise RefusedError("utc_delete_before is missing")
+            at = instant(request.utc_delete_before.seconds, request.utc_delete_before.nanos)
+            synced = request.synced_column or "_fivetran_synced"
+            deleted = request.soft.deleted_column if request.HasField("soft") else None
+            schema, name = request.schema_name, request.table_name
+            return self.destination.truncate(schema, name, at, synced, deleted)
+
+        return answer(pb.TruncateResponse, self.done(request, context, work))
+
+    def write_batch(
+        self, request: pb.WriteBatchRequest, context: grpc.ServicerContext
+    ) -> pb.WriteBatchResponse:
+        def work() -> str:
+            return self.destination.write(document_of(request), has_period=False)
+
+        return answer(pb.WriteBatchResponse, self.done(request, context, work))
+
+    def write_history_batch(
+        self, request: pb.WriteHistoryBatchRequest, context: grpc.ServicerContext
+    ) -> pb.WriteBatchResponse:
+        def work() -> str:
+            return self.destination.write(document_of(request), has_period=True)
+
+        return answer(pb.WriteBatchResponse, self.done(request, context, work))
+
+    def migrate(
+        self, request: pb.MigrateRequest, context: grpc.ServicerContext
+    ) -> pb.MigrateResponse:
+        is_known = True
+
+        def work() -> str:
+            nonlocal is_known
+            told = migrate(self.destination, request.details)
+            is_known = told is not None
+            return told or "is no migration of this destination"
+
+        problem = self.done(request, context, work)
+        if not is_known:
+            return pb.MigrateResponse(unsupported=True)
+        return answer(pb.MigrateResponse, problem)
+
+    # -- how a call is done ------------------------------------------------------------------------
+
+    def done(self, request: Any, context: grpc.ServicerContext, work: Callable[[], str]) -> str:
+        """Do the work of a call. Returns why it was refused, or an empty text."""
+        self.check_token(request.configuration, context)
+        name, began = type(request).__name__.removesuffix("Request"), time.monotonic()
+        place = f"{name} {table_of(request)!r}"
+        try:
+            told = work()
+        except RefusedError as error:
+            # What follows the first line may show rows.
+            log.warning("%s: refused: %s", place, first_line(error))
+            return str(error)
+        except BusyError as error:
+            log.warning("%s: %s", place, one_line(str(error)))
+            end(context, grpc.StatusCode.UNAVAILABLE, str(error))
+        except Exception as error:
+            # The first line says what failed; the rest is Java's stack.
+            log.error("%s: %s", place, first_line(error))
+            end(context, grpc.StatusCode.INTERNAL, first_line(error))
+        log.info("%s: %s (%.1f s)", place, one_line(told), time.monotonic() - began)
+        return ""
+
+    def check_token(self, configuration: Mapping[str, str], context: grpc.ServicerContext) -> None:
+        """The token stands in the configuration, or in the call's metadata as a bearer token."""
+        if self.token is None:
+            return
+        metadata = {str(key): str(value) for key, value in context.invocation_metadata() or ()}
+        header = metadata.get("authorization", "").removeprefix("Bearer ")
+        for said in (configuration.get(TOKEN, ""), header):
+            if hmac.compare_digest(said.encode(), self.token.encode()):
+                return
+        log.warning("a call without the right token, from %s", one_line(str(context.peer())))
+        end(context, grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """The calls by the names of the contract."""
+        found = {}
+        for method in SERVICE.methods:
+            call: Call = getattr(self, snake(method.name))
+            found[method.name] = grpc.unary_unary_rpc_method_handler(
+                call,
+                request_deserializer=message_class(method.input_type).FromString,
+                response_serializer=message_class(method.output_type).SerializeToString,
+            )
+        return grpc.method_handlers_generic_handler(SERVICE.full_name, found)
+
+
+def start(
+    service: Service, address: str, certificate: tuple[bytes, bytes] | None = None
+) -> tuple[grpc.Server, int]:
+    """Serve at `host:port`; port 0 takes a free one. `certificate`: private key and chain, PEM.
+
+    Returns the server and its port. Raises RefusedError if the address cannot be had.
+    """
+    # One writer at a place: a second server must not share the port.
+    options = [("grpc.so_reuseport", 0)]
+    server = grpc.server(futures.ThreadPoolExecutor(WORKERS), options=options)
+    server.add_generic_rpc_handlers((service.handlers(),))
+    try:
+        if certificate:
+            port = server.add_secure_port(address, grpc.ssl_server_credentials([certificate]))
+        else:
+            port = server.add_insecure_port(address)
+    except RuntimeError:
+        raise RefusedError(f"{address} cannot be listened on") from None
+    server.start()
+    return server, port
+
+
+# -- messages --------------------------------------------------------------------------------------
+
+
+def message_class(descriptor: Any) -> Any:
+    return getattr(pb, descriptor.name)
+
+
+def snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+def answer(response: Callable[..., Answer], problem: str) -> Answer:
+    """`success`, or a task: what someone has to do first."""
+    return response(task=pb.Task(message=problem)) if problem else response(success=True)
+
+
+def document_of(request: Any) -> dict[str, Any]:
+    """A batch in protobuf's JSON form, which landing reads, without the configuration."""
+    document: dict[str, Any] = MessageToDict(request, preserving_proto_field_name=True)
+    document.pop("configuration", None)
+    document.setdefault("file_params", {})
+    return document
+
+
+def columns_of(table: pb.Table) -> tuple[list[Column], list[str]]:
+    """The columns of a table, and its record's key. Raises RefusedError for unknown types."""
+    reader = Reader({})
+    columns = []
+    for message in table.columns:
+        document = MessageToDict(message, preserving_proto_field_name=True)
+        type_ = read_type(reader, message.name, document)
+        if type_ is not None:
+            columns.append(Column(message.name, type_))
+    if reader.problems:
+        raise RefusedError(f"table {table.name}", reader.problems)
+    key = [c.name for c in table.columns if c.primary_key and c.name.lower() != START]
+    return columns, key
+
+
+def message_of(column: Column, is_key: bool) -> pb.Column:
+    message = pb.Column(
+        name=column.name, type=pb.DataType.Value(column.type.name), primary_key=is_key
+    )
+    if column.type.name == "DECIMAL":
+        message.params.decimal.precision = column.type.precision
+        message.params.decimal.scale = column.type.scale
+    return message
+
+
+def table_of(request: Any) -> str:
+    """What a call is about, for the log: never its configuration, its keys or its files."""
+    if isinstance(request, pb.MigrateRequest):
+        return f"{request.details.schema}.{request.details.table}"
+    name = request.table_name if hasattr(request, "table_name") else request.table.name
+    return f"{request.schema_name}.{name}"
+
+
+def instant(seconds: int, nanos: int) -> str:
+    """A protobuf time as text, to the microsecond."""
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError):
+        raise RefusedError("utc_delete_before is no time") from None
+    return moment.replace(microsecond=nanos // 1000).isoformat() + "Z"
+
+
+def end(context: grpc.ServicerContext, code: grpc.StatusCode, details: str) -> Never:
+    context.abort(code, one_line(details)[:2000])
+    raise AssertionError  # abort raises
+
+
+def one_line(told: str) -> str:
+    return " ".join(told.split())
+
+
+def first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,349 @@
+"""A table of the destination: described, created, altered."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType, DecimalType
+
+from dbt_history.landing.errors import Problem, RefusedError
+from dbt_history.landing.request import ACTIVE, KEPT_BY_DELTA, PERIOD, START, Column
+from dbt_history.landing.table import (
+    BOOKKEEPING_TYPES,
+    TABLE_NAME,
+    LandingTable,
+    definitions,
+    needs_mapping,
+    quoted,
+    text,
+)
+from dbt_history.landing.types import ColumnType
+
+LANDING = "__landing"
+# A column on its way to another type, before it takes the other's place.
+NEW = "__new_"
+KEY, TYPES, LAST = "dbt_history.key", "dbt_history.types", "dbt_history.last_batch"
+COPIED_FROM = "dbt_history.copied_from"
+
+# The types of the contract by Spark's; what Spark has no type for is remembered beside the table.
+FROM_SPARK = {
+    "boolean": "BOOLEAN", "tinyint": "SHORT", "smallint": "SHORT", "int": "INT", "bigint": "LONG",
+    "float": "FLOAT", "double": "DOUBLE", "date": "NAIVE_DATE", "timestamp_ntz": "NAIVE_DATETIME",
+    "timestamp": "UTC_DATETIME", "binary": "BINARY", "string": "STRING",
+}  # fmt: skip
+REMEMBERED = ("XML", "JSON", "NAIVE_TIME")
+# Delta changes these without writing a row again.
+WIDER = {
+    "smallint": ("int", "bigint"),
+    "int": ("bigint",),
+    "float": ("double",),
+}
+
+log = logging.getLogger("dbt_history.serve")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table by its name; it may not be there. Raises RefusedError for what is no name."""
+
+    spark: SparkSession
+    schema: str
+    name: str
+
+    def __post_init__(self) -> None:
+        for name in (self.schema, self.name):
+            if not TABLE_NAME.fullmatch(name):
+                raise RefusedError(f"{name!r} cannot be a name here: letters, digits and _ only")
+        if self.name.lower().endswith(LANDING):
+            raise RefusedError(f"names that end with {LANDING} are kept for landing tables")
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def full_name(self) -> str:
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    @cached_property
+    def landing(self) -> LandingTable:
+        return LandingTable(self.spark, self.schema, self.name + LANDING)
+
+    def exists(self) -> bool:
+        """Whether the table is there. Raises RefusedError for what is no Delta table."""
+        if not self.spark.catalog.tableExists(self.full_name):
+            return False
+        rows = self.spark.sql(f"describe extended {self.full_name}").collect()
+        if ({row[0]: row[1] for row in rows}.get("Provider") or "").lower() != "delta":
+            raise RefusedError(f"{self} is there, and is no Delta table")
+        return True
+
+    def fields(self) -> dict[str, DataType]:
+        """The columns by name."""
+        return {field.name: field.dataType for field in self.spark.table(self.full_name).schema}
+
+    def properties(self) -> dict[str, str]:
+        rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
+        return {row[0]: row[1] for row in rows}
+
+    def is_history(self) -> bool:
+        return START in {name.lower() for name in self.fields()}
+
+    def key(self) -> list[str]:
+        """The record's key, without the start column; empty if nobody said it."""
+        found: list[str] = json.loads(self.properties().get(KEY, "[]"))
+        return found
+
+    def columns(self) -> list[tuple[Column, bool]]:
+        """The columns in the contract's types, and whether they belong to the primary key."""
+        properties = self.properties()
+        types = json.loads(properties.get(TYPES, "{}"))
+        key = {name.lower() for name in json.loads(properties.get(KEY, "[]"))}
+        key |= {START}
+        return [
+            (Column(name, contract_type(type_, types.get(name))), name.lower() in key)
+            for name, type_ in self.fields().items()
+            if not name.startswith(NEW)
+        ]
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        there = self.properties()
+        missing = {name: value for name, value in properties.items() if there.get(name) != value}
+        if missing:
+            listed = property_list(missing)
+            self.spark.sql(f"alter table {self.full_name} set tblproperties ({listed})")
+
+    # -- create and alter --------------------------------------------------------------------------
+
+    def create(self, columns: Sequence[Column], key: Sequence[str]) -> None:
+        """Make an empty table; what a table of this name had landed before goes."""
+        self.spark.sql(f"create schema if not exists {quoted(self.schema)}")
+        # Of a table that is gone.
+        self.spark.sql(f"drop table if exists {self.landing.full_name}")
+        types = {column.name: column.type.spark for column in columns}
+        active = [name for name in types if name.lower() == ACTIVE]
+        properties = {
+            "delta.enableDeletionVectors": "true",
+            # So that a column of this type can be added later.
+            "delta.feature.timestampNtz": "supported",
+            **own_properties(columns, key),
+        }
+        if needs_mapping(types):
+            properties["delta.columnMapping.mode"] = "name"
+        # Closed files are not read by an on-time batch.
+        layout = f" partitioned by ({quoted(active[0])})" if active else ""
+        ordered = {name: types[name] for name in (*(set_without(types, active)), *active)}
+        self.spark.sql(
+            f"create table {self.full_name} ({definitions(ordered)}) using delta{layout}"
+            f" tblproperties ({property_list(properties)})"
+        )
+
+    def is_as(self, columns: Sequence[Column], key: Sequence[str]) -> bool:
+        """Whether the table is empty and has just these columns and this key."""
+        same = {name.lower(): t.simpleString() for name, t in self.fields().items()} == {
+            column.name.lower(): column.type.spark for column in columns
+        }
+        return same and self.key() == list(key) and self.spark.table(self.full_name).isEmpty()
+
+    def add(self, columns: Iterable[Column]) -> None:
+        """Add the columns that the table lacks. Raises RefusedError for other types."""
+        there = {name.lower(): type_ for name, type_ in self.fields().items()}
+        missing, problems = [], []
+        for column in columns:
+            type_ = there.get(column.name.lower())
+            if type_ is None:
+                missing.append(column)
+            elif type_.simpleString() != column.type.spark:
+                got = f"is {column.type.spark} in the request, {type_.simpleString()} in {self}"
+                problems.append(Problem(f"{got}: alter the table first", column=column.name))
+        if problems:
+            raise RefusedError(f"the request does not fit {self}", problems)
+        if missing:
+            self.switch_on_for(column.name for column in missing)
+            types = definitions({column.name: column.type.spark for column in missing})
+            self.spark.sql(f"alter table {self.full_name} add columns ({types})")
+            self.remember(missing)
+
+    def alter(self, columns: Sequence[Column], key: Sequence[str], drop: bool) -> None:
+        """Make the table have these columns and key; `drop`: and no others.
+
+        Every step can be repeated, so a run that was killed is finished by the same call. What is
+        landed must be applied before.
+        """
+        self.finish_changes()
+        there = {name.lower(): (name, type_) for name, type_ in self.fields().items()}
+        wanted = {column.name.lower(): column for column in columns}
+        changed = [
+            (there[name][0], there[name][1].simpleString(), column)
+            for name, column in wanted.items()
+            if name in there and there[name][1].simpleString() != column.type.spark
+        ]
+        if frozen := [name for name, _, _ in changed if name.lower() in PERIOD]:
+            raise RefusedError(f"the type of {', '.join(frozen)} cannot be changed")
+        gone = [
+            name
+            for lower, (name, _) in there.items()
+            if drop and lower not in wanted and lower not in PERIOD
+        ]
+        for name, before, column in changed:
+            self.check_change(name, before, column.type.spark)
+        for name in gone:
+            self.drop_column(name)
+        for name, before, column in changed:
+            self.change_type(name, before, column.type.spark)
+        self.add(columns)
+        self.remember(columns)
+        self.set_properties({KEY: json.dumps(list(key))})
+
+    def remember(self, columns: Iterable[Column]) -> None:
+        types = json.loads(self.properties().get(TYPES, "{}"))
+        for column in columns:
+            types.pop(column.name, None)
+            if column.type.name in REMEMBERED:
+                types[column.name] = column.type.name
+        self.set_properties({TYPES: json.dumps(types)})
+
+    def rename_remembered(self, before: str, after: str) -> None:
+        """A renamed column goes on as what it was: in the key, in its own type."""
+        properties = self.properties()
+        key = [after if name == before else name for name in self.key()]
+        types = json.loads(properties.get(TYPES, "{}"))
+        types = {after if name == before else name: type_ for name, type_ in types.items()}
+        self.set_properties({KEY: json.dumps(key), TYPES: json.dumps(types)})
+
+    def drop_column(self, name: str) -> None:
+        """Drop a column with all its values; in the landing table first, or it would come back."""
+        self.drop_landed(name)
+        self.switch_on("delta.columnMapping.mode", "name")
+        log.warning("%s: drops the column %s with its values", self, quoted(name))
+        self.spark.sql(f"alter table {self.full_name} drop column {quoted(name)}")
+
+    def drop_landed(self, name: str) -> None:
+        landing = self.landing
+        if not landing.exists():
+            return
+        fields = {field.name.lower(): field.name for field in self.landed_fields()}
+        if name.lower() in fields:
+            if not landing.has_mapping():
+                landing.set_property("delta.columnMapping.mode", "name")
+            column = quoted(fields[name.lower()])
+            self.spark.sql(f"alter table {landing.full_name} drop column {column}")
+
+    def landed_fields(self) -> Any:
+        return self.spark.table(self.landing.full_name).schema
+
+    def check_change(self, name: str, before: str, after: str) -> None:
+        """Raises RefusedError if a value of the column is none of the new type."""
+        column = quoted(name)
+        try:
+            lost = self.spark.sql(
+                f"select count(*) from {self.full_name}"
+                f" where {column} is not null and try_cast({column} as {after}) is null"
+            ).collect()[0][0]
+        except AnalysisException:
+            raise RefusedError(
+                f"{self}: column {name} cannot change from {before} to {after}"
+            ) from None
+        if lost:
+            raise RefusedError(
+                f"{self}: column {name} cannot change from {before} to {after}:"
+                f" {lost:,} values would be lost"
+            )
+
+    def change_type(self, name: str, before: str, after: str) -> None:
+        """Give a column another type: in the log alone where Delta can, else by a new column."""
+        self.drop_landed(name)
+        if is_wider(before, after):
+            self.switch_on("delta.enableTypeWidening", "true")
+            self.spark.sql(f"alter table {self.full_name} alter column {quoted(name)} type {after}")
+            return
+        self.switch_on("delta.columnMapping.mode", "name")
+        new, old = quoted(NEW + name), quoted(name)
+        self.spark.sql(f"alter table {self.full_name} add columns ({new} {after})")
+        self.spark.sql(
+            f"update {self.full_name} set {new} = try_cast({old} as {after})"
+            f" where {old} is not null"
+        )
+        self.spark.sql(f"alter table {self.full_name} drop column {old}")
+        self.spark.sql(f"alter table {self.full_name} rename column {new} to {old}")
+
+    def finish_changes(self) -> None:
+        """Go on where a run was killed that changed a type."""
+        fields = list(self.fields())
+        for name in fields:
+            if not name.startswith(NEW):
+                continue
+            if name.removeprefix(NEW) in fields:
+                self.spark.sql(f"alter table {self.full_name} drop column {quoted(name)}")
+            else:
+                old = quoted(name.removeprefix(NEW))
+                self.spark.sql(
+                    f"alter table {self.full_name} rename column {quoted(name)} to {old}"
+                )
+
+    def switch_on(self, property_: str, value: str) -> None:
+        """A feature of Delta that old readers do not know: told, never silently."""
+        if self.properties().get(property_) != value:
+            log.warning("%s: switches on %s = %s", self, property_, value)
+            self.set_properties({property_: value})
+
+    def switch_on_for(self, names: Iterable[str]) -> None:
+        if needs_mapping(names):
+            self.switch_on("delta.columnMapping.mode", "name")
+
+
+def set_without(names: Iterable[str], others: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in others]
+
+
+def property_list(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{text(name)} = {text(value)}" for name, value in properties.items())
+
+
+def own_properties(columns: Iterable[Column], key: Sequence[str]) -> dict[str, str]:
+    types = {c.name: c.type.name for c in columns if c.type.name in REMEMBERED}
+    return {KEY: json.dumps(list(key)), TYPES: json.dumps(types)}
+
+
+def is_wider(before: str, after: str) -> bool:
+    if before.startswith("decimal") and after.startswith("decimal"):
+        old, new = (DataType.fromDDL(type_) for type_ in (before, after))
+        assert isinstance(old, DecimalType)
+        assert isinstance(new, DecimalType)
+        more_scale = new.scale - old.scale
+        return more_scale >= 0 and new.precision - old.precision >= more_scale
+    return after in WIDER.get(before, ())
+
+
+def contract_type(type_: DataType, remembered: str | None) -> ColumnType:
+    name = type_.simpleString()
+    if isinstance(type_, DecimalType):
+        return ColumnType("DECIMAL", type_.precision, type_.scale)
+    if name == "string" and remembered in REMEMBERED:
+        return ColumnType(remembered or "STRING")
+    return ColumnType(FROM_SPARK.get(name, "UNSPECIFIED"))
+
+
+def check_names(columns: Sequence[Column]) -> None:
+    """Raises RefusedError for names that cannot be columns here."""
+    seen: set[str] = set()
+    problems = []
+    for column in columns:
+        lower = column.name.lower()
+        if not column.name or not column.name.isprintable():
+            problems.append(Problem("a column has an empty or unprintable name"))
+        elif lower in (*BOOKKEEPING_TYPES, *KEPT_BY_DELTA) or lower.startswith(NEW):
+            problems.append(Problem("this name is kept", column=column.name))
+        elif lower in seen:
+            problems.append(Problem("stands twice (Spark compares without case)", column=lower))
+        seen.add(lower)
+    if not columns:
+        problems.append(Problem("the table has no column"))
+    if problems:
+        raise RefusedError("the table cannot be made", problems)

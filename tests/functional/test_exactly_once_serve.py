@@ -1,0 +1,99 @@
+"""A destination that is killed while it lands, and between landing and merge: real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from pyspark.sql import SparkSession
+
+from dbt_history.serve.destination import Destination
+from dbt_history.serve.engine import Engine
+from dbt_history.serve.service import Service, start
+from dbt_history.session import start_session
+from scripts.request_files import RequestWriter
+from tests.support.landing import COLUMNS, END, HEADER, START
+from tests.support.project import ROOT, drop_schema
+from tests.support.writer import Client, history_batch
+
+ROWS = 150_000
+# What lies in the landing table's folder at the moment of the kill.
+MOMENTS = {
+    "while_landing": "*.parquet",
+    "between_landing_and_merge": "_delta_log/00000000000000000001.json",
+}
+
+
+@pytest.fixture
+def process(warehouse: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A destination in a process of its own, and its port."""
+    arguments = [sys.executable, "-m", "tests.support.run_serve", str(warehouse), str(tmp_path)]
+    started = subprocess.Popen(
+        arguments,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert started.stdout is not None
+    while not (line := started.stdout.readline()).startswith("port "):
+        assert line, "the process ended before it was ready"
+    yield started, int(line.split()[1])
+    started.kill()
+    started.wait()
+
+
+def know(spark: SparkSession, schema: str, folder: Path) -> None:
+    """Tell this session of a table that another one made, if it did."""
+    if (folder / "_delta_log/00000000000000000000.json").exists():
+        spark.sql(f"create table {schema}.{folder.name} using delta location '{folder}'")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_destination_is_finished_by_the_repeat_of_the_call(
+    moment: str, process: tuple[subprocess.Popen[str], int], spark: SparkSession,
+    warehouse: Path, tmp_path: Path,
+) -> None:  # fmt: skip
+    killed, port = process
+    schema = f"tests_killed_{moment}"
+    writer = RequestWriter(tmp_path, COLUMNS, schema=schema, compression="ZSTD", is_encrypted=True)
+    rows = [[str(n), "x", "1.5", START, END, "true"] for n in range(ROWS)]
+    writer.add_csv("upsert", "many.csv", HEADER, rows)
+    landing = warehouse / f"{schema}.db" / "items__landing"
+
+    call = Client.at(port).start("WriteHistoryBatch", history_batch(writer))
+    deadline = time.monotonic() + 240
+    while not any(landing.glob(MOMENTS[moment])):
+        assert not call.done(), call.exception()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert call.code() == grpc.StatusCode.UNAVAILABLE
+
+    spark.sql(f"create schema if not exists {schema}")
+    for name in ("items", "items__landing"):
+        know(spark, schema, landing.parent / name)
+    assert spark.table(f"{schema}.items").isEmpty()
+    landed = spark.table(f"{schema}.items__landing").count()
+    assert landed in ((0, ROWS) if moment == "while_landing" else (ROWS,))
+    engine = Engine(ROOT)
+    server, port = start(
+        Service(Destination(start_session("tests"), tmp_path, engine)), "127.0.0.1:0"
+    )
+    client = Client.at(port)
+    assert [client.write(writer).success for _ in range(2)] == [True, True]
+    server.stop(None).wait()
+    engine.close()
+
+    assert spark.table(f"{schema}.items__landing").count() == ROWS
+    found = spark.table(f"{schema}.items")
+    assert (found.count(), found.select("id").distinct().count()) == (ROWS, ROWS)
+    drop_schema(spark, schema, warehouse)

@@ -1,0 +1,498 @@
+"""What `dbt-history serve` promises, asked by a real gRPC client over loopback."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from google.protobuf.timestamp_pb2 import Timestamp
+from pyspark.sql import SparkSession
+
+from dbt_history.cli import main
+from dbt_history.serve import destination_pb2 as pb
+from dbt_history.serve.destination import Destination
+from dbt_history.serve.engine import Engine, find_package
+from dbt_history.serve.service import Service, start
+from dbt_history.session import start_session
+from scripts.request_files import NULL, UNMODIFIED, RequestWriter
+from tests.support.landing import END, HEADER, START
+from tests.support.project import ROOT, drop_schema
+from tests.support.writer import Client, batch, history_batch, table
+
+SCHEMA = "tests_serve"
+COLUMNS = {
+    "id": "LONG",
+    "name": "STRING",
+    "amount": ("DECIMAL", 10, 2),
+    "_fivetran_start": "UTC_DATETIME",
+    "_fivetran_end": "UTC_DATETIME",
+    "_fivetran_active": "BOOLEAN",
+    "_fivetran_synced": "UTC_DATETIME",
+}
+LIVE = {"id": "INT", "name": "STRING", "data": "JSON", "_fivetran_synced": "UTC_DATETIME"}
+ROW = (*HEADER, "_fivetran_synced")
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def destination(
+    spark: SparkSession, warehouse: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Destination]:
+    engine = Engine(find_package(ROOT))
+    root = tmp_path_factory.mktemp("batches")
+    yield Destination(start_session("tests"), root, engine)
+    engine.close()
+    drop_schema(spark, SCHEMA, warehouse)
+
+
+@pytest.fixture(scope="module")
+def port(destination: Destination) -> Iterator[int]:
+    server, port = start(Service(destination), "127.0.0.1:0")
+    yield port
+    server.stop(None).wait()
+
+
+@pytest.fixture
+def client(port: int) -> Client:
+    return Client.at(port)
+
+
+def request(
+    destination: Destination, table: str, columns: dict[str, Any] = COLUMNS, **how: Any
+) -> RequestWriter:
+    """A request with its files in a folder of its own below the root."""
+    folder = destination.root / f"{table}_{next(NUMBERS)}"
+    folder.mkdir()
+    return FolderWriter(folder, columns, schema=SCHEMA, table=table, **how)
+
+
+class FolderWriter(RequestWriter):
+    """Names its files by their whole path, as a writer does."""
+
+    def add(self, stage: str, name: str, data: bytes, key: bytes | None = None) -> Path:
+        return super().add(stage, str(self.folder / name), data, key)
+
+
+def versions(destination: Destination, name: str) -> list[tuple[Any, ...]]:
+    """(id, name, amount, day of the start, day of the end or none) in order."""
+    rows = destination.spark.table(f"{SCHEMA}.{name}").orderBy("id", "_fivetran_start").collect()
+    return [
+        (r.id, r.name, r.amount, r._fivetran_start.day,
+         None if r._fivetran_active else r._fivetran_end.day)
+        for r in rows
+    ]  # fmt: skip
+
+
+def numbers(destination: Destination, name: str) -> list[int]:
+    """The batches in a table's log, oldest first."""
+    log = destination.spark.sql(f"describe history {SCHEMA}.{name}").collect()
+    said = [row.userMetadata for row in log if row.userMetadata]
+    return [int(text.split('"batch": ')[1].split(",")[0]) for text in said[::-1]]
+
+
+def at(day: int) -> str:
+    return f"2024-01-{day:02}T00:00:00Z"
+
+
+def upserts(writer: RequestWriter, *rows: tuple[str, str, str, int]) -> RequestWriter:
+    cells = [[*row[:3], at(row[3]), END, "true", at(row[3])] for row in rows]
+    earliest = [[row[0], at(row[3])] for row in rows]
+    writer.add_csv("earliest_start", "earliest.csv", ["id", "_fivetran_start"], earliest)
+    writer.add_csv("upsert", "upsert.csv", ROW, cells)
+    return writer
+
+
+def updates(writer: RequestWriter, *rows: tuple[str, str, str, int]) -> RequestWriter:
+    cells = [[*row[:3], at(row[3]), END, "true", at(row[3])] for row in rows]
+    earliest = [[row[0], at(row[3])] for row in rows]
+    writer.add_csv("earliest_start", "earliest.csv", ["id", "_fivetran_start"], earliest)
+    writer.add_csv("update", "update.csv", ROW, cells)
+    return writer
+
+
+def test_a_sync_of_several_batches_with_repeats_ends_in_history_once(
+    destination: Destination, client: Client, port: int, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    caplog.set_level(logging.INFO)
+    first = request(destination, "items", compression="ZSTD", is_encrypted=True)
+    upserts(first, ("1", "a", "1.5", 1), ("2", "b", "2", 1))
+    second = request(destination, "items", compression="GZIP", is_encrypted=True)
+    updates(second, ("1", UNMODIFIED, "7", 2))
+    third = request(destination, "items")
+    third.add_csv("delete", "d.csv", ["id", "_fivetran_end"], [["2", at(3)]])
+    described = pb.DescribeTableRequest(schema_name=SCHEMA, table_name="items")
+
+    assert client.call("DescribeTable", described).not_found
+    creation = pb.CreateTableRequest(schema_name=SCHEMA, table=table(first))
+    assert [client.call("CreateTable", creation).success for _ in range(2)] == [True, True]
+    assert client.write(first).success
+
+    # The connection breaks while the second batch is written, and the writer sends it again.
+    begun, apply = threading.Event(), Engine.merge
+
+    def slow(*arguments: Any) -> str:
+        begun.set()
+        time.sleep(0.3)
+        return apply(*arguments)
+
+    monkeypatch.setattr(Engine, "merge", slow)
+    broken = Client.at(port)
+    call = broken.start("WriteHistoryBatch", history_batch(second))
+    assert begun.wait(120)
+    broken.channel.close()
+    assert call.code() == grpc.StatusCode.CANCELLED
+    assert client.write(second).success
+
+    # The server fails between landing and merge; nothing is lost, and the repeat applies it.
+    def fail(*arguments: Any) -> str:
+        raise RuntimeError("out of memory\nand more")
+
+    monkeypatch.setattr(Engine, "merge", fail)
+    with pytest.raises(grpc.RpcError) as failed:
+        client.write(third)
+    assert (failed.value.code(), failed.value.details()) == (
+        grpc.StatusCode.INTERNAL, "out of memory",
+    )  # fmt: skip
+    monkeypatch.setattr(Engine, "merge", apply)
+    assert client.write(third).success
+    assert client.write(third).success
+
+    assert versions(destination, "items") == [
+        (1, "a", Decimal("1.50"), 1, 1),
+        (1, "a", Decimal("7.00"), 2, None),
+        (2, "b", Decimal("2.00"), 1, 3),
+    ]
+    assert numbers(destination, "items") == [1, 2, 3]
+    answer = client.call("DescribeTable", described).table
+    assert {c.name: (pb.DataType.Name(c.type), c.primary_key) for c in answer.columns} == {
+        name: (type_ if isinstance(type_, str) else type_[0], name in ("id", "_fivetran_start"))
+        for name, type_ in COLUMNS.items()
+    }
+    decimal = next(c for c in answer.columns if c.name == "amount").params.decimal
+    assert (decimal.precision, decimal.scale) == (10, 2)
+    assert "landed before as batch 3" in caplog.text
+    for key in (*first.keys.values(), *second.keys.values()):
+        for form in (base64.b64encode(key).decode(), key.hex(), repr(key)[2:-1]):
+            assert form not in caplog.text
+
+
+def test_two_tables_in_parallel_are_both_right(
+    destination: Destination, port: int, client: Client
+) -> None:
+    done: dict[str, list[bool]] = {}
+
+    def sync(name: str) -> None:
+        own = Client.at(port)
+        batches = [
+            upserts(request(destination, name), ("1", f"{name} 1", "1", 1)),
+            updates(request(destination, name), ("1", f"{name} 2", UNMODIFIED, 2)),
+        ]
+        done[name] = [own.write(writer).success for writer in batches]
+
+    names = ["parallel_a", "parallel_b"]
+    threads = [threading.Thread(target=sync, args=[name]) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert done == {name: [True, True] for name in names}
+    for name in names:
+        one = Decimal("1.00")
+        assert versions(destination, name) == [
+            (1, f"{name} 1", one, 1, 1),
+            (1, f"{name} 2", one, 2, None),
+        ]
+        assert numbers(destination, name) == [1, 2]
+
+
+def test_names_that_are_sql_or_jinja_are_names_or_refused(
+    destination: Destination, client: Client
+) -> None:
+    odd = ["x`; drop table y; --", "{{ 1/0 }}", "it's", '"}} {% raw %}', "a.b", "${env}"]
+    columns = {"k`'{{ no }}": "INT", **dict.fromkeys(odd, "STRING"), "_fivetran_synced": "STRING"}
+    key = next(iter(columns))
+    writer = request(destination, "odd", columns, key=[key])
+    header = [key, *odd, "_fivetran_start", "_fivetran_end", "_fivetran_active"]
+    writer.add_csv("upsert", "u.csv", header, [["1", *"abcdef", START, END, "true"]])
+
+    assert client.write(writer).success
+    row = destination.spark.table(f"{SCHEMA}.odd").collect()[0].asDict()
+    assert [row[name] for name in (key, *odd)] == [1, *"abcdef"]
+    renamed = client.migrate(
+        SCHEMA, "odd", rename=pb.RenameOperation(
+            rename_column=pb.RenameColumn(from_column=odd[0], to_column="y`; --{{ 2 }}")
+        ),
+    )  # fmt: skip
+    assert renamed.success
+    assert "y`; --{{ 2 }}" in destination.spark.table(f"{SCHEMA}.odd").columns
+
+    for name in ("a; drop table odd", "`x`", "../x", "x.y", "odd__landing", "a\nb", "{{ x }}"):
+        writer.table = name
+        assert "name" in client.write(writer).task.message
+        for call, message in (
+            ("DescribeTable", pb.DescribeTableRequest(schema_name=SCHEMA, table_name=name)),
+            ("CreateTable", pb.CreateTableRequest(schema_name=name, table=table(writer))),
+            ("Truncate", pb.TruncateRequest(
+                schema_name=SCHEMA, table_name=name, utc_delete_before=Timestamp(seconds=1))),
+        ):  # fmt: skip
+            assert client.call(call, message).task.message
+    writer.table, writer.files["replace_files"] = "odd", ["/etc/passwd"]
+    assert "outside the folder" in client.write(writer).task.message
+    synced = pb.TruncateRequest(
+        schema_name=SCHEMA, table_name="odd", synced_column="a` or true; --",
+        utc_delete_before=Timestamp(seconds=1),
+    )  # fmt: skip
+    assert "no timestamp column" in client.call("Truncate", synced).task.message
+    assert destination.spark.table(f"{SCHEMA}.odd").count() == 1
+
+
+def live_rows(destination: Destination, name: str) -> list[tuple[Any, ...]]:
+    rows = destination.spark.table(f"{SCHEMA}.{name}").orderBy("id").collect()
+    return [(row.id, row.name, row.data) for row in rows]
+
+
+def test_a_table_without_history_takes_batches_truncates_and_changes_of_columns(
+    destination: Destination, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = request(destination, "live", LIVE, compression="ZSTD", is_encrypted=True)
+    first.add_csv("upsert", "u.csv", list(LIVE), [
+        ["1", "a", "{}", at(1)], ["2", "b", NULL, at(1)], ["3", "c", "[]", at(1)],
+    ])  # fmt: skip
+    second = request(destination, "live", LIVE)
+    second.add_csv("upsert", "u.csv", list(LIVE), [["2", "B", "[1]", at(2)]])
+    second.add_csv("update", "p.csv", list(LIVE), [
+        ["1", NULL, UNMODIFIED, at(2)], ["2", UNMODIFIED, "[2]", at(2)], ["9", "x", "x", at(2)],
+    ])  # fmt: skip
+    second.add_csv("delete", "d.csv", ["id"], [["3"], ["8"]])
+
+    def write(writer: RequestWriter) -> Any:
+        return client.call("WriteBatch", batch(writer))
+
+    creation = pb.CreateTableRequest(schema_name=SCHEMA, table=table(first))
+    assert client.call("CreateTable", creation).success
+    assert write(first).success
+    assert write(second).success
+    # A repeat long after, and one while the first try has only landed.
+    assert write(first).success
+    assert live_rows(destination, "live") == [(1, None, "{}"), (2, "B", "[2]")]
+    assert numbers(destination, "live") == [1, 2]
+    assert "is there already" in client.call("CreateTable", creation).task.message
+    assert "not in history mode" in client.write(first).task.message
+
+    # Types and columns: in the log alone, by a new column, and away.
+    other = request(destination, "live", {**LIVE, "id": "LONG", "data": "STRING", "more": "INT"})
+    alteration = pb.AlterTableRequest(schema_name=SCHEMA, table=table(other))
+    assert client.call("AlterTable", alteration).success
+    assert client.call("AlterTable", alteration).success
+    wrong = pb.AlterTableRequest(
+        schema_name=SCHEMA, table=table(request(destination, "live", {**LIVE, "name": "INT"}))
+    )
+    assert "1 values would be lost" in client.call("AlterTable", wrong).task.message
+    cells = [["5000000000", "e", "text", at(3), "7"], ["1", "12", "t", at(3), NULL]]
+    other.add_csv("upsert", "u.csv", [*LIVE, "more"], cells)
+    assert write(other).success
+    gone = request(destination, "live", {"id": "LONG", "name": "STRING", "data": "STRING",
+                                         "_fivetran_synced": "UTC_DATETIME"})  # fmt: skip
+    dropped = pb.AlterTableRequest(schema_name=SCHEMA, table=table(gone), drop_columns=True)
+    assert client.call("AlterTable", dropped).success
+    assert live_rows(destination, "live") == [
+        (1, "12", "t"), (2, "B", "[2]"), (5_000_000_000, "e", "text"),
+    ]  # fmt: skip
+    assert "more" not in destination.spark.table(f"{SCHEMA}.live").columns
+
+    # Truncate: nothing where no table is, rows synced before, marked rows.
+    def truncate(day: int, name: str = "live", **more: Any) -> Any:
+        moment = Timestamp(seconds=int(datetime(2024, 1, day, tzinfo=UTC).timestamp()))
+        return client.call("Truncate", pb.TruncateRequest(
+            schema_name=SCHEMA, table_name=name, synced_column="_fivetran_synced",
+            utc_delete_before=moment, **more))  # fmt: skip
+
+    assert truncate(3, "nowhere").success
+    assert truncate(3).success
+    assert [row[0] for row in live_rows(destination, "live")] == [1, 5_000_000_000]
+
+    # To history and back, with a batch of each kind: numbers go on.
+    mode = pb.SyncModeMigrationOperation(type=pb.SyncModeMigrationType.LIVE_TO_HISTORY)
+    assert client.migrate(SCHEMA, "live", sync_mode_migration=mode).success
+    later = request(destination, "live", {**gone.columns, "_fivetran_start": "UTC_DATETIME"})
+    later.add_csv("earliest_start", "e.csv", ["id", "_fivetran_start"], [["1", at(4)]])
+    header = ["id", "name", "data", "_fivetran_synced", *HEADER[3:]]
+    later.add_csv("update", "p.csv", header, [
+        ["1", "new", UNMODIFIED, at(4), at(4), END, "true"]])  # fmt: skip
+    assert client.write(later).success
+    found = destination.spark.table(f"{SCHEMA}.live").orderBy("id", "_fivetran_start").collect()
+    assert [(r.id, r.name, r.data, r._fivetran_active) for r in found] == [
+        (1, "12", "t", False), (1, "new", "t", True), (5_000_000_000, "e", "text", True),
+    ]  # fmt: skip
+    back = pb.SyncModeMigrationOperation(
+        type=pb.SyncModeMigrationType.HISTORY_TO_SOFT_DELETE, soft_deleted_column="gone"
+    )
+    assert client.migrate(SCHEMA, "live", sync_mode_migration=back).success
+    gone.columns = {**gone.columns, "gone": "BOOLEAN"}
+    gone.add_csv("upsert", "u.csv", list(gone.columns), [["6", "f", "t", at(5), "false"]])
+    assert write(gone).success
+    assert truncate(4, soft=pb.SoftTruncate(deleted_column="gone")).success
+    found = destination.spark.table(f"{SCHEMA}.live").orderBy("id").collect()
+    assert [(r.id, r.name, r.gone) for r in found] == [
+        (1, "new", False), (6, "f", False), (5_000_000_000, "e", True),
+    ]  # fmt: skip
+
+
+def test_migrations_over_the_wire_change_nothing_when_they_are_repeated(
+    destination: Destination, client: Client
+) -> None:
+    writer = upserts(request(destination, "moved"), ("1", "a", "1.5", 1))
+    assert client.write(writer).success
+    adding = pb.AddOperation(
+        add_column_in_history_mode=pb.AddColumnInHistoryMode(
+            column="color", column_type=pb.DataType.JSON, default_value="red",
+            operation_timestamp=at(2),
+        )
+    )  # fmt: skip
+    copying = pb.CopyOperation(copy_column=pb.CopyColumn(from_column="name", to_column="alias"))
+    setting = pb.UpdateColumnValueOperation(column="amount", value="NULL")
+    moving = pb.RenameOperation(rename_table=pb.RenameTable(from_table="moved", to_table="removed"))
+    cloning = pb.CopyOperation(copy_table=pb.CopyTable(from_table="removed", to_table="cloned"))
+
+    for _ in range(2):
+        assert client.migrate(SCHEMA, "moved", add=adding).success
+        assert client.migrate(SCHEMA, "moved", copy=copying).success
+        assert client.migrate(SCHEMA, "moved", update_column_value=setting).success
+    for _ in range(2):
+        assert client.migrate(SCHEMA, "moved", rename=moving).success
+        assert client.migrate(SCHEMA, "removed", copy=cloning).success
+    # The next batch finds its table and its number under the new name.
+    later = request(destination, "removed", {**COLUMNS, "color": "JSON", "alias": "STRING"})
+    assert client.write(updates(later, ("1", "b", "2", 3))).success
+
+    rows = destination.spark.table(f"{SCHEMA}.removed").orderBy("_fivetran_start").collect()
+    assert [(r.name, r.amount, r.color, r.alias, r._fivetran_active) for r in rows] == [
+        ("a", None, None, "a", False),
+        ("a", None, "red", "a", False),
+        ("b", Decimal("2.00"), "red", "a", True),
+    ]
+    assert len(versions(destination, "cloned")) == 2
+    described = pb.DescribeTableRequest(schema_name=SCHEMA, table_name="removed")
+    columns = client.call("DescribeTable", described).table.columns
+    assert next(c.type for c in columns if c.name == "color") == pb.DataType.JSON
+
+    early = pb.DropOperation(
+        drop_column_in_history_mode=pb.DropColumnInHistoryMode(
+            column="color", operation_timestamp=at(2)
+        )
+    )
+    refused = client.migrate(SCHEMA, "removed", drop=early)
+    assert "1 active versions start after" in refused.task.message
+    unknown = pb.SyncModeMigrationOperation(type=pb.SyncModeMigrationType.HISTORY_TO_LIVE)
+    assert client.migrate(SCHEMA, "removed", sync_mode_migration=unknown).unsupported
+    for _ in range(2):
+        assert client.migrate(SCHEMA, "removed", drop=pb.DropOperation(drop_table=True)).success
+    assert client.call("DescribeTable", described).not_found
+    # Made again under its name, it has nothing of what was.
+    assert client.write(upserts(request(destination, "removed"), ("5", "z", "1", 1))).success
+    assert [row[0] for row in versions(destination, "removed")] == [5]
+
+
+def certificate() -> tuple[bytes, bytes]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return private, made.public_bytes(serialization.Encoding.PEM)
+
+
+def test_a_call_without_the_token_is_refused_and_tls_is_spoken(
+    destination: Destination, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    token = "a-secret-that-is-long"
+    private, public = certificate()
+    server, port = start(Service(destination, token), "127.0.0.1:0", (private, public))
+    credentials = grpc.ssl_channel_credentials(public)
+    channel = grpc.secure_channel(f"localhost:{port}", credentials)
+    asked = pb.DescribeTableRequest(schema_name=SCHEMA, table_name="nothing")
+    writer = upserts(request(destination, "nothing"), ("1", "a", "1", 1))
+    right = [
+        Client(channel, {"token": token}),
+        Client(channel, {}, (("authorization", f"Bearer {token}"),)),
+    ]
+    wrong = [
+        Client(channel),
+        Client(channel, {"token": token[:-1]}),
+        Client(channel, {}, (("authorization", "Bearer wrong"),)),
+    ]
+
+    form = wrong[0].call("ConfigurationForm", pb.ConfigurationFormRequest())
+    assert [(field.name, field.required) for field in form.fields] == [("token", True)]
+    assert wrong[0].call("Capabilities", pb.CapabilitiesRequest()).batch_file_format == 1
+    for client in wrong:
+        calls: list[tuple[str, Any]] = [
+            ("DescribeTable", asked),
+            ("WriteHistoryBatch", history_batch(writer)),
+            ("Test", pb.TestRequest(name="spark")),
+            ("Migrate", pb.MigrateRequest()),
+        ]
+        for name, message in calls:
+            message.ClearField("configuration")
+            with pytest.raises(grpc.RpcError) as refused:
+                client.call(name, message)
+            assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    for client in right:
+        asked.ClearField("configuration")
+        assert client.call("DescribeTable", asked).not_found
+        tests = [client.call("Test", pb.TestRequest(name=test.name)) for test in form.tests]
+        assert [answer.success for answer in tests] == [True, True]
+    assert right[0].call("Test", pb.TestRequest(name="x")).failure
+    with pytest.raises(grpc.RpcError):
+        Client.at(port, configuration={"token": token}).method("DescribeTable")(asked, timeout=5)
+    server.stop(None).wait()
+    assert token not in caplog.text
+    assert not destination.target(SCHEMA, "nothing").exists()
+
+
+def test_the_command_wants_tls_and_a_token_for_other_addresses_than_loopback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DBT_HISTORY_TOKEN", raising=False)
+    private, public = certificate()
+    (tmp_path / "key").write_bytes(private)
+    (tmp_path / "cert").write_bytes(public)
+    root = ["serve", "--root", str(tmp_path)]
+    tls = ["--tls-key", str(tmp_path / "key"), "--tls-cert", str(tmp_path / "cert")]
+
+    for options in (["--host", "0.0.0.0"], ["--host", "::", *tls], tls[:2]):
+        done = CliRunner().invoke(main, [*root, *options])
+        assert done.exit_code == 2, done.output
+    shutil.rmtree(tmp_path)
