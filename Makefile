@@ -37,10 +37,10 @@ lint: setup ## Check SQL, Python and YAML; no Spark
 fix: setup ## Let the linters repair what they can
 	@$(RUN) scripts/lint --fix
 
-docs: setup ## Make dbt's documentation as one page (builds the examples if nothing is built yet)
+docs: setup ## Make the site: guides, dbt's documentation, pictures (builds the examples if nothing is built yet)
 	@test -n "$$(ls .state/warehouse 2>/dev/null)" || $(MAKE) --no-print-directory build
-	@$(RUN) dbt docs generate --static $(ARGS)
-	@echo "open $(TARGET)/static_index.html"
+	@$(RUN) dbt --quiet docs generate $(ARGS)
+	@PYTHONPATH=. $(RUN) python -m scripts.site.build
 
 bench: setup ## Measure and write the results table
 	@if [ -f bench/run.py ]; then $(RUN) python bench/run.py $(ARGS); else echo "bench/run.py is not there"; fi

@@ -1,0 +1,90 @@
+"""dbt's own static docs, with our colours, groups and front page.
+
+They are put into the site's copy and not into the project's yml, so that no project that installs
+the package gets them (docs/decisions/0061).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from scripts.site.manifest import Project, SiteError
+
+# Okabe and Ito's palette again; the layers differ in lightness too.
+COLOURS = {"raw": "#7A8793", "history": "#0072B2", "as_of": "#009E73", "question": "#D55E00"}
+GROUPS = {
+    "raw": "What a source has sent, as it came: seeds, sources, staging.",
+    "history": "Version tables and logs: every version of every record.",
+    "as_of": "What holds now, or held on a day: read from the history.",
+}
+OVERVIEW = "doc.dbt.__overview__"
+
+
+def group(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "resource_type": "group",
+        "package_name": "dbt_history",
+        "path": "",
+        "original_file_path": "",
+        "unique_id": f"group.dbt_history.{name}",
+        "owner": {"name": GROUPS[name], "email": None},
+        "description": GROUPS[name],
+        "config": {"meta": {}},
+    }
+
+
+def styled(project: Project, overview: str) -> dict[str, Any]:
+    """The manifest with a colour and a group for each node, and the site's front page."""
+    manifest = copy.deepcopy(project.manifest)
+    for unique_id in project.nodes:
+        layer = project.layer(unique_id)
+        for kind in ("nodes", "sources", "exposures"):
+            node = manifest[kind].get(unique_id)
+            if node is None:
+                continue
+            look = {"show": True, "node_color": COLOURS[layer]}
+            node["docs"] = look
+            node.setdefault("config", {})["docs"] = look
+            if kind == "nodes":
+                node["group"] = node["config"]["group"] = layer
+    manifest["groups"] = {f"group.dbt_history.{name}": group(name) for name in GROUPS}
+    if OVERVIEW not in manifest["docs"]:
+        raise SiteError("dbt has no front page any more that ours could take the place of")
+    manifest["docs"][OVERVIEW]["block_contents"] = overview
+    return manifest
+
+
+def overview(pages: list[tuple[str, str]]) -> str:
+    """The front page of dbt's docs: what the colours mean, and the way to the guides."""
+    names = {"raw": "grey", "history": "blue", "as_of": "green", "question": "vermilion"}
+    layers = "\n".join(f"- **{name}** ({names[name]}): {text}" for name, text in GROUPS.items())
+    links = "\n".join(f"- [{title}]({address})" for title, address in pages)
+    return (
+        "# dbt_history: models, tests, macros\n\n"
+        "Lineage runs from what a source sent, over the history, to what is read from it:\n\n"
+        f"{layers}\n"
+        "- **question** (vermilion): an exposure, one of the analysts' five questions\n\n"
+        "The button at the lower right of a model's page draws its lineage.\n\n"
+        f"### Guides\n\n{links}\n"
+    )
+
+
+def dbt_page(project: Project, front: str) -> str:
+    """dbt's page with both artifacts inside, as `dbt docs generate --static` would write it."""
+    page = project.template
+    for place, data in (
+        ("MANIFEST.JSON INLINE DATA", styled(project, front)),
+        ("CATALOG.JSON INLINE DATA", project.catalog),
+    ):
+        if page.count(f'"{place}"') != 1:
+            raise SiteError(f"dbt's page has no single place for {place}")
+        page = page.replace(f'"{place}"', json.dumps(data).replace("</", "<\\/"))
+    return page
+
+
+def address(node: dict[str, Any] | Any) -> str:
+    """Where a node or macro is in dbt's docs."""
+    return f"dbt.html#!/{node['resource_type']}/{node['unique_id']}"

@@ -1,0 +1,131 @@
+"""Markdown as HTML: headings with anchors, links into the site, names linked to dbt's docs."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+NAME = re.compile(r"^([a-z_][a-z0-9_]*)(\(.*\))?$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A page: its title (text), its HTML, and its headings of the second level (anchor, text)."""
+
+    title: str
+    html: str
+    sections: tuple[tuple[str, str], ...]
+
+
+def output_path(source: str) -> str:
+    """Where the page of a file lies in the site."""
+    if source == "README.md":
+        return "index.html"
+    return str(PurePosixPath(source).with_suffix(".html")).removeprefix("docs/").lower()
+
+
+def slug(text: str) -> str:
+    """The anchor of a heading, as code hosts make it."""
+    return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+
+
+def relative(target: str, page: str) -> str:
+    """The way from one page of the site to another, or to a place in it."""
+    path, mark, anchor = target.partition("#")
+    start = posixpath.dirname(page) or "."
+    return os.path.relpath(path, start) + mark + anchor
+
+
+class Renderer:
+    """Renders the pages of the repository; `named` are addresses by a model's or macro's name."""
+
+    def __init__(self, sources: set[str], named: Mapping[str, str]) -> None:
+        self.sources = sources
+        self.named = named
+        self.parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+    def __call__(self, source: str, text: str) -> Rendered:
+        tokens = self.parser.parse(text)
+        page = output_path(source)
+        sections: list[tuple[str, str]] = []
+        title, seen = source, dict[str, int]()
+        for token, inline in pairwise(tokens):
+            if token.type == "heading_open":
+                words = "".join(part.content for part in inline.children or [])
+                anchor = slug(words)
+                seen[anchor] = seen.get(anchor, -1) + 1
+                anchor += f"-{seen[anchor]}" if seen[anchor] else ""
+                token.attrSet("id", anchor)
+                if token.tag == "h1":
+                    title = words
+                elif token.tag == "h2":
+                    sections.append((anchor, words))
+        for token in tokens:
+            if token.type == "inline":
+                token.children = self.linked(token.children or [], source, page)
+        html = self.parser.renderer.render(tokens, self.parser.options, {})
+        html = html.replace("<table>", '<div class="wide"><table>')
+        html = html.replace("</table>", "</table></div>")
+        return Rendered(title, html, tuple(sections))
+
+    def linked(self, tokens: list[Token], source: str, page: str) -> list[Token]:
+        """The parts of a line, their links turned, and known names in code made links."""
+        found: list[Token] = []
+        inside = 0
+        dropped = False
+        for token in tokens:
+            if token.type == "link_open":
+                target = self.target(str(token.attrGet("href")), source)
+                dropped = target is None
+                inside += 1
+                if target is not None:
+                    token.attrSet("href", target if is_outside(target) else relative(target, page))
+                    found.append(token)
+            elif token.type == "link_close":
+                inside -= 1
+                if not dropped:
+                    found.append(token)
+            elif token.type == "code_inline" and not inside:
+                found.append(self.code(token, page))
+            else:
+                found.append(token)
+        return found
+
+    def code(self, token: Token, page: str) -> Token:
+        """`as_of(…)` as a link to what dbt's docs say of it."""
+        named = NAME.match(token.content)
+        address = self.named.get(named[1]) if named else None
+        if address is None:
+            return token
+        link = Token("html_inline", "", 0)
+        href = escape(relative(address, page), quote=True)
+        link.content = f'<a class="name" href="{href}"><code>{escape(token.content)}</code></a>'
+        return link
+
+    def target(self, href: str, source: str) -> str | None:
+        """Where a link of the repository leads in the site; None if it leads out of the site."""
+        path, mark, anchor = href.partition("#")
+        if is_outside(href):
+            return href
+        if not path:
+            return output_path(source) + mark + anchor
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if file in self.sources:
+            return output_path(file) + mark + anchor
+        if file == "docs/decisions":
+            return "decisions/index.html"
+        stem = PurePosixPath(file).stem
+        return self.named.get(stem) if file.startswith(("models/", "macros/")) else None
+
+
+def is_outside(href: str) -> bool:
+    return "://" in href or href.startswith("mailto:")

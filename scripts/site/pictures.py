@@ -1,0 +1,88 @@
+"""The pictures of the examples: for each system its history tables under each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from dbt_history.timeline.errors import TimelineError
+from dbt_history.timeline.page import body
+from dbt_history.timeline.settings import settings_of
+from dbt_history.timeline.table import Track, read_track
+from scripts.site.manifest import Node, Project
+
+KEYS_OF_LOGS = ("mod_time", "_hist_event")
+AXES = {"timestamp": "time", "date": "time", "bigint": "number"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One page: a system's tables that share an axis, or its snapshots."""
+
+    system: str
+    axis: str
+    tracks: tuple[Track, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.system}_by_{self.axis}"
+
+    @property
+    def title(self) -> str:
+        ends = {"time": "versions", "number": "versions by number", "run": "snapshots, by run"}
+        return f"{self.system}: {ends[self.axis]}"
+
+    @property
+    def html(self) -> str:
+        return body(self.tracks)
+
+
+def is_drawn(node: Node) -> bool:
+    """Version tables and snapshots; of logs the mirrors and event tables."""
+    kind = node.get("config", {}).get("materialized")
+    if kind == "history_append":
+        return bool(node["columns"].keys() & set(KEYS_OF_LOGS)) and bool(key_of(node))
+    return kind in ("history_batch", "snapshot")
+
+
+def key_of(node: Node) -> list[str]:
+    """What tells records apart: `unique_key`, or `key` in the model's `meta.history`."""
+    config = node["config"]
+    meta = (config.get("meta") or {}).get("history")
+    key = (meta.get("key") if isinstance(meta, dict) else None) or config.get("unique_key") or []
+    return [key] if isinstance(key, str) else list(key)
+
+
+def is_same(one: Track, other: Track) -> bool:
+    """Whether two tables hold the same versions: the same history, built in two ways."""
+
+    def told(track: Track) -> list[object]:
+        return [(each.key, each.since, each.until, each.values) for each in track.versions]
+
+    return told(one) == told(other)
+
+
+def pictures(project: Project, spark: SparkSession) -> tuple[list[Picture], list[str]]:
+    """Everything that can be drawn, and what could not, with the reason."""
+    drawn: dict[tuple[str, str], list[Track]] = {}
+    problems: list[str] = []
+    for node in sorted(project.nodes.values(), key=lambda one: len(one["name"])):
+        system = project.system(node)
+        if system is None or not is_drawn(node):
+            continue
+        table = f"{node['schema']}.{node['alias']}"
+        try:
+            said = settings_of(project.manifest, table)
+            track = read_track(spark, table, key_of(node), convention=said.convention)
+        except TimelineError as error:
+            problems.append(f"{table}: {error}")
+            continue
+        # A snapshot's times are those of its runs, and would push all others together.
+        axis = AXES[track.convention.type]
+        is_snapshot = node["resource_type"] == "snapshot"
+        tracks = drawn.setdefault((system, "run" if is_snapshot else axis), [])
+        if not any(is_same(track, other) for other in tracks):
+            tracks.append(track)
+    found = [Picture(system, axis, tuple(tracks)) for (system, axis), tracks in drawn.items()]
+    return sorted(found, key=lambda one: one.name), problems

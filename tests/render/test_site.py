@@ -1,0 +1,221 @@
+"""The site of `make docs`: made of the project as dbt parses it, read, and opened in a browser."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import shutil
+import subprocess
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from dbt.cli.main import dbtRunner
+from dbt.task.docs import DOCS_INDEX_FILE_PATH
+
+from scripts.site import audit
+from scripts.site.build import all_files, write
+from scripts.site.dbt_docs import COLOURS, styled
+from scripts.site.manifest import Project
+from scripts.site.pictures import Picture
+from tests.render.test_timeline import picture
+from tests.support.pages import Page, leaves_the_file
+from tests.support.project import ROOT
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
+OPTIONS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--no-first-run", "--virtual-time-budget=8000",
+    "--enable-logging=stderr", "--host-resolver-rules=MAP * ~NOTFOUND",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The repository as dbt parses it; nothing is built, so its catalog is empty."""
+    target = tmp_path_factory.mktemp("parsed")
+    places = {"--project-dir": ROOT, "--profiles-dir": ROOT, "--target-path": target}
+    options = [str(part) for option in places.items() for part in option]
+    done = dbtRunner().invoke(["--quiet", "parse", *options, "--log-path", str(target)])
+    assert done.success, done.exception
+    manifest = json.loads((target / "manifest.json").read_text("utf-8"))
+    template = Path(DOCS_INDEX_FILE_PATH).read_text("utf-8")
+    return Project(manifest, {"nodes": {}, "sources": {}}, template)
+
+
+@pytest.fixture(scope="module")
+def site(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "pages"
+    write(folder, all_files(project, [Picture("things", "time", (picture(),))]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    """Every page but dbt's own, by its path."""
+    return {
+        str(file.relative_to(site)): Page(file.read_text("utf-8"))
+        for file in sorted(site.rglob("*.html"))
+        if file.name != "dbt.html"
+    }
+
+
+def test_every_link_of_the_site_leads_somewhere_and_every_page_can_be_reached(
+    site: Path, pages: dict[str, Page], project: Project
+) -> None:
+    wrong, reached = [], {"index.html", "dbt.html"}
+    known = {*project.nodes, *project.manifest["macros"]}
+    for path, page in pages.items():
+        for link in page.links:
+            if leaves_the_file(link):
+                continue
+            target, _, anchor = unquote(link).partition("#")
+            file = posixpath.normpath(posixpath.join(posixpath.dirname(path), target or path))
+            file = path if not target else file
+            reached.add(file)
+            is_there = (site / file).is_file()
+            if is_there and anchor:
+                place = anchor.rpartition("/")[2]
+                is_there = place in (known if file == "dbt.html" else pages[file].ids)
+            if not is_there:
+                wrong.append(f"{path}: {link}")
+    assert wrong == []
+    assert set(pages) - reached == set()
+
+
+def test_no_page_of_the_site_fetches_anything_from_elsewhere(
+    site: Path, pages: dict[str, Page]
+) -> None:
+    fetched = [
+        (path, address)
+        for path, page in pages.items()
+        for address in page.fetched
+        if not address.startswith("data:")
+    ]
+
+    assert [one for one in fetched if leaves_the_file(one[1])] == []
+    for path, address in fetched:
+        assert (site / posixpath.dirname(path) / address).resolve().is_file()
+    assert "url(" not in (site / "assets/site.css").read_text("utf-8")
+
+
+def test_each_page_has_one_title_and_its_headings_have_names_of_their_own(
+    pages: dict[str, Page],
+) -> None:
+    for path, page in pages.items():
+        assert len(list(page.all("h1"))) == 1, path
+        assert len(page.ids) == len(set(page.ids)), path
+
+
+def test_lineage_is_coloured_from_raw_over_history_to_as_of(project: Project) -> None:
+    layers = {node["name"]: project.layer(name) for name, node in project.nodes.items()}
+    nodes = styled(project, "front")["nodes"]
+
+    assert layers["fivetran_requests"] == layers["stg_fivetran__request_files"] == "raw"
+    assert layers["fivetran_history"] == layers["fivetran_snapshot"] == "history"
+    assert layers["fivetran_as_of"] == layers["fivetran_current"] == "as_of"
+    assert layers["what_was_there_on_a_day"] == "question"
+    history = nodes["model.dbt_history.fivetran_history"]
+    assert history["docs"]["node_color"] == COLOURS["history"]
+    assert history["group"] == "history"
+
+
+def test_the_five_questions_are_exposures_and_each_system_answers_one(project: Project) -> None:
+    exposures = project.manifest["exposures"].values()
+    asked = {
+        project.system(project.nodes[name])
+        for one in exposures
+        for name in one["depends_on"]["nodes"]
+    }
+
+    assert [one["label"][0] for one in exposures] == list("12345")
+    assert {"fivetran", "atoti", "naksha"} <= asked
+
+
+def test_the_audit_counts_what_is_there(project: Project) -> None:
+    counts = {one.what: one for one in audit.described(project)}
+
+    for what in ("macros described", "arguments described", "arguments typed"):
+        assert counts[what].all > 400
+        assert counts[what].missing == ()
+    assert counts["columns in yml described"].missing == ()
+    assert sum(count for _, count in audit.tests_by_kind(project)) == len(project.tests)
+    assert audit.length({"macro_sql": "{% macro m() %}\n{# why\n #}\n\nx\n{% endmacro %}"}) == 3
+
+
+# -- in a browser ----------------------------------------------------------------------------------
+
+needs_browser = pytest.mark.skipif(
+    BROWSER is None, reason=f"no browser on PATH ({', '.join(BROWSERS)}): pages are only parsed"
+)
+DRAG = """<script>
+addEventListener('load', function wait() {
+  if (!document.documentElement.dataset.ready) { return setTimeout(wait, 50); }
+  var svg = document.querySelector('#versions svg'), box = svg.getBoundingClientRect();
+  var before = document.getElementById('as-of-text').textContent;
+  svg.dispatchEvent(new PointerEvent('pointerdown', {
+    bubbles: true, clientX: box.left + box.width * 0.3, clientY: box.top + 20
+  }));
+  setTimeout(function () {
+    document.documentElement.dataset.before = before;
+    document.documentElement.dataset.after = document.getElementById('as-of-text').textContent;
+  }, 200);
+});
+</script>"""
+
+
+def opened(file: Path, place: str, folder: Path) -> tuple[Page, list[str], list[str]]:
+    """A page as the browser ends up with it, its complaints, and what it asked the network for."""
+    log = folder / "network.json"
+    done = subprocess.run(
+        [str(BROWSER), *OPTIONS, f"--log-net-log={log}", f"--user-data-dir={folder / 'user'}",
+         "--dump-dom", f"{file.as_uri()}{place}"],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    # dbt's own page has icons whose address is a template until its script runs: {{ getIcon(…) }}.
+    lines = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    complaints = [line for line in lines if "/%7B%7B%20" not in line]
+    # The browser itself asks for updates and the time; then the initiator is no origin.
+    told = [event.get("params", {}) for event in json.loads(log.read_text("utf-8"))["events"]]
+    asked = [
+        one["url"]
+        for one in told
+        if one.get("initiator", "not an origin") != "not an origin"
+        and leaves_the_file(one["url"])
+        and not one["url"].startswith("file:")
+    ]
+    return Page(done.stdout), complaints, asked
+
+
+@needs_browser
+def test_the_browser_would_tell_of_a_request_and_of_an_error(tmp_path: Path) -> None:
+    page = tmp_path / "asks.html"
+    page.write_text('<img src="http://example.invalid/x.png"><script>missing()</script>')
+
+    _, complaints, asked = opened(page, "", tmp_path)
+
+    assert set(asked) == {"http://example.invalid/x.png"}
+    assert "missing is not defined" in " ".join(complaints)
+
+
+@needs_browser
+def test_the_site_opens_from_a_file_without_network_or_complaint(
+    site: Path, tmp_path: Path
+) -> None:
+    moved = site / "timelines" / "moved.html"
+    moved.write_text(
+        (site / "timelines/things_by_time.html").read_text("utf-8").replace("</body>", DRAG)
+    )
+    lineage = "#!/model/model.dbt_history.fivetran_as_of?g_v=1&g_i=%2Bfivetran_as_of"
+    seen = {}
+    for file, place in ((site / "index.html", ""), (moved, ""), (site / "dbt.html", lineage)):
+        seen[file.name], complaints, asked = opened(file, place, tmp_path)
+        assert (complaints, asked) == ([], []), file.name
+    moved.unlink()
+
+    (root,) = seen["moved.html"].all("html")
+    assert root["data-before"] != root["data-after"]
+    assert list(seen["moved.html"].all("tr", class_="tl-in-force"))
+    assert list(seen["dbt.html"].all("canvas")), "lineage is drawn"
+    assert "fivetran_as_of" in " ".join(seen["dbt.html"].text)
