@@ -1,4 +1,4 @@
-"""A destination that is killed while it lands, and between landing and merge: real processes."""
+"""A destination that is killed, or stopped, in the middle of a call: real processes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -22,7 +23,7 @@ from tests.support.landing import COLUMNS, END, HEADER, START
 from tests.support.project import ROOT, drop_schema
 from tests.support.writer import Client, history_batch
 
-ROWS = 150_000
+ROWS = 60_000
 # What lies in the landing table's folder at the moment of the kill.
 MOMENTS = {
     "while_landing": "*.parquet",
@@ -43,11 +44,26 @@ def process(warehouse: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[
         text=True,
     )
     assert started.stdout is not None
-    while not (line := started.stdout.readline()).startswith("port "):
+    while not (line := started.stdout.readline()).startswith("serving at "):
         assert line, "the process ended before it was ready"
-    yield started, int(line.split()[1])
+    yield started, int(line.rsplit(":", 1)[1])
     started.kill()
     started.wait()
+
+
+def many_rows(folder: Path, schema: str) -> RequestWriter:
+    writer = RequestWriter(folder, COLUMNS, schema=schema, compression="ZSTD", is_encrypted=True)
+    rows = [[str(n), "x", "1.5", START, END, "true"] for n in range(ROWS)]
+    writer.add_csv("upsert", "many.csv", HEADER, rows)
+    return writer
+
+
+def wait_for(moment: str, landing: Path, call: Any) -> None:
+    deadline = time.monotonic() + 240
+    while not any(landing.glob(MOMENTS[moment])):
+        assert not call.done(), call.exception()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def know(spark: SparkSession, schema: str, folder: Path) -> None:
@@ -63,17 +79,11 @@ def test_a_killed_destination_is_finished_by_the_repeat_of_the_call(
 ) -> None:  # fmt: skip
     killed, port = process
     schema = f"tests_killed_{moment}"
-    writer = RequestWriter(tmp_path, COLUMNS, schema=schema, compression="ZSTD", is_encrypted=True)
-    rows = [[str(n), "x", "1.5", START, END, "true"] for n in range(ROWS)]
-    writer.add_csv("upsert", "many.csv", HEADER, rows)
+    writer = many_rows(tmp_path, schema)
     landing = warehouse / f"{schema}.db" / "items__landing"
 
     call = Client.at(port).start("WriteHistoryBatch", history_batch(writer))
-    deadline = time.monotonic() + 240
-    while not any(landing.glob(MOMENTS[moment])):
-        assert not call.done(), call.exception()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_for(moment, landing, call)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert call.code() == grpc.StatusCode.UNAVAILABLE
@@ -96,4 +106,26 @@ def test_a_killed_destination_is_finished_by_the_repeat_of_the_call(
     assert spark.table(f"{schema}.items__landing").count() == ROWS
     found = spark.table(f"{schema}.items")
     assert (found.count(), found.select("id").distinct().count()) == (ROWS, ROWS)
+    drop_schema(spark, schema, warehouse)
+
+
+def test_a_stopped_destination_finishes_the_call_under_way(
+    process: tuple[subprocess.Popen[str], int],
+    spark: SparkSession,
+    warehouse: Path,
+    tmp_path: Path,
+) -> None:
+    stopped, port = process
+    schema = "tests_stopped"
+    landing = warehouse / f"{schema}.db" / "items__landing"
+
+    call = Client.at(port).start("WriteHistoryBatch", history_batch(many_rows(tmp_path, schema)))
+    wait_for("between_landing_and_merge", landing, call)
+    stopped.send_signal(signal.SIGTERM)
+
+    assert call.result(timeout=240).success
+    assert stopped.wait(60) == 0
+    spark.sql(f"create schema if not exists {schema}")
+    know(spark, schema, landing.parent / "items")
+    assert spark.table(f"{schema}.items").count() == ROWS
     drop_schema(spark, schema, warehouse)

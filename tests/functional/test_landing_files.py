@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -22,6 +23,7 @@ from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
 from dbt_history.landing import read_request as read
 from dbt_history.landing.land import find_sources
 from dbt_history.landing.rows import checked, staged_rows
+from scripts.landing_example import parquet
 from scripts.request_files import NULL, UNMODIFIED, RequestWriter, csv_text
 from tests.support.landing import COLUMNS, END, HEADER, START, one_file, problems, small, upserts
 
@@ -254,7 +256,9 @@ SHARED: dict[str, Callable[[random.Random], tuple[Any, str]]] = {
     "SHORT": lambda r: (v := r.randint(-(2**15), 2**15 - 1), str(v)),
     "INT": lambda r: (v := r.randint(-(2**31), 2**31 - 1), str(v)),
     "LONG": lambda r: (v := r.randint(-(2**63), 2**63 - 1), str(v)),
+    "FLOAT": lambda r: (v := float(np.float32(r.uniform(-1e9, 1e9))), repr(v)),
     "DOUBLE": lambda r: (v := r.uniform(-1e9, 1e9), repr(v)),
+    "NAIVE_TIME": lambda r: (v := f"{r.randint(0, 23):02}:{r.randint(0, 59):02}:07.5", v),
     "NAIVE_DATE": lambda r: (v := date(1, 1, 1) + timedelta(r.randint(0, 3_652_000)), str(v)),
     "BINARY": lambda r: (v := r.randbytes(r.randint(0, 9)), base64.b64encode(v).decode()),
 }
@@ -288,6 +292,7 @@ def test_random_tables_through_random_encodings_are_the_same(seed: int, tmp_path
         "NAIVE_DATETIME",
         "STRING",
         "JSON",
+        "XML",
         ("DECIMAL", 38, 9),
     ]
     columns = {f"c {n}": r.choice(known) for n in range(r.randint(1, 6))}
@@ -309,7 +314,8 @@ def test_random_tables_through_random_encodings_are_the_same(seed: int, tmp_path
             kept |= {name} if cells[name] == UNMODIFIED else set()
         expected.append((values, kept | {"_fivetran_end", "_fivetran_active"}))
         rows.append([cells[name] for name in header])
-    writer.add_csv("update", "f", header, rows)
+    write = r.choice([csv_text, parquet])
+    writer.add("update", "f", write(header, rows))
     request = read(writer.write())
     source = find_sources(request, tmp_path, Limits())[0]
 

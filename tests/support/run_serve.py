@@ -1,4 +1,4 @@
-"""A destination in a process of its own: `run_serve WAREHOUSE ROOT`; it prints its port.
+"""`dbt-history serve` in a process of its own: `run_serve WAREHOUSE ROOT`, at a free port.
 
 The catalog is in memory, so that several processes can work on the same files.
 """
@@ -6,15 +6,10 @@ The catalog is in memory, so that several processes can work on the same files.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from dbt_history.serve.destination import Destination
-from dbt_history.serve.engine import Engine
-from dbt_history.serve.service import Service, start
-from dbt_history.session import start_session
-from tests.support.project import ROOT
+from dbt_history.cli import main as command
 
 
 def main(warehouse: str, root: str) -> None:
@@ -23,11 +18,9 @@ def main(warehouse: str, root: str) -> None:
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.sql.warehouse.dir", warehouse)
     )
+    # The command takes the session that is there.
     builder.getOrCreate().sparkContext.setLogLevel("OFF")
-    destination = Destination(start_session("killed"), Path(root), Engine(ROOT))
-    _, port = start(Service(destination), "127.0.0.1:0")
-    print(f"port {port}", flush=True)
-    sys.stdin.readline()
+    command(["serve", "--root", root, "--port", "0"])
 
 
 if __name__ == "__main__":
