@@ -1,0 +1,59 @@
+"""What the guides claim: each line of a comparison has its proof, and what they name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from tests.support.project import ROOT
+
+PAGES = sorted([*(ROOT / "docs/guides").glob("*.md"), *(ROOT / "docs/systems").glob("*.md")])
+TESTS = {
+    name
+    for file in (ROOT / "tests").rglob("test_*.py")
+    for name in re.findall(r"^def (test_\w+)\(", file.read_text("utf-8"), re.MULTILINE)
+}
+OPERATION = re.compile(r"^dbt run-operation (\w+) --args '(.*)'$", re.MULTILINE)
+
+
+def proofs(text: str) -> list[str]:
+    """The last cell of each row of the tables that end in `shown by`."""
+    found, is_inside = [], False
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        is_row = line.startswith("|")
+        if is_row and is_inside and not set(line) <= set("|- "):
+            found.append(cells[-1])
+        is_inside = is_row and (is_inside or cells[-1] == "shown by")
+    return found
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_claim_of_a_comparison_is_tested_or_cited(path: Path) -> None:
+    text = path.read_text("utf-8")
+
+    named = set(re.findall(r"`(test_\w+)`", text))
+    assert named - TESTS == set()
+    assert [cell for cell in proofs(text) if "`test_" not in cell and "](http" not in cell] == []
+
+
+def test_each_seed_system_has_a_page_that_compares_and_so_has_each_rival() -> None:
+    for name in ("fivetran", "crmp", "esql", "naksha", "atoti"):
+        assert len(proofs((ROOT / f"docs/systems/{name}.md").read_text("utf-8"))) >= 8
+    assert len(proofs((ROOT / "docs/guides/comparison.md").read_text("utf-8"))) >= 15
+
+
+def test_the_guides_call_run_operations_as_they_are() -> None:
+    described = {
+        macro["name"]: {argument["name"] for argument in macro.get("arguments") or []}
+        for file in (ROOT / "macros/maintain").glob("*.yml")
+        for macro in yaml.safe_load(file.read_text("utf-8"))["macros"]
+    }
+    calls = [call for path in PAGES for call in OPERATION.findall(path.read_text("utf-8"))]
+
+    assert len(calls) >= 5
+    for name, arguments in calls:
+        assert yaml.safe_load(arguments).keys() <= described[name], name
