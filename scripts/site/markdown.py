@@ -102,6 +102,12 @@ class Renderer:
 
     def code(self, token: Token, page: str) -> Token:
         """`as_of(…)` as a link to what dbt's docs say of it."""
+        if token.content.startswith("test_"):
+            # A test's name is a sentence.
+            proof = Token("html_inline", "", 0)
+            words = escape(token.content.removeprefix("test_").replace("_", " "))
+            proof.content = f'<span class="proof" title="{escape(token.content)}">{words}</span>'
+            return proof
         named = NAME.match(token.content)
         address = self.named.get(named[1]) if named else None
         if address is None:
