@@ -269,7 +269,7 @@ def live_rows(destination: Destination, name: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_table_without_history_takes_batches_truncates_and_changes_of_columns(
-    destination: Destination, client: Client, monkeypatch: pytest.MonkeyPatch
+    destination: Destination, client: Client
 ) -> None:
     first = request(destination, "live", LIVE, compression="ZSTD", is_encrypted=True)
     first.add_csv("upsert", "u.csv", list(LIVE), [
@@ -289,7 +289,7 @@ def test_a_table_without_history_takes_batches_truncates_and_changes_of_columns(
     assert client.call("CreateTable", creation).success
     assert write(first).success
     assert write(second).success
-    # A repeat long after, and one while the first try has only landed.
+    # A repeat after a later batch changes nothing.
     assert write(first).success
     assert live_rows(destination, "live") == [(1, None, "{}"), (2, "B", "[2]")]
     assert numbers(destination, "live") == [1, 2]
