@@ -14,6 +14,8 @@ from pathlib import PurePosixPath
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from scripts.site import flow
+
 NAME = re.compile(r"^([a-z_][a-z0-9_]*)(\(.*\))?$", re.DOTALL)
 
 
@@ -69,8 +71,13 @@ class Renderer:
                     title = words
                 elif token.tag == "h2":
                     sections.append((anchor, words))
+        charts = 0
         for token in tokens:
-            if token.type == "inline":
+            if token.type == "fence" and token.info == "mermaid":
+                token.type, token.tag = "html_block", ""
+                charts += 1
+                token.content = flow.html(token.content, f"flow-{charts}")
+            elif token.type == "inline":
                 token.children = self.linked(token.children or [], source, page)
         html = self.parser.renderer.render(tokens, self.parser.options, {})
         html = html.replace("<table>", '<div class="wide"><table>')

@@ -13,12 +13,13 @@ import pytest
 from dbt.cli.main import dbtRunner
 from dbt.task.docs import DOCS_INDEX_FILE_PATH
 
-from scripts.site import audit
+from scripts.site import audit, flow
 from scripts.site.build import all_files, write
 from scripts.site.dbt_docs import COLOURS, styled
 from scripts.site.manifest import Project
 from scripts.site.pictures import Picture
 from tests.render.test_timeline import picture
+from tests.support.markdown import blocks
 from tests.support.pages import Page, leaves_the_file
 from tests.support.project import ROOT
 
@@ -131,6 +132,27 @@ def test_the_five_questions_are_exposures_and_each_system_answers_one(project: P
 
     assert [one["label"][0] for one in exposures] == list("12345")
     assert {"fivetran", "atoti", "naksha"} <= asked
+
+
+def test_a_flow_chart_is_a_list_of_steps_with_their_ways_out() -> None:
+    chart = "flowchart TD\n    a([run]) --> b{right?<br/>all?}\n    b -- no --> c([refused])\n"
+    chart += "    b -- yes --> d[merge] --> e[(table)]\n"
+
+    assert flow.read(chart) == (
+        {"a": "run", "b": "right? all?", "c": "refused", "d": "merge", "e": "table"},
+        [("a", "", "b"), ("b", "no", "c"), ("b", "yes", "d"), ("d", "", "e")],
+    )
+    shown = Page(flow.html(chart, "f"))
+    assert shown.links == ["#f-c", "#f-d"]
+    assert shown.ids == ["f-a", "f-b", "f-c", "f-d", "f-e"]
+
+
+def test_every_step_of_the_projects_flow_charts_is_read() -> None:
+    for file in (ROOT / "docs/flow").glob("*.md"):
+        for chart in blocks(file.read_text("utf-8"), "mermaid"):
+            texts, ways = flow.read(chart)
+            assert len(ways) == chart.count("-->"), file.name
+            assert not [text for text in texts.values() if set(text) & set("[]{}")], file.name
 
 
 def test_the_audit_counts_what_is_there(project: Project) -> None:
