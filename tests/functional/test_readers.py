@@ -382,3 +382,58 @@ def test_an_as_of_of_the_present_reads_open_files_alone(
     query = call("as_of", relation="readers.h", at="2024-01-03 12:00:00")
     assert len(spark.sql(f"select * from {query}").inputFiles()) < len(everything) / 3
     spark.sql("drop schema readers cascade")
+
+
+LOG = """
+    select *, timestamp'2024-03-01 00:00:00 UTC' + make_interval(0, 0, 0, cast(hx_id as int)) as mod_time
+    from values
+        (1, 'a', 1, 'ann', false, 1L),
+        (1, 'a', 2, 'ann', false, 2L),
+        (2, null, 1, 'bob', false, 3L),
+        (1, null, 2, 'bob', false, 4L),
+        (1, null, 2, 'bob', true, 5L),
+        (2, null, 1, 'ann', false, 6L),
+        (1, 'z', 2, 'ann', false, 7L)
+        as log (id, `path`, n, mod_user, deleted, hx_id)
+"""
+SEARCHES: list[tuple[dict[str, Any], list[tuple[int, str, int | None]]]] = [
+    ({}, [(1, "insert", None), (2, "update", 1), (3, "insert", None), (4, "update", 2),
+          (5, "delete", 4), (6, "update", 3), (7, "insert", None)]),
+    ({"item": 2}, [(3, "insert", None), (6, "update", 3)]),
+    ({"item": {"id": 2}, "kind": "update"}, [(6, "update", 3)]),
+    ({"kind": ["delete", "update"], "user": "bob"}, [(4, "update", 2), (5, "delete", 4)]),
+    # NULL is a value; a no-op update changes no column, and neither does deleting what is NULL.
+    ({"column": "path"}, [(1, "insert", None), (4, "update", 2), (7, "insert", None)]),
+    ({"column": ["n"]}, [(1, "insert", None), (2, "update", 1), (3, "insert", None),
+                         (5, "delete", 4), (7, "insert", None)]),
+    ({"from_at": "2024-03-05", "to_at": "2024-03-07"}, [(4, "update", 2), (5, "delete", 4)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_search_finds_the_changes_of_a_mirror(
+    ansi: str, read: Read, spark: SparkSession
+) -> None:
+    spark.sql(LOG).createOrReplaceTempView("searched")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for arguments, expected in SEARCHES:
+            rows = read("find_changes", hx="searched", key="id", id="hx_id", **arguments)
+            found = [(row["hx_id"], row["_change_type"], row["_previous_hx_id"]) for row in rows]
+            assert sorted(found) == expected, arguments
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "false")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "rename"}, "there is no kind rename"),
+        ({"item": {"name": 1}}, "item is not a value for each of id"),
+    ],
+)
+def test_what_is_no_search_is_refused(
+    arguments: dict[str, Any], message: str, call: Renderer
+) -> None:
+    with pytest.raises(DbtRuntimeError, match=message):
+        call("find_changes", hx="searched", key="id", id="hx_id", **arguments)

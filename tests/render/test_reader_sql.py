@@ -77,6 +77,18 @@ CASES: dict[str, tuple[str, dict[str, str], dict[str, Any], bool]] = {
         {"key": "id", "up_to": "2024-03-03", "by": "mod_time"},
         False,
     ),
+    "find_changes": (
+        "find_changes",
+        {"hx": "customers_hx"},
+        {"key": "id", "from_at": "2024-03-03", "to_at": "now", "kind": ["update", "delete"]},
+        False,
+    ),
+    "find_changes_of_an_item": (
+        "find_changes",
+        {"hx": "customers_hx"},
+        {"key": "id", "item": 7, "user": "o'neil", "column": ["path", "Is `Current`"]},
+        False,
+    ),
     "current_version": (
         "current_version",
         {"relation": "records"},

@@ -19,6 +19,11 @@
             caller_name, 'the history table could not be altered (' ~ failed ~ ')', got=relation, way_out='try again when no other run writes to it',
         )) %}
     {% endif %}
+    {# The commit's record goes when the table's log expires; the mark stays, so that a reader of the gap can be told of it. #}
+    {% set now = run_query('select unix_micros(current_timestamp())').rows[0][0] %}
+    {% do dbt_history._add_mark(
+        {'relation': relation}, 'suspension' if control.suspended else 'resumption', instant=dbt_history._axis_text(now, {'type': 'timestamp'}),
+    ) %}
     {% do log('dbt_history: ' ~ line, info=true) %}
 {% endmacro %}
 
