@@ -9,6 +9,7 @@ RUN := scripts/run
 ARGS ?=
 TARGET := .state/target
 LANDED := .state/warehouse/.landing_example
+PLAYED := .state/warehouse/.days
 CASES := tests/conformance/cases
 SHARED_CASES := ../shared/conformance
 
@@ -18,7 +19,7 @@ help: ## List what make can do
 setup: ## Make the checkout ready: environment, Java, jars, settings
 	@$(PYTHON) scripts/setup.py
 
-build: setup $(LANDED) ## Run dbt build on everything and print a summary (ARGS="--select …")
+build: setup $(LANDED) $(PLAYED) ## Run dbt build on everything and print a summary (ARGS="--select …")
 	@rm -f $(TARGET)/run_results.json
 	@status=0; $(RUN) dbt build $(ARGS) || status=$$?; $(RUN) dbt-history summary; exit $$status
 
@@ -26,6 +27,11 @@ build: setup $(LANDED) ## Run dbt build on everything and print a summary (ARGS=
 $(LANDED): scripts/landing_example.py scripts/request_files.py $(wildcard seeds/examples/fivetran/*.csv) | setup
 	@rm -rf .state/landing_example && PYTHONPATH=. $(RUN) python scripts/landing_example.py .state/landing_example
 	@$(RUN) dbt-history land .state/landing_example --schema dbt_history --quiet
+	@touch $@
+
+# The examples whose main tables change day by day: their users' statements and a run of dbt a day.
+$(PLAYED): scripts/play_days.py $(wildcard scripts/days/*/*.sql) | setup
+	@PYTHONPATH=. $(RUN) python scripts/play_days.py
 	@touch $@
 
 test: lint ## Lint, then run all tests (ARGS="-k …")
@@ -44,6 +50,7 @@ docs: setup ## Make the site: guides, dbt's documentation, pictures (builds the 
 
 bench: setup ## Measure and write the results table
 	@if [ -f bench/run.py ]; then $(RUN) python bench/run.py $(ARGS); else echo "bench/run.py is not there"; fi
+	@$(RUN) python bench/mirrors.py $(MIRRORS_ARGS)
 	@$(RUN) python bench/landing.py $(LANDING_ARGS)
 
 cases: ## Refresh the copy of the conformance cases

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.measure import start_spark
 from dbt_history.landing import LandingTable, land, read_request
 from scripts.request_files import RequestWriter, csv_text
 from tests.support.project import ROOT, Project
@@ -152,17 +153,6 @@ def measure(name: str, count: int, work: Callable[[], object]) -> Result:
         seconds = time.monotonic() - started
     print(f"{name}: {seconds:.1f} s", flush=True)
     return Result(name, count, seconds, peak["java"], peak["python"])
-
-
-def start_spark(folder: Path) -> SparkSession:
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.sql.catalogImplementation", "in-memory")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
 
 
 def run(folder: Path, megabytes: int, files: int, history_rows: int) -> list[Result]:

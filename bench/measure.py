@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -58,6 +60,35 @@ class Samples:
         found = [value(sample) for sample in self.taken.get(name, [])]
         numbers = [number for number in found if number is not None]
         return median(numbers) if numbers else None
+
+
+def start_spark(folder: Path) -> SparkSession:
+    """A Spark with a catalog in memory and its tables in `folder`, in UTC, silent."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.sql.catalogImplementation", "in-memory")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def plain_project(folder: Path, spark: SparkSession) -> Project:
+    """A dbt project without the package's repairs of dbt."""
+    project = Project.create(folder, spark)
+    settings = project.path / "dbt_project.yml"
+    plain = json.loads(settings.read_text())
+    plain.pop("dispatch")
+    settings.write_text(json.dumps(plain))
+    return project
+
+
+def say(text: str) -> None:
+    """A line of progress, with the time of day."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 def data_files(folder: Path) -> dict[str, int]:

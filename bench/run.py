@@ -6,17 +6,12 @@ Writes docs/measured.md. Nothing fails because it was slow; targets stand beside
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -27,8 +22,11 @@ from bench.measure import (
     kept_files,
     log_files,
     measured,
+    plain_project,
     quoted,
+    say,
     sql_work,
+    start_spark,
 )
 from bench.report import Checks, Size, write_report
 from bench.statements import five_statements
@@ -63,32 +61,12 @@ REPLAYS = ("replay_numbered", "replay_unnumbered")
 Work = Callable[[], tuple[float | None, str | None, str]]
 
 
-def say(text: str) -> None:
-    """A line of progress, with the time of day."""
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
-
-
 @contextmanager
 def benched(folder: Path) -> Iterator[tuple[Warehouse, Project]]:
-    """A Spark with a catalog in memory, and a dbt project without the package's repairs of dbt."""
-    os.environ["TZ"] = "UTC"
-    time.tzset()
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.sql.catalogImplementation", "in-memory")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    project = Project.create(folder / "project", spark)
+    """A Spark, and a dbt project with the models."""
+    spark = start_spark(folder)
+    project = plain_project(folder / "project", spark)
     project.schema = OUTPUT
-    settings = project.path / "dbt_project.yml"
-    plain = {
-        name: value
-        for name, value in json.loads(settings.read_text()).items()
-        if name != "dispatch"
-    }
-    settings.write_text(json.dumps(plain))
     for name, sql in MODELS.items():
         config = {}
         if name == "history_no_vectors":

@@ -14,7 +14,9 @@
     {% set tracked, problems = [], [] %}
     {% for node in (graph.nodes.values() | list + graph.sources.values() | list) | sort(attribute='unique_id') %}
         {% set said = ((node.get('config') or {}).get('meta') or node.get('meta') or {}).get('history') %}
-        {% set is_table = node.resource_type in ['model', 'source', 'seed'] and not (node.config.get('materialized') or '').startswith('history_') %}
+        {# What is a history itself has settings of its own there. #}
+        {% set is_history = (node.config.get('materialized') or '').startswith('history_') or node.config.get('incremental_strategy') == 'history_batch' %}
+        {% set is_table = node.resource_type in ['model', 'source', 'seed'] and not is_history %}
         {% if said and is_table %}
             {% do tracked.append(dbt_history._generated_model(node, {} if said is sameas true else said, problems)) %}
         {% endif %}

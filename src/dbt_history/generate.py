@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Mapping
@@ -40,10 +41,11 @@ def write_files(project: Path, files: Mapping[str, str]) -> list[str]:
     return written
 
 
-def run_operation(project: Path) -> str:
+def run_operation(project: Path, folder: str) -> str:
     """What `dbt run-operation generate_history` prints. Raises GenerateError."""
+    arguments = json.dumps({"folder": folder})
     done = subprocess.run(
-        ["dbt", "--quiet", "run-operation", "generate_history"],
+        ["dbt", "--quiet", "run-operation", "generate_history", "--args", arguments],
         cwd=project,
         capture_output=True,
         text=True,
@@ -62,10 +64,16 @@ def run_operation(project: Path) -> str:
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="The dbt project.",
 )
-def generate_command(project_dir: Path) -> None:
+@click.option(
+    "--folder",
+    default="models/history",
+    show_default=True,
+    help="Where in the project the files go.",
+)
+def generate_command(project_dir: Path, folder: str) -> None:
     """Write a history model for each model and source with `meta: {history: true}`."""
     try:
-        files = read_files(run_operation(project_dir))
+        files = read_files(run_operation(project_dir, folder))
         written = write_files(project_dir, files)
     except GenerateError as error:
         raise click.ClickException(str(error)) from None

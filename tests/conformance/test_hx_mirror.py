@@ -111,6 +111,16 @@ def check_system_columns(rows: list[dict[str, Any]], rules: Mapping[str, Any]) -
         assert not {str(row[name]).replace(" ", "T") for row in rows} & set(values)
 
 
+def test_a_suspension_leaves_its_marks(finished: None, spark: SparkSession) -> None:
+    suspended = [player for player in PLAYERS if ("suspend", None) in player.steps]
+    assert suspended
+    for player in suspended:
+        marks = spark.table(f"{player.schema}.history_marks").orderBy("recorded_at").collect()
+        for table in player.case["tables"]:
+            kinds = [row.kind for row in marks if row.table_name == f"{table['name']}_hx"]
+            assert kinds == ["suspension", "resumption"], player.id
+
+
 def test_live_rows_equal_the_main_table(finished: None, spark: SparkSession) -> None:
     for player in PLAYERS:
         for table in player.case["tables"] if not player.options else []:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from dbt.cli.main import dbtRunner
 
 from dbt_history.generate import GenerateError, read_files, write_files
-from tests.support.project import Project
+from tests.support.project import ROOT, Project
 
 YML = """
 models:
@@ -80,3 +82,19 @@ def test_no_file_is_written_outside_the_project(tmp_path: Path) -> None:
     with pytest.raises(GenerateError):
         write_files(tmp_path / "project", {"ok.sql": "", "../out.sql": ""})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_example_is_what_is_generated(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = "models/examples/esql"
+    capsys.readouterr()
+    arguments = ["generate_history", "--args", json.dumps({"folder": folder})]
+    places = ["--project-dir", str(ROOT), "--profiles-dir", str(ROOT)]
+    done = dbtRunner().invoke(["--quiet", "run-operation", *arguments, *places])
+    assert done.success, done.exception
+    files = read_files(capsys.readouterr().out)
+    assert set(files) == {f"{folder}/_history__models.yml"} | {
+        f"{folder}/{name}_history.sql" for name in "abx"
+    }
+    for name, text in files.items():
+        if name.endswith(".sql"):
+            assert (ROOT / name).read_text() == text

@@ -385,7 +385,9 @@ def test_an_as_of_of_the_present_reads_open_files_alone(
 
 
 LOG = """
-    select *, timestamp'2024-03-01 00:00:00 UTC' + make_interval(0, 0, 0, cast(hx_id as int)) as mod_time
+    select
+        *,
+        timestamp'2024-03-01 00:00:00 UTC' + make_interval(0, 0, 0, cast(hx_id as int)) as mod_time
     from values
         (1, 'a', 1, 'ann', false, 1L),
         (1, 'a', 2, 'ann', false, 2L),
@@ -411,9 +413,7 @@ SEARCHES: list[tuple[dict[str, Any], list[tuple[int, str, int | None]]]] = [
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_a_search_finds_the_changes_of_a_mirror(
-    ansi: str, read: Read, spark: SparkSession
-) -> None:
+def test_a_search_finds_the_changes_of_a_mirror(ansi: str, read: Read, spark: SparkSession) -> None:
     spark.sql(LOG).createOrReplaceTempView("searched")
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:

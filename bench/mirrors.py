@@ -1,0 +1,253 @@
+"""Measures mirrors: 10,000 changes of a main table of 1 M rows with three references.
+
+By feed, by difference, and by feed into a mirror with ten times the history, beside dbt's snapshot
+(strategy `check`) of the same table; then the state of five tables as of a day. Writes
+docs/measured_mirrors.md.
+
+    bench/mirrors.py [--rows 1000000] [--changes 10000] [--repeats 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.measure import plain_project, run_dbt, say, start_spark
+from tests.support.project import ROOT, SCHEMA, Project
+from tests.support.rendering import Renderer, renderer
+
+REPORT = ROOT / "docs" / "measured_mirrors.md"
+INPUT, OUTPUT = "bench_mirrors", f"{SCHEMA}_mirrors"
+REFERENCED = {"places": 1_000, "units": 100, "people": 5_000}
+FEED = (
+    "tblproperties ('delta.enableChangeDataFeed' = 'true', "
+    "'delta.enableInCommitTimestamps' = 'true')"
+)
+LINKS = ", ".join(f"{{'column': '{name}_id', 'history': ref('{name}_hx')}}" for name in REFERENCED)
+COLUMNS = ("places_id", "units_id", "people_id", "amount", "note")
+SNAPSHOT = f"""{{% snapshot main_snapshot %}}
+{{{{ config(
+    schema='mirrors', unique_key='main_id', strategy='check', check_cols={list(COLUMNS)},
+    hard_deletes='invalidate', file_format='delta'
+) }}}}
+select * from {INPUT}.main
+{{% endsnapshot %}}
+"""
+# What is measured side by side: the dbt command and its node.
+CONTENDERS = {
+    "feed": ("run", "main_hx"),
+    "feed, 10 times the history": ("run", "main_long_hx"),
+    "difference": ("run", "main_diff_hx"),
+    "dbt snapshot": ("snapshot", "main_snapshot"),
+}
+# The tables of a state: name, key, mirror.
+STATE = [("main", "main_id", "main_hx")]
+STATE += [(name, f"{name}_id", f"{name}_hx") for name in REFERENCED]
+STATE += [("remarks", "remarks_id", "remarks_hx")]
+
+
+def write_models(project: Project) -> None:
+    """Mirrors of the referenced tables, three of the main table, one of a table beside them."""
+    project.schema = OUTPUT
+    for name in [*REFERENCED, "remarks"]:
+        project.model(f"{name}_hx", _hx(name, f"{name}_id", ""), materialized="history_append")
+    for node, method in (("main_hx", "feed"), ("main_long_hx", "feed"), ("main_diff_hx", "diff")):
+        sql = _hx("main", "main_id", f"references=[{LINKS}], method='{method}'")
+        project.model(node, sql, materialized="history_append")
+    project.write("snapshots/main_snapshot.sql", SNAPSHOT)
+    tables = "".join(f"\n      - name: {name}" for name in ["main", *REFERENCED, "remarks"])
+    project.write("models/sources.yml", f"sources:\n  - name: {INPUT}\n    tables:{tables}\n")
+
+
+def _hx(name: str, key: str, arguments: str) -> str:
+    main = f"source('{INPUT}', '{name}')"
+    return f"select * from {{{{ dbt_history.hx_rows({main}, '{key}', {arguments}) }}}}"
+
+
+def create_tables(spark: SparkSession, rows: int) -> None:
+    """Main and referenced tables with a feed, as `range` makes them."""
+    spark.sql(f"create schema {INPUT}")
+    for name, count in {**REFERENCED, "remarks": 100_000}.items():
+        spark.sql(
+            f"create table {INPUT}.{name} using delta {FEED} as "
+            f"select id as {name}_id, concat('{name} ', id) as label from range({count})"
+        )
+    links = ", ".join(
+        f"pmod(xxhash64(id, '{name}'), {count}) as {name}_id" for name, count in REFERENCED.items()
+    )
+    spark.sql(
+        f"create table {INPUT}.main using delta {FEED} as select id as main_id, {links}, "
+        "cast(pmod(xxhash64(id), 100000) as double) as amount, concat('note ', id) as note "
+        f"from range(0, {rows}, 1, 8)"
+    )
+
+
+def lengthen(spark: SparkSession, times: int, rows: int) -> None:
+    """Give one mirror older rows: `times` as many as the main table has, with smaller ids."""
+    table = f"{OUTPUT}.main_long_hx"
+    spark.sql(
+        f"insert into {table} select {_older(spark, table, rows)} "
+        f"from {table} as log cross join range({times}) as past"
+    )
+
+
+def _older(spark: SparkSession, table: str, rows: int) -> str:
+    """The columns of a mirror, in order, moved into the past."""
+    moved = {
+        "mod_time": "mod_time - make_interval(0, 0, 0, cast(past.id + 1 as int))",
+        "main_hx_id": f"main_hx_id - (past.id + 1) * {rows}",
+    }
+    return ", ".join(moved.get(name, name) for name in spark.table(table).columns)
+
+
+def change(spark: SparkSession, number: int, changes: int, rows: int) -> None:
+    """Nine of ten changed rows are updated, the rest deleted and as many inserted."""
+    step = rows // changes
+    chosen = f"select id * {step} + {number} as main_id, id from range({changes})"
+    spark.sql(
+        f"merge into {INPUT}.main as main using ({chosen}) as chosen "
+        "on main.main_id = chosen.main_id "
+        "when matched and chosen.id % 20 = 0 then delete "
+        f"when matched then update set amount = amount + 1, note = 'changed {number}'"
+    )
+    spark.sql(
+        f"insert into {INPUT}.main select {rows} * {number + 1} + id, 1, 1, 1, 0, 'new' "
+        f"from range({changes // 20})"
+    )
+
+
+def measure(project: Project, changes: int, rows: int, repeats: int) -> dict[str, list[float]]:
+    """Seconds by contender; the first round warms up and is not kept."""
+    seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    everyone = list(CONTENDERS.items())
+    for number in range(1, repeats + 2):
+        change(project.spark, number, changes, rows)
+        turn = number % len(everyone)
+        line = []
+        for name, (command, node) in everyone[turn:] + everyone[:turn]:
+            began = time.perf_counter()
+            _, message = run_dbt(project, command, "--select", node)
+            took = time.perf_counter() - began
+            line.append(f"{name} {took:.1f} ({message})")
+            if number > 1:
+                seconds[name].append(took)
+        say(f"  round {number - 1}: {', '.join(line)}")
+    return seconds
+
+
+def measure_state(call: Renderer, spark: SparkSession, repeats: int) -> dict[str, list[float]]:
+    """Seconds to count the join of five tables: as they are, and as the mirrors had them."""
+    at = spark.sql("select cast(current_timestamp() as string)").collect()[0][0]
+    now = [f"{INPUT}.{name}" for name, _, _ in STATE]
+    relation = call.relation.create
+    then = [
+        call(
+            "latest",
+            hx=relation(schema=OUTPUT, identifier=mirror),
+            key=key,
+            up_to=at,
+            by="mod_time",
+        )
+        for _, key, mirror in STATE
+    ]
+    seconds: dict[str, list[float]] = {"the tables themselves": [], "the mirrors as of a day": []}
+    for number in range(repeats + 1):
+        for name, tables in zip(seconds, (now, then), strict=True):
+            began = time.perf_counter()
+            spark.sql(_state_sql(tables)).collect()
+            if number:
+                seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def _state_sql(tables: list[str]) -> str:
+    joins = "".join(
+        f" left join {table} as {name} on main.{name}_id = {name}.{name}_id"
+        for table, name in zip(tables[1:4], REFERENCED, strict=True)
+    )
+    labels = ", ".join(f"max({name}.label)" for name in REFERENCED)
+    return (
+        f"select count(*), max(main.amount), {labels}, (select count(*) from {tables[4]}) "
+        f"from {tables[0]} as main{joins}"
+    )
+
+
+def write_report(
+    path: Path,
+    options: argparse.Namespace,
+    seconds: dict[str, list[float]],
+    state: dict[str, list[float]],
+) -> None:
+    """The tables of the report."""
+    found = {name: median(values) for name, values in seconds.items()}
+    snapshot, feed = found["dbt snapshot"], found["feed"]
+    lines = [
+        "# Measured: mirrors",
+        "",
+        "Written by `make bench` (`bench/mirrors.py`) on a machine with 2 cores. A main table of "
+        f"{options.rows:,} rows with three references; {options.changes:,} rows of it change "
+        f"before each round. Whole `dbt run` or `dbt snapshot` in a warm process, medians of "
+        f"{options.repeats} rounds, every round in another order. Compare the ratios.",
+        "",
+        "| contender | seconds | / dbt snapshot | / feed |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| {name} | {value:.2f} | {value / snapshot:.2f} | {value / feed:.2f} |"
+            for name, value in found.items()
+        ),
+        "",
+        "Target: cost at 10 times the history at most 1.1 of the feed's: "
+        f"{found['feed, 10 times the history'] / feed:.2f}.",
+        "",
+        "## The state of five tables as of a day",
+        "",
+        "A count of the main table joined to the three, and of a fifth; the mirrors are read up "
+        "to an instant after all changes.",
+        "",
+        "| read | seconds |",
+        "| --- | --- |",
+        *(f"| {name} | {median(values):.2f} |" for name, values in state.items()),
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Make the tables, measure, report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--changes", type=int, default=10_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=REPORT)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="dbt_history_mirrors_"))
+    try:
+        spark = start_spark(folder)
+        project = plain_project(folder / "project", spark)
+        write_models(project)
+        say("tables")
+        create_tables(spark, options.rows)
+        run_dbt(project, "run")
+        run_dbt(project, "snapshot")
+        lengthen(spark, 9, options.rows)
+        say("rounds")
+        seconds = measure(project, options.changes, options.rows, options.repeats)
+        (folder / "readers").mkdir()
+        state = measure_state(renderer(folder / "readers"), spark, options.repeats)
+        write_report(options.output, options, seconds, state)
+        say(f"written: {options.output.name}")
+        spark.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

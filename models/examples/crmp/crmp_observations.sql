@@ -1,0 +1,16 @@
+{{
+    config(
+        materialized='view',
+    )
+}}
+
+-- The main table as it is, with what it gains by being tracked.
+select
+    obs_raw_id,
+    history_id,
+    vars_id,
+    observed_at,
+    datum,
+    mod_time,
+    mod_user
+from {{ dbt_history.latest(ref('obs_raw_hx'), 'obs_raw_id') }} as observations

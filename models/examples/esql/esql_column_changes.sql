@@ -1,0 +1,8 @@
+{{
+    config(
+        materialized='table',
+    )
+}}
+
+-- Who changed which column of x from what to what?
+select * from {{ dbt_history.column_changes(ref('x_history'), key='x_id') }} as report

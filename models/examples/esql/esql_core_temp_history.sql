@@ -1,0 +1,13 @@
+{{
+    config(
+        materialized='history_append',
+        tblproperties={'delta.appendOnly': 'false'},
+    )
+}}
+
+-- The inbox of the coarse log: runs only append, and draining it is the log's own work.
+select * from {{ dbt_history.core_temp_history([
+    {'main': source('esql', 'a'), 'key': 'a_id'},
+    {'main': source('esql', 'b'), 'key': 'b_id'},
+    {'main': source('esql', 'x'), 'key': 'x_id'},
+]) }} as found

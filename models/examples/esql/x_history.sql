@@ -1,0 +1,6 @@
+{{ config(materialized='history_append') }}
+
+select * from {{ dbt_history.event_rows(
+    source('esql', 'x'),
+    key=["x_id"],
+) }} as history
