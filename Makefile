@@ -49,8 +49,9 @@ docs: setup ## Make the site: guides, dbt's documentation, pictures (builds the 
 	@PYTHONPATH=. $(RUN) python -m scripts.site.build
 
 bench: setup ## Measure and write the results table
-	@if [ -f bench/run.py ]; then $(RUN) python bench/run.py $(ARGS); else echo "bench/run.py is not there"; fi
+	@$(RUN) python bench/run.py $(ARGS)
 	@$(RUN) python bench/mirrors.py $(MIRRORS_ARGS)
+	@$(RUN) python bench/time_travel.py $(TRAVEL_ARGS)
 	@$(RUN) python bench/landing.py $(LANDING_ARGS)
 
 cases: ## Refresh the copy of the conformance cases
