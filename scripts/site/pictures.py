@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.page import body
 from dbt_history.timeline.settings import settings_of
-from dbt_history.timeline.table import Track, read_track
+from dbt_history.timeline.table import Track, read_recorded_key, read_track
 from scripts.site.manifest import Node, Project
 
-KEYS_OF_LOGS = ("mod_time", "_hist_event")
+COLUMNS_OF_LOGS = ("mod_time", "_hist_event")
 AXES = {"timestamp": "time", "date": "time", "bigint": "number"}
 
 
@@ -42,7 +42,7 @@ def is_drawn(node: Node) -> bool:
     """Version tables and snapshots; of logs the mirrors and event tables."""
     kind = node.get("config", {}).get("materialized")
     if kind == "history_append":
-        return bool(node["columns"].keys() & set(KEYS_OF_LOGS)) and bool(key_of(node))
+        return bool(node["columns"].keys() & set(COLUMNS_OF_LOGS))
     return kind in ("history_batch", "snapshot")
 
 
@@ -74,7 +74,8 @@ def pictures(project: Project, spark: SparkSession) -> tuple[list[Picture], list
         table = f"{node['schema']}.{node['alias']}"
         try:
             said = settings_of(project.manifest, table)
-            track = read_track(spark, table, key_of(node), convention=said.convention)
+            key = key_of(node) or read_recorded_key(spark, table)
+            track = read_track(spark, table, key, convention=said.convention)
         except TimelineError as error:
             problems.append(f"{table}: {error}")
             continue

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from dbt_history.timeline.chart import ORANGE, batch_rows, svg, version_chart
-from dbt_history.timeline.commits import Commit, batches, identity, read_commit, with_arrivals
+from dbt_history.timeline.commits import (
+    Commit,
+    batches,
+    identity,
+    read_commit,
+    recorded_key,
+    with_arrivals,
+)
 from dbt_history.timeline.convention import KNOWN, Convention, found_in, from_settings, on_axis
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.page import page
@@ -183,6 +190,15 @@ def test_batches_are_read_from_the_commits_own_records() -> None:
     assert [(one["what"], one["rows"]) for one in batch_rows(COMMITS)][3:] == [
         ("added", 1), ("closed", 1), ("removed", -2),
     ]  # fmt: skip
+
+
+def test_the_key_of_a_log_is_what_its_newest_commit_records() -> None:
+    others = [None, "by hand", '{"user": "ann"}', '{"dbt_history": "1", "batch": 4}']
+    mirror = '{"dbt_history": "1", "about": {"hx": {"id": "a_hx_id", "key": ["a", "b"]}}}'
+    events = '{"dbt_history": "1", "about": {"events": {"key": ["id"], "not_null": []}}}'
+    assert recorded_key([*others, mirror, events]) == ("a", "b")
+    assert recorded_key([events]) == ("id",)
+    assert recorded_key(others) == ()
 
 
 def test_the_picture_shows_each_version_each_deletion_and_what_is_late() -> None:

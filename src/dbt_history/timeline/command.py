@@ -107,7 +107,7 @@ def timeline_command(
     except ImportError:
         raise click.ClickException(NOT_INSTALLED) from None
     from dbt_history.timeline.chart import place
-    from dbt_history.timeline.table import read_track
+    from dbt_history.timeline.table import read_recorded_key, read_track
 
     named, filters = read_key(keys)
     own = read_records(records)
@@ -118,10 +118,10 @@ def timeline_command(
         tracks = []
         for table in tables:
             known = settings_of(manifest, table)
-            key = own.get(table) or known.key or tuple(named)
+            name = full_name(manifest, table)
+            key = own.get(table) or known.key or read_recorded_key(spark, name) or tuple(named)
             if not key:
                 raise TimelineError(f"{table}: name its key with --key")
-            name = full_name(manifest, table)
             tracks.append(read_track(spark, name, key, filters, said or known.convention))
         axis = tracks[0].convention.type
         line = None if at is None else place(on_axis(at, axis), axis)

@@ -62,6 +62,16 @@ def own_record(metadata: str | None) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
+def recorded_key(metadata: Iterable[str | None]) -> tuple[str, ...]:
+    """The key that a mirror's or an event table's commits record, newest first; else empty."""
+    for text in metadata:
+        about = (own_record(text) or {}).get("about") or {}
+        key = (about.get("hx") or about.get("events") or {}).get("key")
+        if key:
+            return tuple(key)
+    return ()
+
+
 def read_commit(entry: Mapping[str, Any]) -> Commit:
     """A row of DESCRIBE HISTORY, its time as microseconds in `at`."""
     metrics = entry["operationMetrics"] or {}

@@ -12,7 +12,13 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's own guide uses
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
-from dbt_history.timeline.commits import Commit, Identity, read_commit, with_arrivals
+from dbt_history.timeline.commits import (
+    Commit,
+    Identity,
+    read_commit,
+    recorded_key,
+    with_arrivals,
+)
 from dbt_history.timeline.convention import Convention, found_in, missing
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.versions import Version, read_versions
@@ -130,6 +136,16 @@ def read_commits(spark: SparkSession, table: str) -> tuple[Commit, ...]:
     except PySparkException:
         return ()
     return tuple(read_commit(row.asDict()) for row in reversed(entries))
+
+
+def read_recorded_key(spark: SparkSession, table: str) -> tuple[str, ...]:
+    """The key of a mirror or an event table; empty where its commits do not tell."""
+    try:
+        log = spark.sql(f"describe history {table}").orderBy(F.desc("version"))
+        entries = log.limit(MOST_COMMITS).select("userMetadata").collect()
+    except PySparkException:
+        return ()
+    return recorded_key(row["userMetadata"] for row in entries)
 
 
 def read_seen(
