@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-MATERIALIZATION = "history_batch"
+VERSIONS, LOG = "history_batch", "history_append"
 COUNTS = ("added", "closed", "removed", "skipped", "replayed")
 
 
@@ -20,17 +20,28 @@ class SummaryError(Exception):
 
 @dataclass(frozen=True)
 class TableReport:
-    """What one run did to one history table; `problem` is dbt's message if it failed."""
+    """What one run did to one history table; `problem` is dbt's message if it failed.
+
+    A log takes rows and no batches: they are counted as `added`.
+    """
 
     name: str
     batches: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     problem: str = ""
+    is_log: bool = False
 
     @classmethod
-    def from_message(cls, name: str, message: str, seconds: float) -> Self:
-        """Read ``2 batches: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed``."""
+    def from_message(cls, name: str, message: str, seconds: float, is_log: bool = False) -> Self:
+        """Read ``2 batches: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed``.
+
+        Of a log ``12 rows appended``; anything else it says means that there was none.
+        """
+        if is_log:
+            appended = re.match(r"(\d+) rows? appended", message)
+            rows = {"added": int(appended[1]) if appended else 0}
+            return cls(name, 0, rows, seconds, is_log=True)
         head, _, tail = message.partition(":")
         number = re.match(r"(\d+) batch", head)
         found = {noun: int(count) for count, noun in re.findall(r"(\d+) (\w+)", tail)}
@@ -64,13 +75,16 @@ def read_artifact(path: Path) -> dict[str, Any]:
 
 def table_report(node: Mapping[str, Any], result: Mapping[str, Any]) -> TableReport:
     name = f"{node['schema']}.{node.get('alias') or node['name']}"
+    is_log = node["config"]["materialized"] == LOG
     if result["status"] != "success":
         lines = (result.get("message") or "").strip().splitlines()
         return TableReport(
-            name, problem=f"{result['status']}: {lines[0]}" if lines else result["status"]
+            name,
+            problem=f"{result['status']}: {lines[0]}" if lines else result["status"],
+            is_log=is_log,
         )
     message = result.get("adapter_response", {}).get("_message", "")
-    return TableReport.from_message(name, message, result["execution_time"])
+    return TableReport.from_message(name, message, result["execution_time"], is_log)
 
 
 def run_report(run_results: Mapping[str, Any], manifest: Mapping[str, Any]) -> RunReport:
@@ -85,7 +99,7 @@ def run_report(run_results: Mapping[str, Any], manifest: Mapping[str, Any]) -> R
         if result["status"] in ("error", "fail"):
             failures.append(unique_id)
         node = manifest["nodes"].get(unique_id, {})
-        if node.get("config", {}).get("materialized") == MATERIALIZATION:
+        if node.get("config", {}).get("materialized") in (VERSIONS, LOG):
             tables.append(table_report(node, result))
     return RunReport(tables, statuses, failures, run_results["elapsed_time"])
 
@@ -100,7 +114,8 @@ def columns(rows: list[list[str]]) -> Iterable[str]:
 
 
 def table_lines(tables: list[TableReport]) -> Iterable[str]:
-    built = [table for table in tables if not table.problem]
+    built = [table for table in tables if not table.problem and not table.is_log]
+    logs = [table for table in tables if not table.problem and table.is_log]
     if built:
         rows = [["history table", "batches", *COUNTS, "seconds"]]
         for table in built:
@@ -113,6 +128,12 @@ def table_lines(tables: list[TableReport]) -> Iterable[str]:
             sums += [sum(table.counts[noun] for table in built) for noun in COUNTS]
             seconds = sum(table.seconds for table in built)
             rows.append(["all", *(f"{number:,}" for number in sums), f"{seconds:.1f}"])
+        yield from columns(rows)
+    if built and logs:
+        yield ""
+    if logs:
+        rows = [["log", "rows", "seconds"]]
+        rows += [[one.name, f"{one.counts['added']:,}", f"{one.seconds:.1f}"] for one in logs]
         yield from columns(rows)
     for table in tables:
         if table.problem:
@@ -136,6 +157,7 @@ KINDS = {
     "snapshot": "snapshots",
     "test": "tests",
     "unit_test": "unit tests",
+    "exposure": "exposures",
 }
 
 

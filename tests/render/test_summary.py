@@ -13,6 +13,7 @@ from dbt_history.cli import main
 
 HISTORY = "model.dbt_history.fivetran_history"
 PRICES = "model.dbt_history.atoti_prices"
+MIRROR = "model.dbt_history.prices_hx"
 
 
 def node(name: str, materialized: str) -> dict[str, Any]:
@@ -28,6 +29,7 @@ MANIFEST = {
     "nodes": {
         HISTORY: node("fivetran_history", "history_batch"),
         PRICES: node("atoti_prices", "history_batch"),
+        MIRROR: node("prices_hx", "history_append"),
         "model.dbt_history.current": node("current", "view"),
         "test.dbt_history.unique.1": node("unique", "test"),
     }
@@ -85,6 +87,27 @@ def test_each_history_table_has_a_line_and_all_have_a_sum(tmp_path: Path) -> Non
 def test_one_table_needs_no_sum(tmp_path: Path) -> None:
     message = "1 batch: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed"
     assert "all " not in summary(tmp_path, result(HISTORY, "success", message)).output
+
+
+@pytest.mark.parametrize(
+    ("message", "rows"),
+    [("1200 rows appended", "1,200"), ("1 row appended", "1"), ("nothing new", "0")],
+)
+def test_a_log_has_a_line_with_its_rows(tmp_path: Path, message: str, rows: str) -> None:
+    batch = "1 batch: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed"
+    shown = summary(
+        tmp_path, result(HISTORY, "success", batch), result(MIRROR, "success", message)
+    ).output.splitlines()
+    assert [line.split() for line in shown[3:6]] == [
+        [],
+        ["log", "rows", "seconds"],
+        ["history.prices_hx", rows, "1.0"],
+    ]
+
+
+def test_a_failed_log_shows_the_first_line_of_the_message(tmp_path: Path) -> None:
+    shown = summary(tmp_path, result(MIRROR, "error", "refused\nmore lines"))
+    assert "history.prices_hx  error: refused\n" in shown.output
 
 
 def test_a_run_without_a_new_batch_shows_zeros(tmp_path: Path) -> None:
