@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.project import ROOT, Project
+from tests.support.processes import kill_at, start, together
+from tests.support.project import Project
 from tests.support.staging import COLUMNS, before, day, version
 from tests.support.tables import assert_same_rows
 
@@ -31,35 +29,11 @@ SELECT = "\nunion all\n".join(
 )
 
 
-def start(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess.Popen[str]:
+def ready(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess.Popen[str]:
     """A process that is ready to run the model."""
     (tmp_path / name).mkdir()
     (tmp_path / name / "model.sql").write_text(SELECT)
-    arguments = [str(tmp_path / name / "project"), str(warehouse), schema, "h"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.run_dbt", *arguments],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    while "ready" not in (line := process.stdout.readline()):
-        assert line, "the process ended before it was ready"
-    return process
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
-
-
-def last_line(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
-    return output.strip().splitlines()[-1]
+    return start(tmp_path / name, warehouse, schema)
 
 
 def numbers_in_the_log(project: Project) -> list[int]:
@@ -72,11 +46,9 @@ def numbers_in_the_log(project: Project) -> list[int]:
 def test_two_runs_at_once_apply_every_batch_once(
     project: Project, warehouse: Path, tmp_path: Path
 ) -> None:
-    processes = [start(tmp_path, warehouse, project.schema, name) for name in ("one", "two")]
-    for process in processes:
-        go(process)
+    both = [ready(tmp_path, warehouse, project.schema, name) for name in ("one", "two")]
 
-    messages = [last_line(process) for process in processes]
+    messages = together(both)
 
     project.history("h", SELECT)
     after = project.run("h")
@@ -94,15 +66,7 @@ def test_a_run_killed_after_a_commit_is_finished_by_the_next(
     project: Project, warehouse: Path, tmp_path: Path, moment: str
 ) -> None:
     commit = warehouse / f"{project.schema}.db" / "h" / "_delta_log" / moment
-    process = start(tmp_path, warehouse, project.schema, "killed")
-    go(process)
-    deadline = time.monotonic() + 240
-    while not commit.exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    kill_at(ready(tmp_path, warehouse, project.schema, "killed"), commit)
     project.history("h", SELECT)
 
     project.run("h")

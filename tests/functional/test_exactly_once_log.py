@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.project import ROOT, Project
+from tests.support.processes import kill_at, start, together
+from tests.support.project import Project
 
 ROWS = 40
 
@@ -36,7 +34,7 @@ def items(project: Project) -> str:
     return table
 
 
-def start(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess.Popen[str]:
+def ready(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess.Popen[str]:
     """A process that knows the source and is ready to run the mirror."""
     folder = tmp_path / name
     folder.mkdir()
@@ -53,33 +51,7 @@ def start(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess
                 f"\ncreate table {schema}.h using delta location"
                 f" '{warehouse / f'{schema}.db' / 'h'}'"
             )
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "tests.support.run_dbt", str(folder / "project")),
-            *(str(warehouse), schema, "h"),
-        ],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    while "ready" not in (line := process.stdout.readline()):
-        assert line, "the process ended before it was ready"
-    return process
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
-
-
-def last_line(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
-    return output.strip().splitlines()[-1]
+    return start(folder, warehouse, schema)
 
 
 def run_here(project: Project) -> str:
@@ -101,11 +73,9 @@ def test_two_mirrors_at_once_take_every_change_once(
 ) -> None:
     run_here(project)
     project.spark.sql(f"update {items} set v = 'b' where id % 2 = 0")
-    processes = [start(tmp_path, warehouse, project.schema, name) for name in ("one", "two")]
-    for process in processes:
-        go(process)
+    both = [ready(tmp_path, warehouse, project.schema, name) for name in ("one", "two")]
 
-    messages = sorted(last_line(process) for process in processes)
+    messages = sorted(together(both))
 
     project.spark.sql(f"refresh table {project.table('h')}")
     assert messages[0] == f"{ROWS // 2} rows appended"
@@ -119,15 +89,7 @@ def test_a_mirror_killed_after_a_commit_is_finished_by_the_next(
     project: Project, items: str, warehouse: Path, tmp_path: Path, version: int
 ) -> None:
     commit = warehouse / f"{project.schema}.db" / "h" / "_delta_log" / f"{version:020}.json"
-    process = start(tmp_path, warehouse, project.schema, "killed")
-    go(process)
-    deadline = time.monotonic() + 240
-    while not commit.exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    kill_at(ready(tmp_path, warehouse, project.schema, "killed"), commit)
 
     run_here(project)
 

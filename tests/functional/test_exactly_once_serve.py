@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from dbt_history.serve.service import Service, start
 from dbt_history.session import start_session
 from scripts.request_files import RequestWriter
 from tests.support.landing import COLUMNS, END, HEADER, START
+from tests.support.processes import kill, start_python
 from tests.support.project import ROOT, drop_schema
 from tests.support.writer import Client, history_batch
 
@@ -34,18 +34,8 @@ MOMENTS = {
 @pytest.fixture
 def process(warehouse: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A destination in a process of its own, and its port."""
-    arguments = [sys.executable, "-m", "tests.support.run_serve", str(warehouse), str(tmp_path)]
-    started = subprocess.Popen(
-        arguments,
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert started.stdout is not None
-    while not (line := started.stdout.readline()).startswith("serving at "):
-        assert line, "the process ended before it was ready"
+    arguments = (str(warehouse), str(tmp_path))
+    started, line = start_python("tests.support.run_serve", *arguments, ready="serving at ")
     yield started, int(line.rsplit(":", 1)[1])
     started.kill()
     started.wait()
@@ -84,8 +74,7 @@ def test_a_killed_destination_is_finished_by_the_repeat_of_the_call(
 
     call = Client.at(port).start("WriteHistoryBatch", history_batch(writer))
     wait_for(moment, landing, call)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    kill(killed)
     assert call.code() == grpc.StatusCode.UNAVAILABLE
 
     spark.sql(f"create schema if not exists {schema}")

@@ -1,0 +1,75 @@
+"""Processes of the tests that run dbt beside this one: started, released together, killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support.project import ROOT
+
+# Seconds that nothing here should need.
+PATIENCE = 240
+
+
+def start_python(module: str, *arguments: str, ready: str) -> tuple[subprocess.Popen[str], str]:
+    """A Python process that has said `ready`, and the line in which it did."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    while ready not in (line := process.stdout.readline()):
+        assert line, "the process ended before it was ready"
+    return process, line
+
+
+def start(folder: Path, warehouse: Path, schema: str) -> subprocess.Popen[str]:
+    """A process that is ready to run the model `h`; `folder` holds what run_dbt reads."""
+    arguments = (str(folder / "project"), str(warehouse), schema, "h")
+    return start_python("tests.support.run_dbt", *arguments, ready="ready")[0]
+
+
+def go(process: subprocess.Popen[str]) -> None:
+    """Let it run the model now."""
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def last_line(process: subprocess.Popen[str]) -> str:
+    """What it said at its end, which must be a good one."""
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output.strip().splitlines()[-1]
+
+
+def together(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
+    """Let all of them run at once; returns their last lines."""
+    for process in processes:
+        go(process)
+    return [last_line(process) for process in processes]
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Without a chance to clean up."""
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def kill_at(process: subprocess.Popen[str], commit: Path) -> None:
+    """Let it run, and kill it as soon as this file of a Delta log is there."""
+    go(process)
+    deadline = time.monotonic() + PATIENCE
+    while not commit.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    kill(process)
