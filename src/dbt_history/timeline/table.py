@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's own guide uses
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
@@ -128,24 +128,23 @@ def read_rows(
         }
 
 
-def read_commits(spark: SparkSession, table: str) -> tuple[Commit, ...]:
-    """The newest commits of a Delta table, oldest first; none for any other relation."""
+def newest_entries(spark: SparkSession, table: str) -> list[Row]:
+    """The newest rows of a Delta table's log, newest first; none for any other relation."""
     try:
         log = spark.sql(f"describe history {table}").orderBy(F.desc("version"))
-        entries = log.limit(MOST_COMMITS).withColumn("at", F.unix_micros("timestamp")).collect()
+        return log.limit(MOST_COMMITS).withColumn("at", F.unix_micros("timestamp")).collect()
     except PySparkException:
-        return ()
-    return tuple(read_commit(row.asDict()) for row in reversed(entries))
+        return []
+
+
+def read_commits(spark: SparkSession, table: str) -> tuple[Commit, ...]:
+    """The newest commits of a Delta table, oldest first; none for any other relation."""
+    return tuple(read_commit(row.asDict()) for row in reversed(newest_entries(spark, table)))
 
 
 def read_recorded_key(spark: SparkSession, table: str) -> tuple[str, ...]:
     """The key of a mirror or an event table; empty where its commits do not tell."""
-    try:
-        log = spark.sql(f"describe history {table}").orderBy(F.desc("version"))
-        entries = log.limit(MOST_COMMITS).select("userMetadata").collect()
-    except PySparkException:
-        return ()
-    return recorded_key(row["userMetadata"] for row in entries)
+    return recorded_key(row["userMetadata"] for row in newest_entries(spark, table))
 
 
 def read_seen(
