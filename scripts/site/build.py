@@ -38,9 +38,10 @@ PROJECT = ["CONTRIBUTING.md", "CHANGELOG.md"]
 
 @dataclass(frozen=True)
 class Site:
-    """The pages by their path in the site, and the navigation: sections of (title, path)."""
+    """Pages and drawings by their path in the site; the navigation: sections of (title, path)."""
 
     pages: dict[str, Rendered]
+    drawings: dict[str, str]
     menu: dict[str, list[tuple[str, str]]]
 
 
@@ -94,7 +95,7 @@ def site_of(project: Project, drawn: list[Picture]) -> Site:
         ("Decisions", "decisions/index.html"),
         *((pages[output_path(one)].title, output_path(one)) for one in PROJECT),
     ]
-    return Site(pages, {title: entries for title, entries in menu.items() if entries})
+    return Site(pages, render.drawings, {title: entries for title, entries in menu.items() if entries})
 
 
 def navigation(site: Site, page: str) -> Iterator[str]:
@@ -158,6 +159,7 @@ def all_files(project: Project, drawn: list[Picture]) -> Mapping[str, str]:
         path: whole(site, path, page.title, contents(page) + page.html)
         for path, page in site.pages.items()
     }
+    made.update(site.drawings)
     for picture in drawn:
         made[f"timelines/{picture.name}.html"] = picture_page(site, picture, project)
     guides = [entry for title, entries in site.menu.items() if title for entry in entries]

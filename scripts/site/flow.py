@@ -1,13 +1,33 @@
-"""A flow chart in Mermaid's notation as a list of steps, with the ways out of each.
+"""A flow chart in Mermaid's notation: drawn, and as a list of steps with the ways out of each.
 
-The plain way to the next step goes without saying. A list reads on a phone, in print and aloud,
-and needs no script (docs/decisions/0061).
+The drawing is made once, here, so a page needs no script. The list reads on a phone and aloud; in
+it the plain way to the next step goes without saying (docs/decisions/0062).
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from html import escape
+from pathlib import Path
+
+import mermaidx
+
+CACHE = Path(__file__).parents[2] / ".state" / "flow"
+LOOK = {
+    "theme": "base",
+    "htmlLabels": False,
+    "flowchart": {"htmlLabels": False, "nodeSpacing": 28, "rankSpacing": 34, "wrappingWidth": 320},
+    "themeVariables": {
+        "fontFamily": "sans-serif",
+        "fontSize": "15px",
+        "primaryColor": "#f6f8f9",
+        "primaryBorderColor": "#0072B2",
+        "primaryTextColor": "#1b1f24",
+        "lineColor": "#5f6b76",
+        "edgeLabelBackground": "#ffffff",
+    },
+}
 
 NODE = re.compile(r"(\w+)\s*(?:([\[({>]+)(.*?)([\])}]+))?\s*$", re.DOTALL)
 ARROW = re.compile(r"\s*(?:--\s*(.+?)\s*)?-->\s*(?:\|(.+?)\|\s*)?")
@@ -34,8 +54,33 @@ def read(chart: str) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
     return texts, ways
 
 
-def html(chart: str, prefix: str) -> str:
-    """The steps as an ordered list; `prefix` keeps the anchors of two charts of a page apart."""
+def drawing(chart: str, cache: Path = CACHE) -> str:
+    """The chart as SVG; drawn anew only if it, the look or the library changed (some seconds)."""
+    made_from = repr((chart, LOOK, mermaidx.__version__))
+    file = cache / f"{hashlib.sha256(made_from.encode()).hexdigest()}.svg"
+    if not file.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(".partial")
+        partial.write_text(str(mermaidx.render(chart, config=LOOK).svg()), encoding="utf-8")
+        partial.replace(file)
+    return file.read_text("utf-8")
+
+
+def html(chart: str, prefix: str, image: str) -> str:
+    """The drawing at the address `image`, and under it the steps as a list that opens.
+
+    `prefix` keeps the anchors of two charts of a page apart.
+    """
+    return (
+        f'<figure class="chart"><img src="{escape(image)}" loading="lazy" '
+        f'alt="Flow chart; the same as a list of steps follows"></figure>\n'
+        f'<details class="steps"><summary>The same as a list of steps</summary>\n'
+        f"{steps(chart, prefix)}</details>\n"
+    )
+
+
+def steps(chart: str, prefix: str) -> str:
+    """The steps as an ordered list."""
     texts, ways = read(chart)
     order = list(texts)
     lines = [f'<ol class="flow" aria-label="{escape(prefix)}">']

@@ -48,11 +48,15 @@ def relative(target: str, page: str) -> str:
 
 
 class Renderer:
-    """Renders the pages of the repository; `named` are addresses by a model's or macro's name."""
+    """Renders the pages of the repository; `named` are addresses by a model's or macro's name.
+
+    `drawings` collects the flow charts met so far: SVG by path in the site.
+    """
 
     def __init__(self, sources: set[str], named: Mapping[str, str]) -> None:
         self.sources = sources
         self.named = named
+        self.drawings: dict[str, str] = {}
         self.parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
     def __call__(self, source: str, text: str) -> Rendered:
@@ -76,7 +80,9 @@ class Renderer:
             if token.type == "fence" and token.info == "mermaid":
                 token.type, token.tag = "html_block", ""
                 charts += 1
-                token.content = flow.html(token.content, f"flow-{charts}")
+                image = f"{page.removesuffix('.html')}-{charts}.svg"
+                self.drawings[image] = flow.drawing(token.content)
+                token.content = flow.html(token.content, f"flow-{charts}", relative(image, page))
             elif token.type == "inline":
                 token.children = self.linked(token.children or [], source, page)
         html = self.parser.renderer.render(tokens, self.parser.options, {})

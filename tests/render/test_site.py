@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 import shutil
 import subprocess
 from pathlib import Path
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 from dbt.cli.main import dbtRunner
@@ -142,9 +144,10 @@ def test_a_flow_chart_is_a_list_of_steps_with_their_ways_out() -> None:
         {"a": "run", "b": "right? all?", "c": "refused", "d": "merge", "e": "table"},
         [("a", "", "b"), ("b", "no", "c"), ("b", "yes", "d"), ("d", "", "e")],
     )
-    shown = Page(flow.html(chart, "f"))
+    shown = Page(flow.html(chart, "f", "chart-1.svg"))
     assert shown.links == ["#f-c", "#f-d"]
     assert shown.ids == ["f-a", "f-b", "f-c", "f-d", "f-e"]
+    assert [one["src"] for one in shown.all("img")] == ["chart-1.svg"]
 
 
 def test_every_step_of_the_projects_flow_charts_is_read() -> None:
@@ -153,6 +156,33 @@ def test_every_step_of_the_projects_flow_charts_is_read() -> None:
             texts, ways = flow.read(chart)
             assert len(ways) == chart.count("-->"), file.name
             assert not [text for text in texts.values() if set(text) & set("[]{}")], file.name
+
+
+def test_a_flow_chart_is_drawn_once_and_again_when_it_changes(tmp_path: Path) -> None:
+    chart = "flowchart TD\n    a([run]) --> b{{right?<br/>all?}}\n    b -- no --> c([refused])\n"
+
+    drawn = flow.drawing(chart, tmp_path)
+    (made,) = tmp_path.iterdir()
+    made.write_text("kept")
+
+    assert flow.drawing(chart, tmp_path) == "kept"
+    assert {"run", "right?", "refused", "no"} <= set(ElementTree.fromstring(drawn).itertext())
+    assert flow.drawing(chart.replace("run", "go"), tmp_path) != drawn
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_each_flow_chart_of_the_site_is_a_picture_that_asks_for_nothing(site: Path) -> None:
+    charts = sorted((site / "flow").glob("*.svg"))
+
+    assert [one.name for one in charts] == [
+        f"{file.stem}-{number}.svg"
+        for file in sorted((ROOT / "docs/flow").glob("*.md"))
+        for number, _ in enumerate(blocks(file.read_text("utf-8"), "mermaid"), 1)
+    ]
+    for chart in charts:
+        text = chart.read_text("utf-8")
+        assert "<script" not in text
+        assert not re.search(r"@import|url\((?!#)|href=.(?!#)", text), chart.name
 
 
 def test_the_audit_counts_what_is_there(project: Project) -> None:
