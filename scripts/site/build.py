@@ -95,7 +95,9 @@ def site_of(project: Project, drawn: list[Picture]) -> Site:
         ("Decisions", "decisions/index.html"),
         *((pages[output_path(one)].title, output_path(one)) for one in PROJECT),
     ]
-    return Site(pages, render.drawings, {title: entries for title, entries in menu.items() if entries})
+    return Site(
+        pages, render.drawings, {title: entries for title, entries in menu.items() if entries}
+    )
 
 
 def navigation(site: Site, page: str) -> Iterator[str]:
