@@ -21,7 +21,8 @@ setup: ## Make the checkout ready: environment, Java, jars, settings
 
 build: setup $(LANDED) $(PLAYED) ## Run dbt build on everything and print a summary (ARGS="--select …")
 	@rm -f $(TARGET)/run_results.json
-	@status=0; $(RUN) dbt build $(ARGS) || status=$$?; $(RUN) dbt-history summary; exit $$status
+	@status=0; $(RUN) dbt build $(ARGS) || status=$$?; $(RUN) dbt-history summary; \
+		test $$status -eq 0 || $(RUN) dbt-history failures; exit $$status
 
 # Real request files of the example, landed before dbt runs; again only if the rows or the scripts change.
 $(LANDED): scripts/landing_example.py scripts/request_files.py $(wildcard seeds/examples/fivetran/*.csv) | setup

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dbt_history import __version__, summary
+from dbt_history.failures import failures_command
 from dbt_history.generate import generate_command
 from dbt_history.landing.command import land_command
 from dbt_history.serve.command import serve_command
@@ -37,6 +38,7 @@ def summary_command(target_path: Path) -> None:
     click.echo(summary.render(report))
 
 
+main.add_command(failures_command)
 main.add_command(generate_command)
 main.add_command(land_command)
 main.add_command(serve_command)
