@@ -31,7 +31,7 @@
         {% do log(
             'dbt_history: ' ~ table.name ~ ': ' ~ plan.dropped ~ ' of ' ~ plan.versions ~ ' versions '
             ~ ('would be dropped' if dry_run else 'dropped') ~ (', horizon ' ~ plan.horizon if plan.dropped else '')
-            ~ (', ' ~ plan.tags ~ ' tags protect theirs' if plan.tags else ''), info=true
+            ~ (', kept for tags: ' ~ plan.tags if plan.tags else ''), info=true
         ) %}
     {% endfor %}
     {% do return(results) %}

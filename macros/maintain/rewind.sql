@@ -32,7 +32,7 @@
         {% endif %}
         {% do log(
             'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' is back') ~ ' to ' ~ table.to ~ ': '
-            ~ counts.get('upsert', 0) ~ ' records restored, ' ~ counts.get('delete', 0) ~ ' ended', info=true
+            ~ 'records restored ' ~ counts.get('upsert', 0) ~ ', ended ' ~ counts.get('delete', 0), info=true
         ) %}
     {% endfor %}
 {% endmacro %}

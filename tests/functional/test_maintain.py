@@ -229,7 +229,7 @@ def test_a_rewind_restores_a_state_and_can_be_rewound(
     make_versions(project, "h", *rows)
 
     dry = operate("rewind", table="h", to=2, dry_run=True)
-    assert "would go back to 2: 2 records restored, 1 ended" in dry.log
+    assert "would go back to 2: records restored 2, ended 1" in dry.log
     operate("rewind", table="h", to=2)
 
     assert versions(project, "h") == [

@@ -16,7 +16,7 @@ TESTS = {
     for file in (ROOT / "tests").rglob("test_*.py")
     for name in re.findall(r"^def (test_\w+)\(", file.read_text("utf-8"), re.MULTILINE)
 }
-OPERATION = re.compile(r"^dbt run-operation (\w+) --args '(.*)'$", re.MULTILINE)
+OPERATION = re.compile(r"^(?:\$ )?dbt run-operation (\w+) --args '(.*)'$", re.MULTILINE)
 
 
 def proofs(text: str) -> list[str]:

@@ -1,0 +1,64 @@
+"""The guide for engineers, done: its commands on its table, and what they print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from datetime import datetime
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from dbt_history.cli import main
+from tests.support.markdown import page, table_after
+from tests.support.project import Project
+from tests.support.tables import data_frame
+
+GUIDE = page("docs/guides/engineers.md")
+SESSION = re.compile(r"^\$ (.+)\n((?:(?!\$ |```).*\n)*)", re.MULTILINE)
+MARK = "dbt_history: "
+TYPES = {
+    "_stage": "string", "_batch": "bigint", "customer_id": "bigint", "city": "string",
+    "valid_from": "timestamp", "valid_to": "timestamp",
+}  # fmt: skip
+
+
+def staged() -> list[dict[str, Any]]:
+    """The guide's batches as staged rows; an update closes what was there."""
+    rows = []
+    for row in table_after(GUIDE, "three batches"):
+        key = {"_batch": int(row["batch"]), "customer_id": int(row["customer_id"])}
+        at = datetime.fromisoformat(row["at"])
+        if row["city"]:
+            rows.append({**key, "_stage": "upsert", "city": row["city"], "valid_from": at})
+        else:
+            rows.append({**key, "_stage": "delete", "valid_to": at})
+    return [{name: row.get(name) for name in TYPES} for row in rows]
+
+
+def printed(project: Project, command: str) -> list[str]:
+    """What a command of the guide prints of itself, without dbt's own lines and times."""
+    program, *arguments = shlex.split(command)
+    if program == "dbt-history":
+        done = CliRunner().invoke(main, arguments, env={"DBT_TARGET_PATH": "target"})
+        assert done.exit_code == 0, done.output
+        return done.output.splitlines()
+    told = project.dbt(*arguments).log.splitlines()
+    return [line.partition(MARK)[2] for line in told if MARK in line]
+
+
+def test_the_commands_of_the_guide_print_what_it_shows(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_frame(project.spark, staged(), TYPES).createOrReplaceTempView("engineers_customers")
+    project.history(
+        "customers", "select * from engineers_customers", key="customer_id", convention="validity"
+    )
+    project.run("customers")
+    monkeypatch.chdir(project.path)
+    sessions = SESSION.findall(GUIDE)
+
+    assert len(sessions) >= 5
+    for command, shown in sessions:
+        assert printed(project, command) == shown.splitlines(), command
