@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
-
 from pyspark.sql import SparkSession
 
-from tests.support.markdown import blocks, page, table_after
+from tests.support.markdown import blocks, page, rows_after
 from tests.support.project import Project
 from tests.support.tables import assert_same_rows, data_frame
 
@@ -23,30 +20,13 @@ TYPES = {
 HEADINGS = [line for line in GUIDE.splitlines() if line.startswith("## ") and line[3].isdigit()]
 
 
-def value(column: str, cell: str) -> Any:
-    """A cell as Spark returns it; an empty one is NULL."""
-    if not cell:
-        return None
-    type_ = TYPES.get(column)
-    if type_ == "bigint":
-        return int(cell)
-    return datetime.fromisoformat(cell) if type_ == "timestamp" else cell
-
-
-def answer(words: str) -> list[dict[str, Any]]:
-    """The first table after some words."""
-    return [
-        {name: value(name, cell) for name, cell in row.items()} for row in table_after(GUIDE, words)
-    ]
-
-
 def test_every_question_has_the_answer_that_the_guide_shows(
     project: Project, spark: SparkSession
 ) -> None:
     queries = blocks(GUIDE, "sql")
     assert len(queries) == len(HEADINGS) == 5
     for name in ("customers", "contracts"):
-        rows = answer(f"**{name}**")
+        rows = rows_after(GUIDE, f"**{name}**", TYPES)
         types = {column: TYPES.get(column, "string") for column in rows[0]}
         data_frame(spark, rows, types).createOrReplaceTempView(f"guide_{name}")
         project.model(
@@ -58,5 +38,5 @@ def test_every_question_has_the_answer_that_the_guide_shows(
     project.run("customers", "contracts", *(f"question_{number}" for number in range(1, 6)))
 
     for number, heading in enumerate(HEADINGS, 1):
-        expected = answer(heading)
+        expected = rows_after(GUIDE, heading, TYPES)
         assert_same_rows(project.rows(f"question_{number}"), expected, list(expected[0]), heading)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from dbt_history.landing.request import parse_request
+from tests.support.markdown import blocks, page
 from tests.support.project import ROOT
 
 PAGES = sorted([*(ROOT / "docs/guides").glob("*.md"), *(ROOT / "docs/systems").glob("*.md")])
@@ -57,3 +61,21 @@ def test_the_guides_call_run_operations_as_they_are() -> None:
     assert len(calls) >= 5
     for name, arguments in calls:
         assert yaml.safe_load(arguments).keys() <= described[name], name
+
+
+def test_the_shim_of_the_guide_is_what_the_consumer_project_runs() -> None:
+    _, shim = blocks(page("docs/incremental_strategy.md"), "sql")
+    run = page("integration_tests/macros/incremental_history_batch.sql")
+
+    assert "".join(shim.split()) in "".join(run.split())
+
+
+def test_the_request_of_the_guide_is_one_that_landing_takes() -> None:
+    (text,) = blocks(page("docs/guides/landing.md"), "json")
+    document = json.loads(text)
+    document["keys"] = dict.fromkeys(document["keys"], base64.b64encode(bytes(32)).decode())
+
+    request = parse_request(document, "the guide")
+
+    assert [column.name for column in request.columns][:2] == ["id", "price"]
+    assert [file.name for file in request.files] == document["update_files"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from tests.support.project import ROOT
 
@@ -32,3 +35,19 @@ def table_after(text: str, words: str) -> list[dict[str, str]]:
             break
     names, _, *body = rows
     return [dict(zip(names, cells, strict=True)) for cells in body]
+
+
+def rows_after(text: str, words: str, types: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The first table after some words, its cells as Spark returns them; an empty one is NULL."""
+    read: dict[str, Callable[[str], Any]] = {
+        "bigint": int,
+        "timestamp": datetime.fromisoformat,
+        "boolean": "true".__eq__,
+    }
+    return [
+        {
+            name: read.get(types.get(name, ""), str)(cell) if cell else None
+            for name, cell in row.items()
+        }
+        for row in table_after(text, words)
+    ]
