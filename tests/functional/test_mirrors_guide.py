@@ -17,7 +17,7 @@ TYPES = {
 
 
 def test_every_query_has_the_answer_that_the_guide_shows(project: Project) -> None:
-    mirror, *queries = blocks(GUIDE, "sql")
+    _, *queries = blocks(GUIDE, "sql")
     assert len(queries) == 4
     for name in MIRRORS:
         rows = rows_after(GUIDE, f"**{name}**", TYPES)
