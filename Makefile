@@ -1,42 +1,63 @@
 # One entry point for people and CI. `make build ARGS="--select fivetran"` passes options on; see `make help`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test lint fix docs bench cases proto lock clean
+.PHONY: help setup build cluster cluster-stop reachable test test-cluster lint fix docs bench cases proto lock clean
 
 # The Python that makes the environment; everything else runs in it, through $(RUN).
 PYTHON ?= python3
 RUN := scripts/run
 ARGS ?=
-TARGET := .state/target
-LANDED := .state/warehouse/.landing_example
-PLAYED := .state/warehouse/.days
+# Where dbt and what is beside it run: local, or after `make cluster` cluster or connect (docs/cluster.md).
+TARGET ?= local
+export DBT_HISTORY_TARGET := $(TARGET)
+OUTPUT := .state/target
+WAREHOUSE := $(if $(filter local,$(TARGET)),.state/warehouse,.state/cluster/warehouse)
+LANDED := $(WAREHOUSE)/.landing_example
+PLAYED := $(WAREHOUSE)/.days
 CASES := tests/conformance/cases
 SHARED_CASES := ../shared/conformance
 
 help: ## List what make can do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Make the checkout ready: environment, Java, jars, settings
 	@$(PYTHON) scripts/setup.py
 
-build: setup $(LANDED) $(PLAYED) ## Run dbt build on everything and print a summary (ARGS="--select …")
-	@rm -f $(TARGET)/run_results.json
+build: setup $(LANDED) $(PLAYED) ## Run dbt build on everything and print a summary (ARGS="--select …" TARGET=cluster)
+	@rm -f $(OUTPUT)/run_results.json
 	@status=0; $(RUN) dbt build $(ARGS) || status=$$?; $(RUN) dbt-history summary; \
 		test $$status -eq 0 || $(RUN) dbt-history failures; exit $$status
 
+cluster: setup ## Start a small Spark cluster on this machine (ARGS="--workers 2"); then make build TARGET=cluster
+	@$(PYTHON) scripts/cluster.py start $(ARGS)
+
+cluster-stop: ## Stop it; its tables stay
+	@$(PYTHON) scripts/cluster.py stop
+
+# Spark's client would knock for minutes at a door that nobody opens.
+reachable: setup
+	@test $(TARGET) = local || test -n "$$DBT_HISTORY_THRIFT_HOST$$DBT_HISTORY_CONNECT" \
+		|| $(PYTHON) scripts/cluster.py status > /dev/null || { echo "there is no cluster; start it: make cluster" >&2; exit 1; }
+
 # Real request files of the example, landed before dbt runs; again only if the rows or the scripts change.
-$(LANDED): scripts/landing_example.py scripts/request_files.py $(wildcard seeds/examples/fivetran/*.csv) | setup
+$(LANDED): scripts/landing_example.py scripts/request_files.py $(wildcard seeds/examples/fivetran/*.csv) | reachable
 	@rm -rf .state/landing_example && PYTHONPATH=. $(RUN) python scripts/landing_example.py .state/landing_example
 	@$(RUN) dbt-history land .state/landing_example --schema dbt_history --quiet
 	@touch $@
 
 # The examples whose main tables change day by day: their users' statements and a run of dbt a day.
-$(PLAYED): scripts/play_days.py $(wildcard scripts/days/*/*.sql) | setup
+$(PLAYED): scripts/play_days.py $(wildcard scripts/days/*/*.sql) | reachable
 	@PYTHONPATH=. $(RUN) python scripts/play_days.py
 	@touch $@
 
 test: lint ## Lint, then run all tests (ARGS="-k …")
 	@$(RUN) pytest $(ARGS)
+
+# What needs no more of Spark than a thrift server has.
+ON_CLUSTER := tests/conformance/test_history_batch.py tests/conformance/test_hx_mirror.py tests/conformance/test_events.py
+
+test-cluster: setup ## Run the conformance cases, and what happens to connections, on a cluster of processes
+	@$(RUN) pytest --on-cluster $(ON_CLUSTER) tests/functional/test_cluster.py $(ARGS)
 
 lint: setup ## Check SQL, Python and YAML; no Spark
 	@$(RUN) scripts/lint
@@ -67,5 +88,5 @@ lock: ## Resolve the locks after a change in pyproject.toml (ARGS=--upgrade: new
 	@$(PYTHON) scripts/setup.py --lock $(ARGS)
 
 clean: ## Remove all tables and build output, keep the environment
-	@rm -rf .state/warehouse .state/metastore .state/target .state/logs dbt_packages
+	@rm -rf .state/warehouse .state/metastore .state/cluster .state/target .state/logs dbt_packages
 	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.state/*' -prune -exec rm -rf {} +

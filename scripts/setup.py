@@ -221,7 +221,7 @@ def resolve_locks(uv: str, options: list[str]) -> None:
     for lock, sources in {
         "dev.lock": [
             "pyproject.toml",
-            *("--extra", "dbt", "--extra", "serve", "--extra", "timeline"),
+            *("--extra", "dbt", "--extra", "serve", "--extra", "timeline", "--extra", "connect"),
             *("--group", "dev"),
         ],
         "bootstrap.lock": [str(bootstrap), "--no-annotate"],

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from scripts.cluster import Cluster
 from tests.support.project import SCHEMA, Project, drop_schema
+from tests.support.thrift import ThriftSpark, profile
 
 NUMBERS = itertools.count(1)
 
@@ -20,15 +22,47 @@ os.environ["TZ"] = "UTC"
 time.tzset()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--on-cluster",
+        action="store_true",
+        help="run dbt over a thrift server of processes, and look at its tables through it",
+    )
+
+
+def is_on_cluster(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--on-cluster"))
+
+
 @pytest.fixture(scope="session")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of processes with a folder and ports of its own, for the tests that ask for it."""
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the tests' tables lie."""
+    if is_on_cluster(request):
+        cluster: Cluster = request.getfixturevalue("cluster")
+        return cluster.warehouse
     return tmp_path_factory.mktemp("warehouse")
 
 
 @pytest.fixture(scope="session")
-def spark(warehouse: Path) -> Iterator[SparkSession]:
-    """The tests' Spark, with a catalog in memory; dbt takes the session that is there."""
+def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSession]:
+    """The tests' Spark, with a catalog in memory; dbt takes the session that is there.
+
+    With `--on-cluster` a connection to the thrift server, which does what the tests need of it.
+    """
+    if is_on_cluster(request):
+        reader = ThriftSpark(request.getfixturevalue("cluster"))
+        yield reader  # type: ignore[misc]
+        reader.stop()
+        return
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.sql.catalogImplementation", "in-memory")
@@ -43,9 +77,15 @@ def spark(warehouse: Path) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def dbt_project(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Project:
+def dbt_project(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
+) -> Project:
     """The one dbt project; use `project`."""
-    return Project.create(tmp_path_factory.mktemp("dbt") / "project", spark)
+    targets = None
+    if is_on_cluster(request):
+        cluster: Cluster = request.getfixturevalue("cluster")
+        targets = {"thrift": profile(cluster.thrift_port, SCHEMA)}
+    return Project.create(tmp_path_factory.mktemp("dbt") / "project", spark, targets)
 
 
 @pytest.fixture

@@ -53,9 +53,24 @@
 {% endmacro %}
 
 
-{# A map column as a session returns it (JSON text by way of dbt, a mapping by way of some drivers). #}
+{#
+    A map column as the connection returns it: a mapping from a session, JSON from others, and from a thrift server text that is only
+    nearly JSON. It puts quotes around a value and leaves those inside as they are: {"mode":"Overwrite","partitionBy":"["day"]"}. There a
+    value ends before the next key or the closing brace; of keys that come again inside a value the first counts.
+#}
 {% macro _as_mapping(value) %}
-    {% do return((fromjson(value) if value is string else value) or {}) %}
+    {% if value is not string %}
+        {% do return(value or {}) %}
+    {% endif %}
+    {% set found = fromjson(value) %}
+    {% if found is mapping %}
+        {% do return(found) %}
+    {% endif %}
+    {% set found = {} %}
+    {% for key, raw, text in modules.re.findall('"([\\w.-]+)":(null|"(.*?)")(?=,"[\\w.-]+":(?:null|")|[}]$)', value, modules.re.DOTALL) %}
+        {% do found.setdefault(key, none if raw == 'null' else text) %}
+    {% endfor %}
+    {% do return(found) %}
 {% endmacro %}
 
 

@@ -53,7 +53,7 @@ def test_case_ends_in_its_expected_rows(case: Case, tables: dict[str, Any]) -> N
     assert_same_rows(tables[case.id], case.expected, case.columns)
 
 
-def together(cases: list[Case], name: str) -> Case:
+def together(cases: list[Case], name: str, times: int = 2) -> Case:
     """Cases with one key as one table, told apart by `case`; every batch comes twice in a row."""
     columns = tuple(dict.fromkeys(name for case in cases for name in case.columns))
 
@@ -68,7 +68,7 @@ def together(cases: list[Case], name: str) -> Case:
             if place < len(case.batches)
             for row in mark(case.batches[place], case)
         ]
-        batches += [rows, rows]
+        batches += [rows] * times
     return Case(
         id=name,
         title=name,

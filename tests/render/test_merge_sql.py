@@ -553,3 +553,26 @@ def test_a_message_has_one_form(call: Renderer) -> None:
         "  in model: model.p.m",
         "  way out: c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "mapping"),
+    [
+        (None, {}),
+        ({"mode": "Append"}, {"mode": "Append"}),
+        ('{"version":"3","timestamp":null}', {"version": "3", "timestamp": None}),
+        (
+            '{"mode":"Overwrite","partitionBy":"["day"]","predicate":null}',
+            {"mode": "Overwrite", "partitionBy": '["day"]', "predicate": None},
+        ),
+        (
+            '{"note":"say "x", {"a":"b"}","delta.enableChangeDataFeed":"true"}',
+            {"note": 'say "x", {"a":"b"}', "delta.enableChangeDataFeed": "true"},
+        ),
+    ],
+    ids=["null", "mapping", "JSON", "quotes inside", "braces inside"],
+)
+def test_a_map_of_any_connection_is_a_mapping(
+    call: Renderer, value: Any, mapping: dict[str, Any]
+) -> None:
+    assert call("_as_mapping", value=value) == mapping

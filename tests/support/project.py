@@ -16,20 +16,21 @@ ROOT = Path(__file__).parents[2]
 NAME = "history_tests"
 SCHEMA = "tests"
 
-PROFILE = {
-    NAME: {
-        "target": "session",
-        "outputs": {
-            "session": {
-                "type": "spark",
-                "method": "session",
-                "host": "unused",
-                "schema": SCHEMA,
-                "threads": 1,
-            }
-        },
-    }
+SESSION = {
+    "type": "spark",
+    "method": "session",
+    "host": "unused",
+    "schema": SCHEMA,
+    "threads": 1,
 }
+
+
+def profiles(targets: Mapping[str, Any]) -> dict[str, Any]:
+    """The tests' profile; the first of the targets is the one that dbt takes."""
+    return {NAME: {"target": next(iter(targets)), "outputs": dict(targets)}}
+
+
+PROFILE = profiles({"session": SESSION})
 
 
 def _keep(event: Any, lines: list[str]) -> None:
@@ -61,8 +62,13 @@ class Project:
     _written: list[Path] = field(default_factory=list)
 
     @classmethod
-    def create(cls, path: Path, spark: SparkSession) -> Project:
-        """Lay out a project at `path` that has the package installed."""
+    def create(
+        cls, path: Path, spark: SparkSession, targets: Mapping[str, Any] | None = None
+    ) -> Project:
+        """Lay out a project at `path` that has the package installed.
+
+        dbt takes the first of `targets`; without them it takes the session of this process.
+        """
         for folder in ("models", "macros", "dbt_packages"):
             (path / folder).mkdir(parents=True)
         (path / "dbt_packages" / "dbt_history").symlink_to(ROOT, target_is_directory=True)
@@ -80,7 +86,8 @@ class Project:
                 }
             )
         )
-        (path / "profiles.yml").write_text(json.dumps(PROFILE))
+        profile = profiles(targets) if targets else PROFILE
+        (path / "profiles.yml").write_text(json.dumps(profile))
         return cls(path, spark)
 
     def write(self, path: str, text: str) -> None:

@@ -44,7 +44,10 @@ def data_frame(
     Simple values become literals in SQL, which Spark reads without a Python worker.
     """
     cells = [tuple(row.get(name) for name in types) for row in rows]
-    if not cells or not all(is_simple(value) for row in cells for value in row):
+    if not cells:
+        nulls = ", ".join(f"cast(null as {type_}) as `{name}`" for name, type_ in types.items())
+        return spark.sql(f"select {nulls} where false")
+    if not all(is_simple(value) for row in cells for value in row):
         schema = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
         return spark.createDataFrame(cells, schema)
     values = ", ".join("(" + ", ".join(map(literal, row)) + ")" for row in cells)

@@ -8,7 +8,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -255,11 +255,14 @@ class Writer:
 
 @contextmanager
 def shown_progress(spark: SparkSession, total: int, progress: Progress | None) -> Iterator[None]:
-    """Tell now and then how many files are read."""
-    if progress is None:
+    """Tell now and then how many files are read. Spark Connect knows no jobs: nothing is told."""
+    context = None
+    if progress is not None:
+        with suppress(PySparkException):
+            context = spark.sparkContext
+    if context is None or progress is None:
         yield
         return
-    context = spark.sparkContext
     tracker = context.statusTracker()
     before = set(tracker.getJobIdsForGroup())
     finished = threading.Event()

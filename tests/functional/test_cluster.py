@@ -1,0 +1,267 @@
+"""A thrift server, its executors, dbt's connections to it, and what may end in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from scripts.cluster import HOST, Cluster, started_at
+from tests.conformance.test_history_batch import CASES, adopt, stage, together
+from tests.support.processes import PATIENCE
+from tests.support.project import Project, profiles
+from tests.support.staging import COLUMNS, before, day, version
+from tests.support.tables import assert_same_rows
+from tests.support.thrift import ThriftSpark, profile
+
+BATCHES = 2
+EXPECTED = [
+    *(
+        version(1, f"v{number}", day(number), before(day(number + 1)))
+        for number in range(1, BATCHES)
+    ),
+    version(1, f"v{BATCHES}", day(BATCHES)),
+]
+SELECT = "\nunion all\n".join(
+    f"select '{stage_}' as _stage, {number}L as _batch, 1L as id, 'v{number}' as v, 'w' as w,"
+    f" timestamp'{day(number)} UTC' as _fivetran_start,"
+    " timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active"
+    for number in range(1, BATCHES + 1)
+    for stage_ in ("earliest_start", "upsert")
+)
+SETTINGS = (
+    "spark.databricks.delta.commitInfo.userMetadata",
+    "spark.databricks.delta.write.txnAppId",
+    "spark.databricks.delta.write.txnVersion",
+    "spark.sql.session.timeZone",
+)
+
+
+@pytest.fixture(scope="module")
+def server(cluster: Cluster) -> Iterator[ThriftSpark]:
+    """A connection of the tests' own."""
+    spark = ThriftSpark(cluster)
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="module")
+def thrift_project(
+    tmp_path_factory: pytest.TempPathFactory, cluster: Cluster, server: ThriftSpark
+) -> Project:
+    """A project whose dbt runs over thrift, with ANSI on (as it is there) or off."""
+    port = cluster.thrift_port
+    targets = {
+        "ansi": profile(port, "tests"),
+        "lenient": profile(port, "tests", ansi=False),
+    }
+    path = tmp_path_factory.mktemp("thrift") / "project"
+    return Project.create(path, server, targets)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def project(thrift_project: Project, request: pytest.FixtureRequest) -> Iterator[Project]:
+    thrift_project.schema = f"tests_cluster_{abs(hash(request.node.name)) % 10**8}"
+    thrift_project.spark.sql(f"create schema {thrift_project.schema}")
+    yield thrift_project
+    thrift_project.clear()
+    thrift_project.spark.sql(f"drop schema {thrift_project.schema} cascade")
+
+
+def numbers_in_the_log(project: Project) -> list[int]:
+    records = [row["userMetadata"] for row in project.log_of("h")]
+    return [
+        int(record.split('"batch": ')[1].split(",")[0]) for record in reversed(records) if record
+    ]
+
+
+def start_dbt(project: Project, name: str, port: int) -> subprocess.Popen[str]:
+    """`dbt run` of the model `h` in a process of its own, through the server at this port."""
+    folder = project.path.parent / name
+    folder.mkdir(exist_ok=True)
+    (folder / "profiles.yml").write_text(json.dumps(profiles({"ansi": profile(port, "tests")})))
+    arguments = ["run", "--select", "h", "--project-dir", str(project.path)]
+    arguments += ["--profiles-dir", str(folder), "--target-path", str(folder / "target")]
+    arguments += ["--log-path", str(folder / "logs"), "--quiet"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "dbt.cli.main", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+class Line:
+    """A line to the server that is cut for good once `word` has gone over it."""
+
+    def __init__(self, port: int, word: bytes) -> None:
+        self.port, self.word = port, word
+        self.listener = socket.create_server((HOST, 0))
+        self.open: list[socket.socket] = [self.listener]
+        self.is_cut = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def own_port(self) -> int:
+        return int(self.listener.getsockname()[1])
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                server = socket.create_connection((HOST, self.port))
+                self.open += [client, server]
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+                if self.word in data:
+                    # The statement runs by now, and its end is not yet there.
+                    time.sleep(0.4)
+                    self.cut()
+
+    def cut(self) -> None:
+        self.is_cut.set()
+        for one in self.open:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+
+def executors(cluster: Cluster) -> list[int]:
+    """The processes that the workers started for queries."""
+    workers = {one.pid for one in cluster.processes() if one.name.startswith("worker")}
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and started_at(int(entry.name)):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent in workers:
+                    found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize("target", ["ansi", "lenient"])
+def test_the_cases_of_the_rules_come_out_the_same_over_thrift(
+    project: Project, server: ThriftSpark, target: str
+) -> None:
+    # With ANSI off one table is enough; with it on, all keys, so that models run side by side.
+    keys = sorted({case.key for case in CASES})
+    tables = [
+        together([case for case in CASES if case.key == key], f"cases_{place}", times=1)
+        for place, key in enumerate(keys if target == "ansi" else keys[-1:])
+    ]
+    for case in tables:
+        stage(server, case, case.batches)  # type: ignore[arg-type]
+        select = f"select * from staged_{case.id}"
+        project.history(case.id, select, key=case.key, max_deleted_share=None)
+        adopt(project, server, case)  # type: ignore[arg-type]
+
+    project.run("cases_*", options=("--target", target))
+
+    for case in tables:
+        assert_same_rows(project.rows(case.id), case.expected, case.columns, case.id)
+
+
+def test_two_runs_at_once_on_one_server_apply_every_batch_once(
+    project: Project, cluster: Cluster
+) -> None:
+    project.history("h", SELECT)
+
+    both = [start_dbt(project, name, cluster.thrift_port) for name in ("one", "two")]
+    said = [process.communicate(timeout=PATIENCE)[0] for process in both]
+
+    assert [process.returncode for process in both] == [0, 0], said
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))
+
+
+def test_a_connection_cut_in_a_merge_is_made_good_by_the_next_run(
+    project: Project, cluster: Cluster
+) -> None:
+    project.history("h", SELECT)
+    line = Line(cluster.thrift_port, b"merge into")
+
+    cut = start_dbt(project, "cut", line.own_port)
+    said = cut.communicate(timeout=PATIENCE)[0]
+
+    assert line.is_cut.is_set(), said
+    assert cut.returncode != 0, said
+    project.run("h")
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))
+
+
+def test_an_executor_killed_between_batches_loses_and_doubles_nothing(
+    project: Project, cluster: Cluster
+) -> None:
+    project.history("h", SELECT)
+    commit = cluster.warehouse / f"{project.schema}.db" / "h" / "_delta_log" / f"{1:020}.json"
+
+    process = start_dbt(project, "killed", cluster.thrift_port)
+    deadline = time.monotonic() + PATIENCE
+    while not commit.exists():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    before_it = executors(cluster)
+    assert before_it
+    for pid in before_it:
+        os.kill(pid, signal.SIGKILL)
+    said = process.communicate(timeout=PATIENCE)[0]
+
+    # The rows to apply were lost with the executor: they are made again, or the run refuses them.
+    assert process.returncode == 0 or "changed between the plan and the merge" in said, said
+    project.run("h")
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))
+    assert executors(cluster) != before_it
+
+
+def test_no_setting_reaches_what_runs_beside_or_after(project: Project) -> None:
+    project.write(
+        "macros/show_settings.sql",
+        "{% macro show_settings(name) %}{% if execute %}"
+        f"{{% set found = dbt_history._session_settings({list(SETTINGS)}) %}}"
+        "{% do log('SETTINGS ' ~ name ~ ' ' ~ tojson(found), info=true) %}"
+        "{% endif %}{% endmacro %}",
+    )
+    for name in ("h", "other"):
+        project.history(name, SELECT, config={"post_hook": "{{ show_settings('" + name + "') }}"})
+    project.model(
+        "tokyo",
+        "select current_timezone() as zone",
+        materialized="table",
+        file_format="delta",
+        pre_hook="set spark.sql.session.timeZone = Asia/Tokyo",
+    )
+    for number in range(2):
+        project.model(
+            f"beside_{number}",
+            "select current_timezone() as zone",
+            materialized="table",
+            file_format="delta",
+        )
+    zones = {"beside_0": "UTC", "beside_1": "UTC", "tokyo": "Asia/Tokyo"}
+
+    run = project.run("h", "other", "tokyo", "beside_*")
+
+    shown = [line.split(" ", 2)[1:] for line in run.log.splitlines() if "SETTINGS" in line]
+    assert sorted(name for name, _ in shown) == ["h", "other"]
+    assert all(json.loads(found) == {SETTINGS[-1]: "UTC"} for _, found in shown), shown
+    for name, zone in zones.items():
+        assert project.rows(name) == [{"zone": zone}], name
+        assert project.log_of(name)[0]["userMetadata"] is None, name
