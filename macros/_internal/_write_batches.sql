@@ -47,7 +47,7 @@
 
     {% set total = {'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'replayed': pending.replayed} %}
     {% for plan in pending.batches %}
-        {% do dbt_history._refuse_earlier_version(target, staged, settings, plan, caller_name) %}
+        {% do dbt_history._refuse_earlier_version(target, staged, columns, settings, plan, caller_name) %}
         {% do dbt_history._refuse_mass_deletion(target, staged, columns, settings, plan, caller_name) %}
         {% do dbt_history._refuse_rows_without_base(target, staged, columns, settings, plan, caller_name) %}
         {% set counts = dbt_history._apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}

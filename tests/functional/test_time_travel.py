@@ -197,3 +197,26 @@ def test_a_late_correction_is_visible_only_from_when_it_was_known(
         if price is not None
     ]
     assert_same_rows(found, expected, ["place", "price"])
+
+
+def test_rows_without_numbers_may_come_again_where_versions_increase(project: Project) -> None:
+    def offer(first: str) -> None:
+        project.history(
+            "h",
+            f"select 'upsert' as _stage, 1L as id, '{first}' as v, 1L as valid_from, 3L as valid_to"
+            " union all select 'upsert', 1L, 'b', 3L, null",
+            convention="validity",
+            type="bigint",
+            version_order="increasing",
+        )
+
+    offer("a")
+    project.run("h")
+
+    again = project.run("h")
+
+    assert again.message("h") == "1 batch: 0 added, 0 closed, 0 removed, 0 skipped, 0 replayed"
+    offer("other")
+    refused = project.run("h", check=False)
+    assert "at a version before the current one" in refused.message("h")
+    assert sorted(row["v"] for row in project.rows("h")) == ["a", "b"]
