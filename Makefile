@@ -54,7 +54,7 @@ test: lint ## Lint, then run all tests (ARGS="-k …")
 	@$(RUN) pytest $(ARGS)
 
 # What needs no more of Spark than a thrift server has.
-ON_CLUSTER := tests/conformance/test_history_batch.py tests/conformance/test_hx_mirror.py tests/conformance/test_events.py
+ON_CLUSTER := tests/conformance/test_history_batch.py
 
 test-cluster: setup ## Run the conformance cases, and what happens to connections, on a cluster of processes
 	@$(RUN) pytest --on-cluster $(ON_CLUSTER) tests/functional/test_cluster.py $(ARGS)
@@ -88,5 +88,6 @@ lock: ## Resolve the locks after a change in pyproject.toml (ARGS=--upgrade: new
 	@$(PYTHON) scripts/setup.py --lock $(ARGS)
 
 clean: ## Remove all tables and build output, keep the environment
+	@$(PYTHON) scripts/cluster.py stop > /dev/null
 	@rm -rf .state/warehouse .state/metastore .state/cluster .state/target .state/logs dbt_packages
 	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.state/*' -prune -exec rm -rf {} +

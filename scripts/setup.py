@@ -486,6 +486,7 @@ def spark_defaults() -> str:
     """Settings that Spark reads when it starts; docs/decisions/0004 says why each is there."""
     java_options = [
         "-XX:TieredStopAtLevel=1",
+        "-XX:ReservedCodeCacheSize=256m",
         "-XX:+UseSerialGC",
         "-Duser.timezone=UTC",
         f'"-Dderby.system.home={STATE / "metastore"}"',
