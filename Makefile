@@ -1,7 +1,7 @@
 # One entry point for people and CI. `make build ARGS="--select fivetran"` passes options on; see `make help`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build cluster cluster-stop reachable test test-cluster lint fix docs bench cases proto lock clean
+.PHONY: help setup build cluster cluster-stop reachable test test-cluster iceberg lint fix docs bench cases proto lock clean
 
 # The Python that makes the environment; everything else runs in it, through $(RUN).
 PYTHON ?= python3
@@ -14,6 +14,7 @@ OUTPUT := .state/target
 WAREHOUSE := $(if $(filter local,$(TARGET)),.state/warehouse,.state/cluster/warehouse)
 LANDED := $(WAREHOUSE)/.landing_example
 PLAYED := $(WAREHOUSE)/.days
+ICEBERG_EXAMPLES := +fivetran_history+ +path:models/examples/atoti
 CASES := tests/conformance/cases
 SHARED_CASES := ../shared/conformance
 
@@ -52,6 +53,10 @@ $(PLAYED): scripts/play_days.py $(wildcard scripts/days/*/*.sql) | reachable
 
 test: lint ## Lint, then run all tests (ARGS="-k …")
 	@$(RUN) pytest $(ARGS)
+	@DBT_HISTORY_FORMAT=iceberg $(RUN) pytest tests/iceberg $(ARGS) || test $$? -eq 5
+
+iceberg: setup ## Build the examples of version tables on Iceberg (ARGS="--select …")
+	@DBT_HISTORY_FORMAT=iceberg $(RUN) dbt build --target iceberg --select $(ICEBERG_EXAMPLES) $(ARGS)
 
 # What needs no more of Spark than a thrift server has.
 ON_CLUSTER := tests/conformance/test_history_batch.py

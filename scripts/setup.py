@@ -345,6 +345,10 @@ class Jar:
         group, artifact, version = self.coordinate.split(":")
         return f"{group}_{artifact}-{version}.jar"
 
+    @property
+    def is_for_delta(self) -> bool:
+        return self.coordinate.startswith("io.delta:")
+
 
 def locked_jars() -> list[Jar]:
     lines = (LOCKS / "jars.lock").read_text().splitlines()
@@ -352,7 +356,7 @@ def locked_jars() -> list[Jar]:
     return [Jar(coordinate, digest.removeprefix("sha256:")) for coordinate, digest in rows]
 
 
-# Everything that Delta's pom brings besides the locked jars.
+# Everything that the poms bring besides the locked jars.
 NOT_NEEDED = ",".join(
     (
         "com.*:*",
@@ -361,7 +365,11 @@ NOT_NEEDED = ",".join(
         "io.delta:delta-kernel*",
         "io.unitycatalog:*",
         "javax.*:*",
-        "org.*:*",
+        # Not org.*: an exclusion holds for the locked jars too (org.apache.iceberg, org.xerial).
+        "org.[!ax]*:*",
+        "org.a[!p]*:*",
+        "org.apache.[!i]*:*",
+        "org.xerial.*:*",
     )
 )
 
@@ -482,7 +490,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
 
 
-def spark_defaults() -> str:
+def local_settings() -> dict[str, str]:
     """Settings that Spark reads when it starts; docs/decisions/0004 says why each is there."""
     java_options = [
         "-XX:TieredStopAtLevel=1",
@@ -491,9 +499,9 @@ def spark_defaults() -> str:
         "-Duser.timezone=UTC",
         f'"-Dderby.system.home={STATE / "metastore"}"',
     ]
-    settings = {
+    return {
         "spark.master": "local[*]",
-        "spark.jars": ",".join((JARS / jar.file).as_uri() for jar in locked_jars()),
+        "spark.jars": jar_list([jar for jar in locked_jars() if jar.is_for_delta]),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": (STATE / "warehouse").as_uri(),
@@ -510,6 +518,32 @@ def spark_defaults() -> str:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled": "true",
     }
+
+
+def iceberg_settings() -> dict[str, str]:
+    """The same with an Iceberg catalog as the default one; docs/decisions/0075 says why apart."""
+    local = local_settings()
+    extension = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+    catalog = "spark.sql.catalog.iceberg"
+    return {
+        **local,
+        "spark.jars": jar_list(locked_jars()),
+        "spark.sql.extensions": f"{local['spark.sql.extensions']},{extension}",
+        "spark.sql.defaultCatalog": "iceberg",
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "jdbc",
+        f"{catalog}.uri": f"jdbc:sqlite:{STATE / 'metastore' / 'iceberg.db'}?busy_timeout=20000",
+        f"{catalog}.jdbc.schema-version": "V1",  # has views
+        f"{catalog}.warehouse": (STATE / "warehouse" / "iceberg").as_uri(),
+        f"{catalog}.cache-enabled": "false",  # a table is read anew by each statement
+    }
+
+
+def jar_list(jars: list[Jar]) -> str:
+    return ",".join((JARS / jar.file).as_uri() for jar in jars)
+
+
+def spark_defaults(settings: Mapping[str, str]) -> str:
     return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
@@ -537,10 +571,12 @@ def set_up_settings() -> None:
     for folder in ("warehouse", "metastore", "logs"):
         (STATE / folder).mkdir(parents=True, exist_ok=True)
     written = [
-        write_if_changed(STATE / "conf" / "spark-defaults.conf", spark_defaults()),
-        write_if_changed(STATE / "conf" / "log4j2.properties", LOGGING),
         write_if_changed(STATE / "env.sh", environment_variables()),
     ]
+    for folder, settings in {"conf": local_settings(), "conf_iceberg": iceberg_settings()}.items():
+        defaults = STATE / folder / "spark-defaults.conf"
+        written.append(write_if_changed(defaults, spark_defaults(settings)))
+        written.append(write_if_changed(STATE / folder / "log4j2.properties", LOGGING))
     say("settings", f"{'written' if any(written) else 'already there'}: .state/conf, .state/env.sh")
 
 

@@ -3,10 +3,13 @@
     Returns {'applied', 'added', 'closed', 'removed', 'skipped'}; `applied` is false where another run was first.
 #}
 {% macro _apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
+    {% do dbt_history._count_skipped(target, staged, columns, settings, plan) %}
+    {% set place = dbt_history._writing_place(target) %}
     {% set failed = dbt_history._commit_once(
-        target, dbt_history._merge_sql(target, staged, columns, settings, plan), plan, log, before
+        target, dbt_history._merge_sql(place, staged, columns, settings, plan), plan, log, before
     ) %}
     {% if failed is not none %}
+        {% do dbt_history._finish_writes(target, log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do dbt_history._raise_failed_merge(failed, plan, caller_name) %}
     {% endif %}
@@ -19,16 +22,12 @@
 {% endmacro %}
 
 
-{#
-    One statement, one commit, with the record of `plan` in it. Two runs at once are settled by the table: the loser looks
-    again, and either finds the number taken or tries once more on the newer table.
-    Returns none, or the class of the failure.
-#}
-{% macro _commit_once(target, statement, plan, log, before) %}
+{# Delta ignores a commit whose number is taken (txnAppId, txnVersion), so the statement and its number are one thing. #}
+{% macro _delta_commit_once(target, statement, plan, log, before) %}
     {% set state = namespace(failed='conflict', log=log) %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
         {% if attempt %}
-            {% set state.log = dbt_history._commit_log(target, model.unique_id) %}
+            {% set state.log = dbt_history._delta_commit_log(target, model.unique_id) %}
         {% endif %}
         {% set taken = state.log.last_batch %}
         {% if attempt and plan.batch is not none and taken is not none and taken >= plan.batch %}
@@ -43,8 +42,8 @@
 {% endmacro %}
 
 
-{# The commit's own record of the batch, and the pair that makes the commit happen once. #}
-{% macro _commit_settings(plan, log) %}
+{# The commit's own record of the batch. #}
+{% macro _commit_record(plan, log) %}
     {% set record = {
         'dbt_history': '1',
         'model': model.unique_id,
@@ -58,7 +57,13 @@
     {% for name in ['watermarks', 'about'] if plan.get(name) or log.get(name) %}
         {% do record.update({name: plan.get(name) or log.get(name)}) %}
     {% endfor %}
-    {% set settings = {'spark.databricks.delta.commitInfo.userMetadata': tojson(record)} %}
+    {% do return(record) %}
+{% endmacro %}
+
+
+{# The record, and the pair that makes the commit happen once. #}
+{% macro _commit_settings(plan, log) %}
+    {% set settings = {'spark.databricks.delta.commitInfo.userMetadata': tojson(dbt_history._commit_record(plan, log))} %}
     {% if plan.batch is not none %}
         {% do settings.update({
             'spark.databricks.delta.write.txnAppId': log.app_id,
@@ -93,7 +98,8 @@
         'closed': metrics.numTargetRowsUpdated | int,
         'removed': metrics.numTargetRowsDeleted | int,
     } %}
-    {% set skipped = (metrics.numSourceRows | int) - counts.added - counts.closed - counts.removed %}
+    {% set operations = counts.added + counts.closed + counts.removed %}
+    {% set skipped = (metrics.numSourceRows | int) - operations if 'numSourceRows' in metrics else plan.get('skipped', 0) %}
     {% if skipped < 0 or skipped > plan.updates or counts.added > plan.updates + plan.upserts %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,

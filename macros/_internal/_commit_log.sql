@@ -11,10 +11,10 @@
     says how far the batch's sources were read (none: the log's entries have expired), `control` whether capture was
     suspended or resumed since.
 #}
-{% macro _commit_log(relation, node_id) %}
-    {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation, 30)) %}
+{% macro _delta_commit_log(relation, node_id) %}
+    {% set found = dbt_history._find_last_batch(dbt_history._delta_history_entries(relation, 30)) %}
     {% if not found.is_final %}
-        {% set found = dbt_history._find_last_batch(dbt_history._history_entries(relation)) %}
+        {% set found = dbt_history._find_last_batch(dbt_history._delta_history_entries(relation)) %}
     {% endif %}
     {# A record names the table's id; without one it is asked for, which makes Delta add up all files. #}
     {% set log = {'table_id': found.table_id, 'is_empty': false} %}
@@ -32,8 +32,7 @@
 {% endmacro %}
 
 
-{# The table's commits, newest first; `limit` none for all that the log still has. #}
-{% macro _history_entries(relation, limit=none) %}
+{% macro _delta_history_entries(relation, limit=none) %}
     {% set entries = [] %}
     {% for row in run_query('describe history ' ~ dbt_history._full_name(relation) ~ (' limit ' ~ limit if limit else '')).rows %}
         {% set record = row['userMetadata'] %}

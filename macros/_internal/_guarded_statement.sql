@@ -9,7 +9,7 @@
     {% set reset %}
         {%- for name in settings %}
             {%- if before.get(name) is none %}
-        execute immediate {{ dbt_history._text('reset ' ~ name) }};
+        execute immediate {{ dbt_history._text('reset ' ~ dbt_history._key_of_setting(name)) }};
             {%- else %}
         execute immediate {{ dbt_history._text('set ' ~ name ~ ' = ' ~ before[name]) }};
             {%- endif %}
@@ -31,7 +31,7 @@ begin
     end;
     {%- endfor %}
     {%- for name, value in settings.items() %}
-    execute immediate {{ dbt_history._text('set ' ~ name ~ ' = ' ~ value) }};
+    execute immediate {{ dbt_history._text('set ' ~ dbt_history._key_of_setting(name) ~ ' = ' ~ value) }};
     {%- endfor %}
     {{ statement }};
     {{- reset }}
@@ -39,6 +39,12 @@ end
     {%- endset %}
     {% set result = run_query(script) %}
     {% do return(result.rows[0]['failed'] if result is not none and 'failed' in result.column_names else none) %}
+{% endmacro %}
+
+
+{# A key with a hyphen has to be quoted. #}
+{% macro _key_of_setting(name) %}
+    {% do return('`' ~ name ~ '`' if '-' in name else name) %}
 {% endmacro %}
 
 

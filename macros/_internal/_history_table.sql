@@ -9,7 +9,7 @@
     {% set ordered = [] %}
     {% for column in columns if column.name | lower not in last %}{% do ordered.append(column) %}{% endfor %}
     {% for column in columns if column.name | lower in last %}{% do ordered.append(column) %}{% endfor %}
-    {% do dbt_history._create_table(relation, ordered, partition_by, dbt_history._table_properties(columns), before, replace) %}
+    {% do dbt_history._create_table(relation, ordered, partition_by, dbt_history._properties_of_format(relation, columns, is_log=false), before, replace) %}
     {% do return(dbt_history._table_columns(relation)) %}
 {% endmacro %}
 
@@ -19,7 +19,7 @@
     {% set location = dbt_history._location(relation) %}
     {% set create = dbt_history._create_table_sql(relation, columns, partition_by, properties, location, replace) %}
     {% set failed = dbt_history._guarded_statement(create, {}, before) %}
-    {% if failed in ['exists', 'conflict'] %}
+    {% if failed in ['exists', 'conflict'] and not relation.is_iceberg %}
         {% do dbt_history._recover_location(relation, columns, partition_by, properties, location, before) %}
     {% elif failed is not none %}
         {# Once more without the handler, for Spark's own message. #}
@@ -57,9 +57,9 @@
         {{ dbt_history._quote(column.name) }} {{ dbt_history._ddl_type(column.type) }}{{ ' not null' if column.get('not_null') }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
-    using delta
+    using {{ dbt_history._format(relation) }}
     {%- if partition_by %}
-    partitioned by ({% for name in partition_by %}{{ dbt_history._quote(name) }}{{ ', ' if not loop.last }}{% endfor %})
+    partitioned by ({% for name in partition_by %}{{ name if relation.is_iceberg and '(' in name else dbt_history._quote(name) }}{{ ', ' if not loop.last }}{% endfor %})
     {%- endif %}
     {%- if location %}
     location {{ dbt_history._text(location) }}
@@ -82,11 +82,14 @@
 {% endmacro %}
 
 
-{# Deletion vectors: a batch that closes one version of a large file does not write the file again. #}
-{% macro _table_properties(columns) %}
-    {% set properties = dict(dbt_history._column_mapping(columns), **{'delta.enableDeletionVectors': 'true'}) %}
-    {% do properties.update(config.get('tblproperties') or {}) %}
-    {% do return(properties) %}
+{#
+    Deletion vectors: a batch that closes one version of a large file does not write the file again. A log has Delta's own property:
+    nobody changes or removes a row of it, whatever he uses.
+#}
+{% macro _delta_properties(columns, is_log) %}
+    {% do return(dict(
+        dbt_history._column_mapping(columns), **({'delta.appendOnly': 'true'} if is_log else {'delta.enableDeletionVectors': 'true'})
+    )) %}
 {% endmacro %}
 
 

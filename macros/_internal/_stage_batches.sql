@@ -11,7 +11,7 @@
 {% macro _stage_batches(select_sql, target, before) %}
     {% set staged = dbt_history._staged_view(select_sql) %}
     {% set view, columns, id = staged.view, staged.columns, staged.id %}
-    {% set is_table = dbt_history._needs_table(view, target) %}
+    {% set is_table = dbt_history._merge_reads_twice(target) or dbt_history._needs_table(view, target) %}
     {% set copy = dbt_history._quote(model.name ~ '__batches_' ~ id) %}
     {% if is_table %}
         {% set copy = dbt_history._full_name(target.incorporate(path={'identifier': model.name ~ '__batches_' ~ id})) %}

@@ -9,7 +9,9 @@
     ]) %}
     {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
     {% set is_new = existing is none or full_refresh %}
-    {% do dbt_history._refuse_columns(dbt_history._check_staged_columns(staged, settings), staged, caller_name) %}
+    {% do dbt_history._refuse_columns(
+        dbt_history._check_staged_columns(staged, settings) + dbt_history._reserved_columns(staged, target), staged, caller_name
+    ) %}
 
     {% set columns = dbt_history._new_columns(staged, settings) if is_new else dbt_history._table_columns(existing) %}
     {% set added = [] %}
@@ -57,6 +59,7 @@
         {% endfor %}
         {% do dbt_history._log_batch(plan, counts) %}
     {% endfor %}
+    {% do dbt_history._finish_writes(target, log) %}
     {% do dbt_history._drop_staged(staged) %}
     {% do return(total) %}
 {% endmacro %}
@@ -138,9 +141,10 @@
 
 {# History is not rebuilt by accident. #}
 {% macro _full_refresh(existing, settings, caller_name) %}
-    {% if existing is not none and not existing.is_view and existing.is_delta is sameas false %}
+    {% set problem = dbt_history._format_problem(existing) %}
+    {% if problem is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the target is no Delta table', got=existing, expected='a Delta table, or none yet', node=model.unique_id,
+            caller_name, problem, got=existing, expected='a table of the format of the model (Delta, or file_format: iceberg), or none yet', node=model.unique_id,
             way_out='rename what is there, or give the model another alias',
         )) %}
     {% endif %}
@@ -192,7 +196,7 @@
 {# dbt's persist_docs, but a comment that is there already makes no commit. #}
 {% macro _persist_docs(relation) %}
     {% if config.persist_relation_docs() and model.description %}
-        {% set described = run_query('describe detail ' ~ dbt_history._full_name(relation)).rows[0]['description'] %}
+        {% set described = dbt_history._table_comment(relation) %}
         {% if described != model.description %}
             {% do run_query('comment on table ' ~ dbt_history._full_name(relation) ~ ' is ' ~ dbt_history._text(model.description)) %}
         {% endif %}

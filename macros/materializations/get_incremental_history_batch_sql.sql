@@ -6,8 +6,9 @@
 {% macro get_incremental_history_batch_sql(arg_dict) %}
     {% set caller_name = 'get_incremental_history_batch_sql' %}
     {% set settings = dbt_history._history_settings(model, caller_name) %}
-    {% set target = arg_dict['target_relation'] %}
-    {% set result = dbt_history._write_batches(target, load_relation(target), compiled_code, settings, false, caller_name) %}
+    {% set existing = load_relation(arg_dict['target_relation']) %}
+    {% set target = dbt_history._target(arg_dict['target_relation'], existing) %}
+    {% set result = dbt_history._write_batches(target, existing, compiled_code, settings, false, caller_name) %}
     {% do return("select '" ~ dbt_history._result_message(result) ~ "' as history_batch") %}
 {% endmacro %}
 
@@ -27,13 +28,14 @@
         )) %}
     {% endif %}
     {% if load_relation(this) is none %}
+        {% set target = dbt_history._target(this, none) %}
         {% set before = {} %}
-        {% set staged = dbt_history._stage_batches(compiled_code, this, before) %}
+        {% set staged = dbt_history._stage_batches(compiled_code, target, before) %}
         {% do dbt_history._refuse_columns(dbt_history._check_staged_columns(staged, settings), staged, caller_name) %}
         {% set columns = dbt_history._new_columns(staged, settings) %}
         {% do dbt_history._refuse_columns(dbt_history._check_void_columns(columns), staged, caller_name) %}
-        {% do dbt_history._create_history_table(this, columns, settings, before) %}
+        {% do dbt_history._create_history_table(target, columns, settings, before) %}
         {% do dbt_history._drop_staged(staged) %}
-        {% do adapter.cache_added(this.incorporate(type='table')) %}
+        {% do adapter.cache_added(target) %}
     {% endif %}
 {% endmacro %}

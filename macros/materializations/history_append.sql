@@ -3,8 +3,8 @@
     plan, write, verify, document, return. docs/flow/history_append.md draws it.
 #}
 {% materialization history_append, adapter='spark', supported_languages=['sql'] %}
-    {% set target_relation = this.incorporate(type='table') %}
     {% set existing_relation = load_relation(this) %}
+    {% set target_relation = dbt_history._target(this, existing_relation) %}
     {% set settings = dbt_history._append_settings(model, 'history_append') %}
     {% set full_refresh = dbt_history._full_refresh(existing_relation, settings, 'history_append') %}
 

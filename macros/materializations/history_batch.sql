@@ -3,8 +3,8 @@
     docs/flow/history_batch.md draws it.
 #}
 {% materialization history_batch, adapter='spark', supported_languages=['sql'] %}
-    {% set target_relation = this.incorporate(type='table') %}
     {% set existing_relation = load_relation(this) %}
+    {% set target_relation = dbt_history._target(this, existing_relation) %}
     {% set settings = dbt_history._history_settings(model, 'history_batch') %}
     {% set full_refresh = dbt_history._full_refresh(existing_relation, settings, 'history_batch') %}
 

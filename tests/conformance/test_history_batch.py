@@ -41,11 +41,11 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str
     return {case.id: dbt_project.rows(case.id) for case in CASES}
 
 
-def adopt(project: Project, spark: SparkSession, case: Case) -> None:
+def adopt(project: Project, spark: SparkSession, case: Case, file_format: str = "delta") -> None:
     """Write the case's table before; without rows the first batch creates it."""
     if case.initial:
         initial = data_frame(spark, case.initial, column_types(case.columns, FIVETRAN))
-        initial.write.format("delta").saveAsTable(project.table(case.id))
+        initial.write.format(file_format).saveAsTable(project.table(case.id))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.id} {case.title}" for case in CASES])
@@ -81,7 +81,8 @@ def together(cases: list[Case], name: str, times: int = 2) -> Case:
     )
 
 
-def test_every_batch_replayed_changes_nothing(project: Project, spark: SparkSession) -> None:
+def play_together(project: Project, spark: SparkSession, file_format: str) -> list[Case]:
+    """All cases, a table for each kind of key; returns what the tables are to hold."""
     keys = sorted({case.key for case in CASES})
     tables = [
         together([case for case in CASES if case.key == key], f"replayed_{place}")
@@ -90,12 +91,18 @@ def test_every_batch_replayed_changes_nothing(project: Project, spark: SparkSess
     spark.sql(f"create schema if not exists {project.schema}")
     for case in tables:
         stage(spark, case, case.batches)
-        adopt(project, spark, case)
+        adopt(project, spark, case, file_format)
         project.history(
-            case.id, f"select * from staged_{case.id}", key=case.key, max_deleted_share=None
+            case.id,
+            f"select * from staged_{case.id}",
+            key=case.key,
+            max_deleted_share=None,
+            config={"file_format": file_format},
         )
-
     project.run(*(case.id for case in tables))
+    return tables
 
-    for case in tables:
+
+def test_every_batch_replayed_changes_nothing(project: Project, spark: SparkSession) -> None:
+    for case in play_together(project, spark, "delta"):
         assert_same_rows(project.rows(case.id), case.expected, case.columns, case.id)

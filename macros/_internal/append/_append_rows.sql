@@ -10,7 +10,9 @@
     {% set is_new = existing is none or full_refresh %}
     {% set staged = dbt_history._staged_view(select_sql) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
-    {% do dbt_history._refuse_columns(dbt_history._check_log_columns(staged, settings, captured), staged, caller_name) %}
+    {% do dbt_history._refuse_columns(
+        dbt_history._check_log_columns(staged, settings, captured) + dbt_history._reserved_columns(staged, target), staged, caller_name
+    ) %}
     {% set change = dbt_history._log_change(staged, [] if is_new else dbt_history._table_columns(existing)) %}
     {% do dbt_history._refuse_columns(dbt_history._check_log_change(change, settings, is_new), staged, caller_name) %}
 
@@ -29,6 +31,7 @@
     {% endif %}
     {% do dbt_history._alter_log(target, change, ((log.about or {}).get('not_null') or []) | reject('in', not_null) | list) %}
     {% set failed = dbt_history._commit_once(target, dbt_history._append_sql(target, staged, change.names, plan), plan, log, before) %}
+    {% do dbt_history._finish_writes(target, log) %}
     {% if failed is not none %}
         {% do dbt_history._raise_failed_append(failed, staged, plan, caller_name) %}
     {% endif %}
@@ -91,13 +94,14 @@
 
 
 {% macro _append_sql(target, staged, names, plan) %}
-    insert into {{ dbt_history._full_name(target) }} ({{ dbt_history._quoted(names) | join(', ') }})
-    {{ dbt_history._new_rows_sql(target, staged, names, plan) }}
+    insert into {{ dbt_history._full_name(dbt_history._writing_place(target)) }} ({{ dbt_history._quoted(names) | join(', ') }})
+    {{ dbt_history._new_rows_sql(target, staged, names, plan, dbt_history._writing_place(target)) }}
 {%- endmacro %}
 
 
 {# The staged rows that the table does not have. One that reads the table itself loses against another writer, and is tried again. #}
-{% macro _new_rows_sql(target, staged, names, plan) %}
+{% macro _new_rows_sql(target, staged, names, plan, place=none) %}
+    {%- set stored = dbt_history._full_name(place or target) -%}
     {%- set cells = [] -%}
     {%- for name in names -%}{%- do cells.append('staged.' ~ dbt_history._quote(staged.names[name | lower])) -%}{%- endfor -%}
     {%- set rows = 'select ' ~ cells | join(', ') ~ ' from ' ~ staged.view ~ ' as staged' -%}
@@ -108,9 +112,9 @@
         {%- for name in plan.key -%}
             {%- do terms.append('staged.' ~ dbt_history._quote(name) ~ ' <=> stored.' ~ dbt_history._quote(name)) -%}
         {%- endfor -%}
-        {%- do return(rows ~ ' left anti join ' ~ dbt_history._full_name(target) ~ ' as stored on ' ~ terms | join(' and ')) -%}
+        {%- do return(rows ~ ' left anti join ' ~ stored ~ ' as stored on ' ~ terms | join(' and ')) -%}
     {%- elif plan.kind == 'rows' -%}
-        {%- do return(rows ~ ' except all select ' ~ dbt_history._stored_cells(target, staged, names) ~ ' from ' ~ dbt_history._full_name(target)) -%}
+        {%- do return(rows ~ ' except all select ' ~ dbt_history._stored_cells(target, staged, names) ~ ' from ' ~ stored) -%}
     {%- endif -%}
     {%- do return(rows) -%}
 {% endmacro %}

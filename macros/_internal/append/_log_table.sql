@@ -95,13 +95,12 @@
 {% endmacro %}
 
 
-{# Made empty, with Delta's own property: nobody changes or removes a row of a log, whatever he uses. #}
+{# Made empty; a Delta log that is replaced has to be unlocked before. #}
 {% macro _create_log(relation, columns, before, replace) %}
     {% set partition_by = config.get('partition_by') or [] %}
     {% set partition_by = [partition_by] if partition_by is string else partition_by %}
-    {% set properties = dict(dbt_history._column_mapping(columns), **{'delta.appendOnly': 'true'}) %}
-    {% do properties.update(config.get('tblproperties') or {}) %}
-    {% if replace %}
+    {% set properties = dbt_history._properties_of_format(relation, columns, is_log=true) %}
+    {% if replace and not relation.is_iceberg %}
         {% do run_query('alter table ' ~ dbt_history._full_name(relation) ~ " set tblproperties ('delta.appendOnly' = 'false')") %}
     {% endif %}
     {% do dbt_history._create_table(relation, columns, partition_by, properties, before, replace) %}
@@ -129,7 +128,7 @@
         {% set place = 'after ' ~ dbt_history._quote(column.after) if column.after else 'first' %}
         {% do run_query(alter ~ ' add columns (' ~ dbt_history._quote(column.name) ~ ' ' ~ dbt_history._ddl_type(column.type) ~ ' ' ~ place ~ ')') %}
     {% endfor %}
-    {% if change.widened %}
+    {% if change.widened and not relation.is_iceberg %}
         {% do run_query(alter ~ " set tblproperties ('delta.enableTypeWidening' = 'true')") %}
     {% endif %}
     {% for column in change.widened %}

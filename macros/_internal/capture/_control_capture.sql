@@ -10,8 +10,8 @@
     {% endif %}
     {% set record = {'dbt_history': '1', 'control': control, 'invocation_id': invocation_id} %}
     {% set failed = dbt_history._guarded_statement(
-        'alter table ' ~ dbt_history._full_name(relation) ~ " set tblproperties ('dbt_history.suspended' = '" ~ property ~ "')",
-        {'spark.databricks.delta.commitInfo.userMetadata': tojson(record)},
+        dbt_history._empty_commit_sql(relation, 'dbt_history.suspended', property),
+        dbt_history._record_setting(relation, record),
         dbt_history._session_settings(['spark.databricks.delta.commitInfo.userMetadata']),
     ) %}
     {% if failed is not none %}

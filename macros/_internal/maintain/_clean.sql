@@ -157,7 +157,7 @@
 {# A statement whose commit says which operation it was; the session is left as it was. #}
 {% macro _run_marked(sql, record, table, caller_name) %}
     {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
-    {% set failed = dbt_history._guarded_statement(sql, {key: tojson(record)}, dbt_history._session_settings([key])) %}
+    {% set failed = dbt_history._guarded_statement(sql, dbt_history._record_setting(table.relation, record), dbt_history._session_settings([key])) %}
     {% if failed is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the table ' ~ table.relation ~ ' could not be written (' ~ failed ~ ')',

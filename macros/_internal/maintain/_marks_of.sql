@@ -1,7 +1,7 @@
 {# Adds a fact about a table to the marks of its schema, which are made if they are not there. #}
 {% macro _add_mark(table, kind, name=none, instant=none, author=none, reason=none) %}
     {% set marks = dbt_history._marks(table.relation) or dbt_history._create_marks(table.relation) %}
-    {% set version = run_query('describe history ' ~ dbt_history._full_name(table.relation) ~ ' limit 1').rows[0]['version'] %}
+    {% set newest = dbt_history._history_entries(table.relation, 1) | first %}
     {% set values = [] %}
     {% for value in [kind, table.relation.identifier | lower, name, instant] %}
         {% do values.append('cast(null as string)' if value is none else dbt_history._text(value)) %}
@@ -9,7 +9,7 @@
     {% do run_query(
         'insert into ' ~ dbt_history._full_name(marks)
         ~ ' (kind, table_name, name, instant, table_version, author, reason, recorded_at, invocation_id) select '
-        ~ values | join(', ') ~ ', ' ~ version ~ 'L, '
+        ~ values | join(', ') ~ ', ' ~ (newest.version ~ 'L' if newest else 'cast(null as bigint)') ~ ', '
         ~ (dbt_history._text(author) if author else 'current_user()') ~ ', '
         ~ (dbt_history._text(reason) if reason else 'cast(null as string)') ~ ', current_timestamp(), ' ~ dbt_history._text(invocation_id)
     ) %}

@@ -25,7 +25,7 @@
     {% set sum = namespace(rows=0, is_known=true, first=none) %}
     {% for entry in dbt_history._history_entries(table.relation) %}
         {% set metrics = entry.metrics %}
-        {% set sum.first = entry.version %}
+        {% set sum.first = 0 if entry.get('is_first') else entry.version %}
         {% if entry.operation in ['RESTORE', 'TRUNCATE', 'CLONE'] or 'REPLACE' in entry.operation or entry.parameters.get('mode') == 'Overwrite' %}
             {% set sum.is_known = false %}
         {% elif entry.operation == 'MERGE' %}

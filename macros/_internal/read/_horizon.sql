@@ -47,7 +47,9 @@
 
 
 {% macro _create_marks(relation) %}
-    {% set marks = api.Relation.create(database=relation.database, schema=relation.schema, identifier='history_marks', type='table') %}
+    {% set marks = dbt_history._target(
+        api.Relation.create(database=relation.database, schema=relation.schema, identifier='history_marks'), load_relation(relation)
+    ) %}
     {% set create %}
         create table if not exists {{ dbt_history._full_name(marks) }} (
             kind string not null comment 'horizon, tag, suspension, resumption, rewind or erasure',
@@ -60,7 +62,7 @@
             recorded_at timestamp not null,
             invocation_id string
         )
-        using delta
+        using {{ dbt_history._format(marks) }}
         comment 'One row per fact about the history tables of this schema that their rows cannot tell (dbt_history)'
     {% endset %}
     {% set failed = dbt_history._guarded_statement(create, {}, {}) %}

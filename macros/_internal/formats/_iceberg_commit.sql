@@ -1,0 +1,138 @@
+{#
+    Exactly once on Iceberg. A MERGE there checks for conflicts only among the files that it read, which does not see a batch that
+    had no effect, or whose number alone matters. So a batch is merged into a branch of the run's own, made from the very
+    snapshot whose past was looked at, and the branch becomes `main` only if `main` is still there (a compare-and-swap):
+
+        main     s4 ------------------------- s5        fast_forward: main moves from s4 to s5, or not at all
+        branch   s4 --- MERGE, with record --- s5
+
+    Where another run was first, the branch begins anew at the newer snapshot, if the batch is not taken by then.
+#}
+{% macro _iceberg_commit_once(target, statement, plan, log) %}
+    {% set state = namespace(failed='conflict') %}
+    {% for attempt in range(6) if state.failed == 'conflict' %}
+        {% if attempt or log.snapshot is none %}
+            {% do dbt_history._look_again(target, log) %}
+        {% endif %}
+        {% if attempt and plan.batch is not none and log.last_batch is not none and log.last_batch >= plan.batch %}
+            {% set state.failed = none %}
+        {% else %}
+            {% do dbt_history._branch_off(target, log) %}
+            {% set record = dict(dbt_history._commit_record(plan, log), parent=log.snapshot) %}
+            {% set state.failed = dbt_history._guarded_statement(statement, {dbt_history._snapshot_property(): tojson(record)}, {}) %}
+            {% if state.failed is none %}
+                {% set state.failed = dbt_history._publish(target, log, record) %}
+            {% endif %}
+        {% endif %}
+    {% endfor %}
+    {% do return(state.failed) %}
+{% endmacro %}
+
+
+{# The log anew. A table without a snapshot gets an empty one: there must be one to begin at. #}
+{% macro _look_again(target, log) %}
+    {% set found = dbt_history._iceberg_commit_log(target) %}
+    {% if found.snapshot is none %}
+        {% do run_query(dbt_history._empty_commit_sql(target)) %}
+        {% set found = dbt_history._iceberg_commit_log(target) %}
+    {% endif %}
+    {% do log.update(found) %}
+{% endmacro %}
+
+
+{# A branch that nobody else writes; one that a killed run left goes when snapshots are expired. #}
+{% macro _branch_off(target, log) %}
+    {% if log.get('branch_at') != log.snapshot %}
+        {% do run_query(
+            'alter table ' ~ dbt_history._full_name(target) ~ ' create or replace branch ' ~ dbt_history._branch_name()
+            ~ ' as of version ' ~ log.snapshot ~ ' retain 1 days'
+        ) %}
+        {% do log.update({'branch_at': log.snapshot}) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    Returns none, or 'conflict' where another run was first. Iceberg's own error, which neither dbt nor a script can catch, comes only if
+    the other run publishes between the look and the call; nothing is written then either.
+#}
+{% macro _publish(target, log, record) %}
+    {% set name = dbt_history._full_name(target) %}
+    {% do log.update({'branch_at': none}) %}
+    {% if dbt_history._head_of(target) != log.snapshot %}
+        {% do return('conflict') %}
+    {% endif %}
+    {% do run_query(
+        'call system.fast_forward(' ~ dbt_history._text(name) ~ ", 'main', " ~ dbt_history._text(dbt_history._branch_name()) ~ ')'
+    ) %}
+    {% set written = dbt_history._head_of(target, dbt_history._branch_name()) %}
+    {% do log.update({
+        'snapshot': written, 'branch_at': written, 'is_empty': false, 'is_known': true, 'has_written': true,
+        'last_batch': record.batch if record.batch is not none else log.last_batch,
+        'watermarks': record.get('watermarks', {}), 'about': record.get('about', {}),
+    }) %}
+    {% do return(none) %}
+{% endmacro %}
+
+
+{# The snapshot that a branch points to; as text on the way, because a number that long loses digits. #}
+{% macro _head_of(target, branch='main') %}
+    {% set rows = run_query(
+        "select concat('s', snapshot_id) from " ~ dbt_history._full_name(target) ~ '.refs where name = ' ~ dbt_history._text(branch)
+    ).rows %}
+    {% do return(rows[0][0][1:] | int if rows | length else none) %}
+{% endmacro %}
+
+
+{% macro _branch_name() %}
+    {% do return('dbt_history_' ~ local_md5(model.unique_id ~ invocation_id)[:12]) %}
+{% endmacro %}
+
+
+{# The branch as a relation: `schema`.`table`.`branch_…`, which reads and writes like a table. #}
+{% macro _iceberg_writing_place(target) %}
+    {% do return(target.incorporate(path={
+        'schema': target.schema ~ '.' ~ target.identifier, 'identifier': 'branch_' ~ dbt_history._branch_name(),
+    })) %}
+{% endmacro %}
+
+
+{# The branch goes, and the table keeps the number where expired snapshots do not take it along. #}
+{% macro _iceberg_finish_writes(target, log) %}
+    {% if 'branch_at' in log %}
+        {% do run_query('alter table ' ~ dbt_history._full_name(target) ~ ' drop branch if exists ' ~ dbt_history._branch_name()) %}
+    {% endif %}
+    {% if log.get('has_written') %}
+        {% do dbt_history._keep_last_batch(target) %}
+    {% endif %}
+{% endmacro %}
+
+
+{% macro _keep_last_batch(relation) %}
+    {% set chain = dbt_history._snapshot_chain(relation, 30) %}
+    {% for entry in chain.entries if entry.record is not none and entry.record.get('batch') is not none %}
+        {% if loop.first %}
+            {% set kept = {'batch': entry.record.batch, 'micros': entry.micros} %}
+            {% for name in ['watermarks', 'about'] if entry.record.get(name) %}
+                {% do kept.update({name: entry.record[name]}) %}
+            {% endfor %}
+            {% do run_query(
+                'alter table ' ~ dbt_history._full_name(relation) ~ " set tblproperties ('dbt_history.last_batch' = "
+                ~ dbt_history._text(tojson(kept)) ~ ')'
+            ) %}
+        {% endif %}
+    {% endfor %}
+{% endmacro %}
+
+
+{#
+    Merge-on-read: a batch that closes one version of a large file does not write the file again. Old metadata files, one a commit,
+    go by themselves.
+#}
+{% macro _iceberg_properties(is_log) %}
+    {% set properties = {'format-version': '2', 'write.metadata.delete-after-commit.enabled': 'true'} %}
+    {% for operation in ['merge', 'update', 'delete'] %}
+        {% do properties.update({'write.' ~ operation ~ '.mode': 'merge-on-read'}) %}
+    {% endfor %}
+    {% do return(properties) %}
+{% endmacro %}

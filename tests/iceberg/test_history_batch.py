@@ -1,0 +1,217 @@
+"""What `history_batch` promises, on Iceberg."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.conformance.test_history_batch import play_together
+from tests.support.iceberg import Catalog, numbers, records, refs
+from tests.support.processes import PATIENCE, go, kill, start
+from tests.support.project import Project
+from tests.support.staging import (
+    COLUMNS,
+    before,
+    day,
+    delete,
+    earliest,
+    new_version,
+    stage,
+    update,
+    upsert,
+    version,
+)
+from tests.support.tables import assert_same_rows
+
+ICEBERG = {"file_format": "iceberg"}
+FIRST = [
+    *(row for id_ in (1, 2) for row in (earliest(1, id_, day(1)), upsert(1, id_, day(1)))),
+    *new_version(2, 1, day(3), "b"),
+]
+AFTER_FIRST = [
+    version(1, "a", day(1), before(day(3))),
+    version(1, "b", day(3)),
+    version(2, "a", day(1)),
+]
+
+
+def test_every_case_with_every_batch_replayed_ends_in_its_expected_rows(
+    project: Project, spark: SparkSession
+) -> None:
+    tables = play_together(project, spark, "iceberg")
+    for case in tables:
+        assert_same_rows(project.rows(case.id), case.expected, case.columns, case.id)
+        applied = numbers(spark, project.table(case.id))
+        assert applied == list(range(1, len(case.batches) + 1))
+
+
+def offer(project: Project, *rows: dict[str, object], **config: object) -> None:
+    """The model with these staged rows."""
+    select = stage(project, "staged_h", [*FIRST, *rows])
+    project.history("h", select, config=ICEBERG | config)
+
+
+def test_a_batch_is_one_snapshot_that_says_what_it_was_and_is_taken_once_for_ever(
+    project: Project, spark: SparkSession
+) -> None:
+    offer(project)
+    assert project.run("h").message("h") == (
+        "2 batches: 3 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
+    )
+    table = project.table("h")
+    assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
+    assert [record["staged_rows"]["update"] for record in records(spark, table)] == [0, 1]
+    assert refs(spark, table) == ["main"]
+
+    # A number without effect is kept, an update without a base counted; a lower one is too late.
+    offer(project, delete(5, 99, day(9)), update(6, 77, day(5)), *new_version(4, 2, day(2), "late"))
+    assert "3 batches: 1 added, 1 closed, 0 removed, 1 skipped" in project.run("h").message("h")
+    assert numbers(spark, table) == [1, 2, 4, 5, 6]
+    offer(project, *new_version(3, 1, day(9), "too late"))
+    assert "no new batch" in project.run("h").message("h")
+
+    # Someone compacts, and lets other snapshots expire: the records of the batches go with them.
+    options = "options => map('rewrite-all', 'true')"
+    spark.sql(f"call system.rewrite_data_files(table => '{table}', {options})")
+    now = spark.sql("select current_timestamp()").collect()[0][0]
+    limits = f"older_than => timestamp'{now}', retain_last => 1"
+    spark.sql(f"call system.expire_snapshots(table => '{table}', {limits})")
+    assert numbers(spark, table) == []
+    assert "no new batch" in project.run("h").message("h")
+    keys = [row["key"] for row in spark.sql("set").collect()]
+    assert not [key for key in keys if "snapshot-property" in key]
+
+
+def test_what_a_rollback_or_a_truncate_undid_is_applied_again(
+    project: Project, spark: SparkSession
+) -> None:
+    offer(project)
+    project.run("h")
+    table = project.table("h")
+    of_batch = {record["batch"]: record["parent"] for record in records(spark, table)}
+    spark.sql(f"call system.rollback_to_snapshot('{table}', {of_batch[2]})")
+    assert numbers(spark, table) == [1]
+    assert "1 batch: 1 added, 1 closed" in project.run("h").message("h")
+    assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
+    spark.sql(f"truncate table {table}")
+    assert "2 batches: 3 added" in project.run("h").message("h")
+    assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
+
+
+def test_what_would_lose_history_or_cannot_be_is_refused_before_anything_is_written(
+    project: Project, spark: SparkSession
+) -> None:
+    offer(project)
+    project.run("h")
+    table = project.table("h")
+    snapshots = f"select count(*) from {table}.snapshots"
+    there = spark.sql(snapshots).collect()[0][0]
+
+    def refused(message: str, *options: str) -> None:
+        found = project.run("h", check=False, options=options).message("h")
+        assert message in found
+        assert "Spark" not in found
+
+    refused("a full refresh would replace the history that is there", "--full-refresh")
+    offer(project, file_format="delta")
+    refused("the target is an Iceberg table, and the model says file_format: delta")
+    project.history("h", "select *, 'x' as _file from staged_h", config=ICEBERG)
+    refused("column _file has a name that Iceberg keeps for itself")
+    offer(project, {**upsert(7, 3, day(1)), "_stage": "insert"})
+    refused("_stage is not earliest_start, update, upsert, replace or delete")
+    done = project.dbt(
+        "run-operation", "drop_column_in_history_mode", "--args",
+        f"{{table: {table}, column: w, operation_time: '2024-02-01'}}", check=False,
+    )  # fmt: skip
+    assert not done.success
+    assert spark.sql(snapshots).collect()[0][0] == there
+
+    project.history("h", stage(project, "staged_h", FIRST), allow_full_refresh=True, config=ICEBERG)
+    project.run("h", options=["--full-refresh"])
+    assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
+
+
+def test_a_table_that_something_else_wrote_is_adopted_and_keeps_its_way_of_writing(
+    project: Project, spark: SparkSession
+) -> None:
+    table = project.table("h")
+    spark.sql(f"create schema if not exists {project.schema}")
+    select = stage(project, "staged_h", FIRST)
+    spark.sql(
+        f"create table {table} using iceberg as select id, v, w, _fivetran_start, _fivetran_end,"
+        " _fivetran_active from staged_h where _batch = 1 and _stage = 'upsert' and id = 2"
+    )
+    project.history("h", f"{select} where id = 1", config=ICEBERG)
+    assert "3 added" not in project.run("h").message("h")
+    assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
+    properties = {row["key"] for row in spark.sql(f"show tblproperties {table}").collect()}
+    assert "write.merge.mode" not in properties
+
+
+BATCHES = 4
+SELECT = "\nunion all\n".join(
+    f"select '{kind}' as _stage, {number}L as _batch, 1L as id, 'v{number}' as v, 'w' as w,"
+    f" timestamp'{day(number)} UTC' as _fivetran_start,"
+    " timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active"
+    for number in range(1, BATCHES + 1)
+    for kind in ("earliest_start", "upsert")
+)
+PLAYED = [
+    *(version(1, f"v{n}", day(n), before(day(n + 1))) for n in range(1, BATCHES)),
+    version(1, f"v{BATCHES}", day(BATCHES)),
+]
+
+
+def ready(folder: Path, catalog: Catalog, schema: str) -> subprocess.Popen[str]:
+    """A process that is ready to run the model on the tests' catalog."""
+    folder.mkdir()
+    (folder / "model.sql").write_text(SELECT)
+    (folder / "setup.sql").write_text(catalog.setup_sql())
+    config = {"materialized": "history_batch", "unique_key": "id", **ICEBERG}
+    (folder / "config.json").write_text(json.dumps(config))
+    return start(folder, folder / "warehouse", schema)
+
+
+def test_two_runs_at_once_apply_every_batch_once(
+    project: Project, spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    both = [ready(tmp_path / name, catalog, project.schema) for name in ("one", "two")]
+    for process in both:
+        go(process)
+    # The loser of the very same instant ends with Iceberg's own error; it has written nothing.
+    ended = [process.communicate(timeout=300) and process.returncode for process in both]
+    assert 0 in ended
+
+    project.history("h", SELECT, config=ICEBERG)
+    after = project.run("h").message("h")
+    if ended == [0, 0]:
+        assert after == "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 4 replayed"
+    assert_same_rows(project.rows("h"), PLAYED, COLUMNS)
+    assert numbers(spark, project.table("h")) == [1, 2, 3, 4]
+    assert len({record["invocation_id"] for record in records(spark, project.table("h"))}) >= 1
+
+
+@pytest.mark.parametrize("commits", [1, 8], ids=["created", "between batches"])
+def test_a_killed_run_is_finished_by_the_next(
+    project: Project, spark: SparkSession, catalog: Catalog, tmp_path: Path, commits: int
+) -> None:
+    process = ready(tmp_path / "killed", catalog, project.schema)
+    go(process)
+    metadata = catalog.folder / "tables" / project.schema / "h" / "metadata"
+    deadline = time.monotonic() + PATIENCE
+    while len(list(metadata.glob("*.metadata.json"))) < commits:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    kill(process)
+    project.history("h", SELECT, config=ICEBERG)
+
+    project.run("h")
+
+    assert_same_rows(project.rows("h"), PLAYED, COLUMNS)
+    assert numbers(spark, project.table("h")) == [1, 2, 3, 4]

@@ -1,0 +1,64 @@
+"""The Iceberg catalog of the tests, and what its tables remember."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+SETTINGS = "spark.sql.catalog.iceberg."
+
+
+def is_configured(environment: Mapping[str, str]) -> bool:
+    """Whether Spark, started with these variables, has an Iceberg catalog."""
+    defaults = Path(environment.get("SPARK_CONF_DIR", "")) / "spark-defaults.conf"
+    return defaults.is_file() and SETTINGS in defaults.read_text()
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """A catalog in SQLite, which processes can share, and its tables, both in one folder."""
+
+    folder: Path
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {
+            "uri": f"jdbc:sqlite:{self.folder / 'catalog.db'}?busy_timeout=20000",
+            "warehouse": (self.folder / "tables").as_uri(),
+        }
+
+    def setup_sql(self) -> str:
+        """Statements that let another session use this catalog, one a line."""
+        return "\n".join(f"set {SETTINGS}{name}={value}" for name, value in self.settings.items())
+
+
+def records(spark: SparkSession, table: str) -> list[dict[str, Any]]:
+    """The records of the batches in the snapshots that lead to the current one, oldest first."""
+    rows = spark.sql(
+        f"select summary['dbt_history'] as record from {table}.snapshots left semi join"
+        f" (select snapshot_id from {table}.history where is_current_ancestor) as past"
+        " using (snapshot_id) order by committed_at"
+    ).collect()
+    found = [json.loads(row["record"]) for row in rows if row["record"]]
+    return [record for record in found if record.get("batch") is not None]
+
+
+def numbers(spark: SparkSession, table: str) -> list[int]:
+    """The numbers of the batches that led to the current snapshot, in order."""
+    return [int(record["batch"]) for record in records(spark, table)]
+
+
+def refs(spark: SparkSession, table: str) -> list[str]:
+    return sorted(row["name"] for row in spark.sql(f"select name from {table}.refs").collect())
+
+
+def drop_tables(spark: SparkSession, schema: str) -> None:
+    """Empty a schema; the catalog refuses to drop one with all that is in it."""
+    if spark.catalog.databaseExists(schema):
+        for row in spark.sql(f"show tables in {schema}").collect():
+            spark.sql(f"drop table {schema}.{row['tableName']} purge")
