@@ -53,7 +53,7 @@ $(PLAYED): scripts/play_days.py $(wildcard scripts/days/*/*.sql) | reachable
 
 test: lint ## Lint, then run all tests (ARGS="-k …")
 	@$(RUN) pytest $(ARGS)
-	@DBT_HISTORY_FORMAT=iceberg $(RUN) pytest tests/iceberg $(ARGS) || test $$? -eq 5
+	@$(if $(findstring tests/,$(ARGS)),:,DBT_HISTORY_FORMAT=iceberg $(RUN) pytest tests/iceberg $(ARGS) || test $$? -eq 5)
 
 iceberg: setup ## Build the examples of version tables on Iceberg (ARGS="--select …")
 	@DBT_HISTORY_FORMAT=iceberg $(RUN) dbt build --target iceberg --select $(ICEBERG_EXAMPLES) $(ARGS)
