@@ -14,7 +14,7 @@ OUTPUT := .state/target
 WAREHOUSE := $(if $(filter local,$(TARGET)),.state/warehouse,.state/cluster/warehouse)
 LANDED := $(WAREHOUSE)/.landing_example
 PLAYED := $(WAREHOUSE)/.days
-ICEBERG_EXAMPLES := +fivetran_history+ +path:models/examples/atoti
+ICEBERG_EXAMPLES := +fivetran_history +fivetran_current +fivetran_as_of +path:models/examples/atoti
 CASES := tests/conformance/cases
 SHARED_CASES := ../shared/conformance
 
@@ -56,7 +56,8 @@ test: lint ## Lint, then run all tests (ARGS="-k …")
 	@$(if $(findstring tests/,$(ARGS)),:,DBT_HISTORY_FORMAT=iceberg $(RUN) pytest tests/iceberg $(ARGS) || test $$? -eq 5)
 
 iceberg: setup ## Build the examples of version tables on Iceberg (ARGS="--select …")
-	@DBT_HISTORY_FORMAT=iceberg $(RUN) dbt build --target iceberg --select $(ICEBERG_EXAMPLES) $(ARGS)
+	@DBT_HISTORY_FORMAT=iceberg $(RUN) dbt build --target iceberg --indirect-selection cautious \
+		--select $(ICEBERG_EXAMPLES) $(ARGS)
 
 # What needs no more of Spark than a thrift server has.
 ON_CLUSTER := tests/conformance/test_history_batch.py

@@ -32,6 +32,7 @@
         referenced table      x     y      z             x and y are in its history, z is not: it came after that run
 #}
 {% macro _source_head(table, references) %}
+    {% set table = dbt_history._with_format(table) %}
     {% set detail = {} if table.is_view or table.is_iceberg else run_query('describe detail ' ~ dbt_history._full_name(table)).rows[0] %}
     {% set format = '' if table.is_view or table.is_iceberg else detail['format'] | lower %}
     {% if format != 'delta' %}

@@ -15,6 +15,20 @@
 {% endmacro %}
 
 
+{#
+    A relation from dbt's list, marked with its format. What dbt made itself in this run is in the list without it: then the node says it,
+    and no query is needed.
+#}
+{% macro _with_format(relation) %}
+    {% if relation is none or relation.is_view or relation.is_iceberg or relation.is_delta %}
+        {% do return(relation) %}
+    {% endif %}
+    {% set made = dbt_history._node_named(relation.schema ~ '.' ~ relation.identifier) %}
+    {% set is_iceberg = made is not none and made.config.get('file_format') == 'iceberg' %}
+    {% do return(relation.incorporate(is_iceberg=true) if is_iceberg else relation) %}
+{% endmacro %}
+
+
 {# What the table itself remembers of its batches: see the macro of each format. #}
 {% macro _commit_log(relation, node_id) %}
     {% do return(dbt_history._iceberg_commit_log(relation) if relation.is_iceberg else dbt_history._delta_commit_log(relation, node_id)) %}

@@ -7,7 +7,7 @@
     {% for reference in references %}
         {% set history = reference.history %}
         {% set is_own = dbt_history._full_name(history) | lower == dbt_history._full_name(own) | lower %}
-        {% set table = load_relation(history) if execute else none %}
+        {% set table = dbt_history._with_format(load_relation(history)) if execute else none %}
         {% set log = dbt_history._commit_log(table, model.unique_id) if table is not none and not table.is_view else none %}
         {% set about = ((log or {}).get('about') or {}).get('hx', {}) %}
         {% set columns = dbt_history._key_columns(reference.get('columns') or reference.get('column')) %}

@@ -48,7 +48,8 @@
 
 {% macro _create_marks(relation) %}
     {% set marks = dbt_history._target(
-        api.Relation.create(database=relation.database, schema=relation.schema, identifier='history_marks'), load_relation(relation)
+        api.Relation.create(database=relation.database, schema=relation.schema, identifier='history_marks'),
+        dbt_history._with_format(load_relation(relation))
     ) %}
     {% set create %}
         create table if not exists {{ dbt_history._full_name(marks) }} (
