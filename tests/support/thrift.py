@@ -12,6 +12,8 @@ from pyspark.sql import Row
 
 from scripts.cluster import HOST, Cluster
 
+# Characters; Derby ends at 32,700.
+LONGEST_VIEW = 30_000
 QUERIES = ("select", "with", "values", "(")
 
 
@@ -73,8 +75,13 @@ class ThriftFrame:
         return len(self.collect())
 
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802
-        """A view of the catalog in the schema that connections begin in."""
-        self.spark.run(f"create or replace view default.`{name}` as {self.query}")
+        """A view of the catalog in the schema that connections begin in.
+
+        A table if its text is longer than the metastore takes.
+        """
+        kind = "view" if len(self.query) < LONGEST_VIEW else "table"
+        using = " using delta" if kind == "table" else ""
+        self.spark.run(f"create or replace {kind} default.`{name}`{using} as {self.query}")
 
     @property
     def write(self) -> ThriftWriter:
