@@ -4,7 +4,8 @@
     dbt run-operation create_tag --args '{tag: year_end, table: all, reason: "audit 2024"}'
 
     Without `at` the tag names the present: one and the same time for all tables whose axis is time, the current version for tables that
-    count versions. `at` is a point as `as_of` takes it, or a mapping from table to point.
+    count versions. `at` is a point as `as_of` takes it, or a mapping from table to point. On feature states it is a transaction, which may lie
+    beyond the last one; the number that it got is said as `(select max(txid) from naksha_transactions where id <= 12)`.
 #}
 {% macro create_tag(tag, table='all', at=none, author=none, reason=none, convention=none, key=none) %}
     {% set tables = dbt_history._maintained(table, convention, key, 'create_tag') %}
@@ -18,6 +19,7 @@
         {% else %}
             {% do table.update({'instant': dbt_history._evaluated_point(said, table, 'create_tag')}) %}
         {% endif %}
+        {% do dbt_history._check_numbered_tag(table, tag, problems) %}
         {% if tag in marks.tags | map(attribute='name') %}
             {% do problems.append(table.name ~ ': the tag is there already') %}
         {% elif table.instant is none %}

@@ -34,6 +34,7 @@
         )) %}
     {% endif %}
     {% set txn = (newest[0] or 0) | int + 1 %}
+    {% do call.update({'head': txn - 1}) %}
     {% set sql = dbt_history._resync_sql(call, txn) %}
     {% if dry_run %}
         {% do print(sql ~ ';') %}
@@ -52,7 +53,8 @@
     {%- set types = {} -%}
     {%- for column in dbt_history._table_columns_named(call.states) -%}{%- do types.update({column.name | lower: column.type}) -%}{%- endfor -%}
     insert into {{ call.writes }} (
-        `txn`, `position`, `action`, {{ key | join(', ') }}, `app_id`, `author`, `message`, `at`, `resync`, {{ payload | join(', ') }}
+        `txn`, `position`, `action`, {{ key | join(', ') }}, `app_id`, `author`, `message`, `at`,
+        {{- ' `resync`,' if call.get('is_resync', true) }} {{ payload | join(', ') }}
     )
     with heads as (
         select * from {{ call.states }} where `txn_next` is null and ({{ call.where }})
@@ -90,9 +92,12 @@
         {{ dbt_history._text(call.author) if call.author else 'cast(null as string)' }},
         {{ dbt_history._text(call.message) if call.message else 'cast(null as string)' }},
         {{ 'current_timestamp()' if call.at is none else dbt_history._instant(call.at, {'type': 'timestamp'}, 'resync_features') }},
+        {%- if call.get('is_resync', true) %}
         true,
+        {%- endif %}
         {{ payload | join(', ') }}
     from differences
+    where (select coalesce(max(`txn`), 0) from {{ call.writes }}) = {{ call.head }}L
 {% endmacro %}
 
 

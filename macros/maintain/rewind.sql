@@ -11,12 +11,18 @@
     One batch a table, through the same checks and the same MERGE as any other. `at` is the point from which the restored
     state counts: the present, or on an axis of numbers the next version; one time for all tables. A table that is compared
     with its source on every run (`changes` by difference) follows the source again: rewind that, or suspend_history.
+    Feature states follow their log: there it is a transaction at the end of the log (`writes`, `app_id`; `json` names columns that hold JSON),
+    `to` is a transaction, a tag or a time, and the next run of the model applies it.
 #}
-{% macro rewind(table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none, reason=none) %}
+{% macro rewind(table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none, reason=none, writes=none, app_id=none, payload=none, json=[]) %}
     {% set tables = dbt_history._maintained(table, convention, key, 'rewind') %}
-    {% do dbt_history._check_rewind(tables, only) %}
+    {% set said = {'writes': writes, 'app_id': app_id, 'payload': payload, 'json': json, 'author': author, 'message': reason} %}
+    {% do dbt_history._check_rewind(tables, only, said) %}
     {% do dbt_history._rewind_points(tables, to, at) %}
-    {% for table in tables %}
+    {% for table in tables if table.namespace %}
+        {% do dbt_history._rewind_features(table, only, said, dry_run) %}
+    {% endfor %}
+    {% for table in tables if not table.namespace %}
         {% set select_sql = dbt_history._rewind_sql(table, only) %}
         {% set counts = {} %}
         {% for row in run_query('select _stage, count(*) from (' ~ select_sql ~ ') as batch group by _stage').rows %}

@@ -10,7 +10,7 @@
 
     `at` is where a commit stands on the axis: `_commit_timestamp`, `_commit_version` on an axis of numbers, or an SQL expression. It
     never goes back for a record: a commit whose clock did counts at the time of the one before. Of several changes of a record at
-    one point the last one stays. No WITH: a MERGE would evaluate it more than once.
+    one point the last one stays, so where versions have numbers of their own (`naksha`) a version's is its point. No WITH: a MERGE would evaluate it more than once.
 #}
 {% macro batch_rows(changes, key, convention, at='_commit_timestamp') %}
     {% do return(adapter.dispatch('batch_rows', 'dbt_history')(changes, key, convention, at)) %}
@@ -19,10 +19,11 @@
 
 {% macro default__batch_rows(changes, key, convention, at) %}
     {%- set conv = dbt_history.convention(convention) -%}
-    {%- if conv.get('append_only') or dbt_history._identity_columns(conv) | length > 1 -%}
+    {%- set is_numbered = dbt_history._identity_columns(conv) | length > 1 -%}
+    {%- if conv.get('append_only') or (is_numbered and conv.type != 'bigint') -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
             'batch_rows', 'changes do not say all that this convention stores', got=conv.name,
-            expected='a convention with an end and without a version_id of its own',
+            expected='a convention with an end, and with a version_id of its own only where versions are numbers',
         )) -%}
     {%- endif -%}
     {%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') -%}
@@ -33,6 +34,9 @@
         * except (`_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`),
         if(`_begins`, `_at`, null) as {{ dbt_history._quote(conv.start) }},
         if(`_begins`, {{ dbt_history._open_end(conv) }}, `_at`) as {{ dbt_history._quote(conv.end) }}
+        {%- if is_numbered %},
+        if(`_begins`, `_at`, null) as {{ dbt_history._quote(conv.version_id) }}
+        {%- endif %}
         {%- if conv.active %},
         `_begins` as {{ dbt_history._quote(conv.active) }}
         {%- endif %}

@@ -6,18 +6,19 @@
     table): writes after it are decided on the states as of then, whether or not the table of states is ahead. Without
     `states` the whole log is decided anew.
 #}
-{% macro feature_outcomes(writes, states=none, after=none, id='id', payload=none, json=[], columns={}, mode='all_or_nothing', noop_updates='record', auto_purge=false, history='on', database_id=0, namespace='@ns:com:here:xyz') %}
-    {% do return(adapter.dispatch('feature_outcomes', 'dbt_history')(writes, states, after, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace)) %}
+{% macro feature_outcomes(writes, states=none, after=none, id='id', payload=none, json=[], columns={}, mode='all_or_nothing', noop_updates='record', auto_purge=false, history='on', database_id=0, namespace='@ns:com:here:xyz', branches=none, keep_states=none) %}
+    {% do return(adapter.dispatch('feature_outcomes', 'dbt_history')(writes, states, after, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace, branches, keep_states)) %}
 {% endmacro %}
 
 
-{% macro default__feature_outcomes(writes, states, after, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace) %}
+{% macro default__feature_outcomes(writes, states, after, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace, branches, keep_states) %}
     {% if not execute %}
         {% do return('select 1 as not_compiled') %}
     {% endif %}
     {% set options = {
         'id': id, 'payload': payload, 'json': json, 'columns': columns, 'mode': mode, 'noop_updates': noop_updates,
         'auto_purge': auto_purge, 'history': history, 'database_id': database_id, 'namespace': namespace,
+        'branches': branches, 'keep_states': keep_states,
     } %}
     {% set features = dbt_history._feature_settings(writes, options, 'feature_outcomes') %}
     {% set stored = load_relation(states) if states is not none else none %}

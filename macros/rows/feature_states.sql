@@ -11,65 +11,78 @@
     found while the model is compiled (`_refused_transactions`); the rest is one pass over the writes of each feature.
     docs/flow/feature_states.md
 #}
-{% macro feature_states(writes, id='id', payload=none, json=[], columns={}, mode='all_or_nothing', noop_updates='record', auto_purge=false, history='on', database_id=0, namespace='@ns:com:here:xyz') %}
-    {% do return(adapter.dispatch('feature_states', 'dbt_history')(writes, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace)) %}
+{% macro feature_states(writes, id='id', payload=none, json=[], columns={}, mode='all_or_nothing', noop_updates='record', auto_purge=false, history='on', database_id=0, namespace='@ns:com:here:xyz', branches=none, keep_states=none) %}
+    {% do return(adapter.dispatch('feature_states', 'dbt_history')(writes, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace, branches, keep_states)) %}
 {% endmacro %}
 
 
-{% macro default__feature_states(writes, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace) %}
+{% macro default__feature_states(writes, id, payload, json, columns, mode, noop_updates, auto_purge, history, database_id, namespace, branches, keep_states) %}
     {% if not execute %}
         {% do return('select 1 as not_compiled') %}
     {% endif %}
     {% set options = {
         'id': id, 'payload': payload, 'json': json, 'columns': columns, 'mode': mode, 'noop_updates': noop_updates,
         'auto_purge': auto_purge, 'history': history, 'database_id': database_id, 'namespace': namespace,
+        'branches': branches, 'keep_states': keep_states,
     } %}
     {% set features = dbt_history._feature_settings(writes, options, 'feature_states') %}
     {% set states = none if should_full_refresh() else load_relation(this) %}
     {% set pending = dbt_history._pending_writes(features, states, dbt_history.last_batch()) %}
+    {% if pending.trims %}
+        {% do dbt_history._publish_trimming(features, pending) %}
+    {% endif %}
     {% do return(dbt_history._feature_states_sql(features, pending)) %}
 {% endmacro %}
 
 
+{# One pass over the fold: what it gives for a feature is made rows by one generator. #}
 {% macro _feature_states_sql(features, pending) %}
+{%- set may_lack_history = features.history == 'off' or 'history' in features.names -%}
 with {{ dbt_history._with_refused(pending) }},
+{%- if pending.trims %}
 
-states as (
+{{ dbt_history._trimming_ctes(features, pending) }},
+{%- endif %}
+
+rows_of_features as (
     select
-        *,
-        posexplode(made) as (place, state)
-    from folded
+        {{ dbt_history._c_key(features) | join(', ') }},
+        explode(concat(
+            transform(
+                {{ "if(keeps_history, made, filter(made, (state, place) -> place = size(made) - 1 and state.action <> 'DELETE'))" if may_lack_history else 'made' }},
+                state -> named_struct('removed_from', cast(null as bigint), 'state', state)
+            )
+            {%- if may_lack_history %},
+            -- Without history only what is open at the end is kept.
+            if(
+                not keeps_history and size(made) > 0 and head.txn is not null,
+                array(named_struct('removed_from', head.txn, 'state', cast(null as {{ features.state_type }}))),
+                cast(array() as array<struct<removed_from: bigint, state: {{ features.state_type }}>>)
+            )
+            {%- endif %}
+            {%- if pending.trims %},
+            if(
+                removed_from is not null,
+                array(named_struct('removed_from', removed_from, 'state', cast(null as {{ features.state_type }}))),
+                cast(array() as array<struct<removed_from: bigint, state: {{ features.state_type }}>>)
+            )
+            {%- endif %}
+        )) as entry
+    from {{ 'trimmed' if pending.trims else 'folded' }}
 ),
 
 staged as (
     select
-        'upsert' as `_stage`,
-        state.seq as `_order`,
+        if(entry.removed_from is null, 'upsert', 'earliest_start') as `_stage`,
+        entry.state.seq as `_order`,
         {%- for name in features.key %}
         {{ dbt_history._c(name) }},
         {%- endfor %}
-        state.txn as `txn`,
-        if(state.action = 'DELETE', state.txn, null) as `txn_next`,
-        state.i as `i`,
-        state
-    from states
-    -- Without history only what is open at the end is kept.
-    where keeps_history or (place = size(made) - 1 and state.action <> 'DELETE')
-
-    union all
-
-    select
-        'earliest_start' as `_stage`,
-        cast(null as bigint) as `_order`,
-        {%- for name in features.key %}
-        {{ dbt_history._c(name) }},
-        {%- endfor %}
-        head.txn as `txn`,
-        cast(null as bigint) as `txn_next`,
-        cast(null as bigint) as `i`,
-        cast(null as {{ features.state_type }}) as state
-    from folded
-    where not keeps_history and size(made) > 0 and head.txn is not null
+        coalesce(entry.removed_from, entry.state.txn) as `txn`,
+        if(entry.state.action = 'DELETE', entry.state.txn, null) as `txn_next`,
+        entry.state.i as `i`,
+        entry.state
+    from rows_of_features
 )
 
 select

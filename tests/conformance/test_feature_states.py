@@ -10,28 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.oracle.feature_state_cases import case_names, read, time_of
+from tests.oracle.feature_state_cases import case_names, is_scene, read, time_of
 from tests.oracle.feature_states import ERRORS, Database, sets_of
 from tests.support.features import COLUMNS, LOG, Space, offer_log, state_row
 from tests.support.project import Project
 from tests.support.tables import assert_same_rows, data_frame
 
-# What is not built yet: cases left out as a whole, and questions of cases, with the reason.
-NOT_YET = {
-    "ND11": "retention by number of transactions is not built (clean_history counts versions)",
-    "ND12": "retention of states by number of versions, held back by tags, is not built",
-    "X13": "tags of numbers, also beyond the head, are not built (create_tag names transactions)",
-    "X14a": "branches are not built",
-    "X14b": "branches are not built",
-    "X14c": "branches are not built",
-    "X3a": "retention of states (changesets deleted) is not built",
-    "X7a": "keep_states is not built",
-    "X7b": "keep_states is not built",
-    "X7c": "keep_states is not built",
-}
 # Cases that need tables of their own.
 ALONE = ("NP12", "NP9")
-NOT_YET_ASKED = {"activity": "the activity log is not built"}
 ARGUMENTS = "id=['space', 'id'], payload=['payload'], json='payload'"
 STATES = "{{ dbt_history.feature_states('%s', " + ARGUMENTS + ") }}"
 OUTCOMES = "{{ dbt_history.feature_outcomes('%s', " + ARGUMENTS + "%s) }}"
@@ -79,7 +65,7 @@ def write_all() -> list[Played]:
     cases, first = [], 1
     for name in case_names():
         case = read(name)
-        if name not in NOT_YET and name not in ALONE:
+        if not is_scene(case) and name not in ALONE:
             cases.append(write_down(case, first))
             first += len(case["steps"])
     return cases
@@ -145,6 +131,15 @@ def changes_select(kind: str, played: Played, place: int) -> str:
     return f"select '{name}' as question, txn, id, change from {{{{ {call} }}}} as changes"
 
 
+def activity_select(played: Played, place: int) -> str:
+    question = played.case["activity"][place]
+    arguments = f"where=\"space = '{space_of(played, question)}'\""
+    if "from_txn" in question:
+        arguments += f", from_txn={played.txn(question['from_txn'])}"
+    call = f"dbt_history.feature_activity(ref('at_once'), ['space', 'id'], {arguments})"
+    return f"select '{played.id}:{place}' as question, i, patch from {{{{ {call} }}}} as activity"
+
+
 def write_models(project: Project, last: int) -> None:
     for name, log in zip(TABLES, ("all_writes", "some_writes"), strict=True):
         project.history(
@@ -165,6 +160,7 @@ def write_models(project: Project, last: int) -> None:
                 for question in asked(kind)
             ]
         ),
+        "activity": union([activity_select(*question) for question in asked("activity")]),
     }
     for name, sql in tables.items():
         project.model(name, sql, materialized="table", file_format="delta")
@@ -205,20 +201,10 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str
                 }
             ),
         )
-    dbt_project.run(
-        "in_parts", "later_outcomes", "deleted", "transactions", "as_of_answers", "changes"
-    )
+    answers = ("later_outcomes", "deleted", "transactions", "as_of_answers", "changes", "activity")
+    dbt_project.run("in_parts", *answers)
     dbt_project.clear()
-    names = (
-        *TABLES,
-        "outcomes",
-        "later_outcomes",
-        "deleted",
-        "transactions",
-        "as_of_answers",
-        "changes",
-    )
-    return {name: dbt_project.rows(name) for name in names}
+    return {name: dbt_project.rows(name) for name in (*TABLES, "outcomes", *answers)}
 
 
 def rows_of(
@@ -227,10 +213,9 @@ def rows_of(
     return [row for row in rows if row[column].split(":")[0] == played.id]
 
 
-def test_what_is_not_built_is_named() -> None:
-    known = {*BY_ID, *NOT_YET, *ALONE}
-    assert known == set(case_names())
-    assert all(reason for reason in [*NOT_YET.values(), *NOT_YET_ASKED.values()])
+def test_every_case_is_played() -> None:
+    scenes = {name for name in case_names() if is_scene(read(name))}
+    assert {*BY_ID, *ALONE, *scenes} == set(case_names())
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -398,6 +383,21 @@ def test_a_squashed_range_has_one_entry_a_feature(
         for change in sets_of([])
     }
     assert got == played.case["squashed"][place]["expected"]
+
+
+@pytest.mark.parametrize(
+    ("played", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("activity")]
+)
+def test_the_activity_log_has_the_way_back_to_each_predecessor(
+    played: Played, place: int, tables: dict[str, Any]
+) -> None:
+    rows = [row for row in tables["activity"] if row["question"] == f"{played.id}:{place}"]
+    origins = {state.origin: n for n, state in played.space.database.ever.items()}
+    entries = [
+        {"n": origins[row["i"]], "patch": row["patch"] and json.loads(row["patch"])}
+        for row in sorted(rows, key=lambda row: -int(row["i"]))
+    ]
+    assert {"entries": entries} == played.case["activity"][place]["expected"]
 
 
 def test_the_numbering_job_gives_the_numbers_of_the_case(

@@ -36,6 +36,13 @@ def case_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.json") if path.stem != "uuid_vectors")
 
 
+def is_scene(case: Any) -> bool:
+    """Whether a case has more than transactions that can be decided at once."""
+    collections = case.get("collections", {}).values()
+    is_more = any("transaction" not in step for step in case.get("steps", []))
+    return is_more or any("keep_states" in options for options in collections)
+
+
 def time_of(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.oracle.feature_states import Database, Result
+from tests.oracle.feature_states import MAIN, Database, Result
 from tests.oracle.uuids import uuid_of
 from tests.support.tables import data_frame
 
@@ -63,6 +63,10 @@ class Space:
             self.numbers[result.number] = txn
         return result
 
+    def branch(self, name: str | None) -> str:
+        """A branch's name in a log that others write too."""
+        return MAIN if name in (None, MAIN) else f"{self.prefix}.{name}"
+
     def uuid(self, n: int | None) -> str | None:
         """The UUID of state `n` of the oracle."""
         state = None if n is None else self.database.ever.get(n)
@@ -104,6 +108,8 @@ class Space:
             "noop_updates": self.database.noop_updates,
             "auto_purge": options.get("auto_purge"),
             "history": options.get("history"),
+            "keep_states": options.get("keep_states"),
+            "branch": self.branch(transaction.get("branch")),
             "resync": write.get("resync"),
         }
 
@@ -111,6 +117,7 @@ class Space:
         """The oracle's states as the table should hold them (as `state_row` reads it)."""
         return [
             {
+                "branch": self.branch(state.key[0]),
                 "space": f"{self.prefix}:{state.key[1]}",
                 "id": state.key[2],
                 "i": state.origin,

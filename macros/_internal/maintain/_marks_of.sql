@@ -1,7 +1,8 @@
 {# Adds a fact about a table to the marks of its schema, which are made if they are not there. #}
 {% macro _add_mark(table, kind, name=none, instant=none, author=none, reason=none) %}
     {% set marks = dbt_history._marks(table.relation) or dbt_history._create_marks(table.relation) %}
-    {% set newest = dbt_history._history_entries(table.relation, 1) | first %}
+    {% set is_there = load_relation(table.relation) is not none %}
+    {% set newest = dbt_history._history_entries(table.relation, 1) | first if is_there else none %}
     {% set values = [] %}
     {% for value in [kind, table.relation.identifier | lower, name, instant] %}
         {% do values.append('cast(null as string)' if value is none else dbt_history._text(value)) %}

@@ -1,8 +1,11 @@
-{% macro _check_rewind(tables, only) %}
+{% macro _check_rewind(tables, only, said) %}
     {% set problems = [] %}
     {% for table in tables %}
-        {% if dbt_history._identity_columns(table.conv) | length > 1 %}
-            {% do problems.append(table.name ~ ': its versions are numbered (' ~ table.conv.version_id ~ '), and a restored one would have no number') %}
+        {% do dbt_history._find_namespace(table) %}
+        {% if table.namespace and not (said.writes and said.app_id) %}
+            {% do problems.append(table.name ~ ': its states come from a log of writes: say the log (writes) and who writes (app_id)') %}
+        {% elif dbt_history._identity_columns(table.conv) | length > 1 and table.conv.type != 'bigint' %}
+            {% do problems.append(table.name ~ ': its versions have numbers (' ~ table.conv.version_id ~ '), and a restored one would have none') %}
         {% endif %}
         {% for name in (only or {}) if name not in table.key %}
             {% do problems.append(table.name ~ ': only names ' ~ name ~ ', which is no key column') %}
@@ -24,7 +27,7 @@
     {% set starts = {} %}
     {% for table in tables %}
         {% set conv = table.conv %}
-        {% do table.update({'to': dbt_history._evaluated_point(to, table, 'rewind')}) %}
+        {% do table.update({'to': dbt_history._transaction_at_time(to, table) or dbt_history._evaluated_point(to, table, 'rewind')}) %}
         {% set current = dbt_history._axis_number('version', conv) ~ ' + ' ~ ([dbt_history._gap_units(conv), 1] | max if conv.type != 'date' else 0) %}
         {% set present = {'timestamp': 'unix_micros(current_timestamp())', 'date': 'unix_date(current_date())', 'bigint': '0'}[conv.type] %}
         {% set number = run_query(
@@ -43,7 +46,8 @@
 {% macro _rewind_sql(table, only) %}
     {%- set conv = table.conv -%}
     {%- set period = [conv.start, conv.end, conv.active] | reject('none') | list -%}
-    {%- set columns = dbt_history._without(dbt_history._table_columns(table.relation), period) -%}
+    {%- set numbered = conv.version_id if dbt_history._identity_columns(conv) | length > 1 else none -%}
+    {%- set columns = dbt_history._without(dbt_history._table_columns(table.relation), period + ([numbered] if numbered else [])) -%}
     {%- set keys = dbt_history._quoted(table.key) -%}
     {%- set from_now = dbt_history._literal(table.from_now, conv) -%}
     {%- set was = dbt_history.as_of(table.relation, table.to, conv) -%}
@@ -65,6 +69,10 @@
         {%- endfor %}
         {{ from_now }} as {{ dbt_history._quote(conv.start) }},
         {{ dbt_history._open_end(conv) }} as {{ dbt_history._quote(conv.end) }}
+        {%- if numbered %},
+        (select max({{ dbt_history._quote(numbered) }}) from {{ dbt_history._full_name(table.relation) }})
+            + row_number() over (order by was.{{ keys | join(', was.') }}) as {{ dbt_history._quote(numbered) }}
+        {%- endif %}
         {%- if conv.active %},
         true as {{ dbt_history._quote(conv.active) }}
         {%- endif %}
@@ -81,6 +89,9 @@
         {%- endfor %}
         cast(null as {{ conv.type }}) as {{ dbt_history._quote(conv.start) }},
         {{ dbt_history._shift_by_gap(from_now, conv) }} as {{ dbt_history._quote(conv.end) }}
+        {%- if numbered %},
+        cast(null as bigint) as {{ dbt_history._quote(numbered) }}
+        {%- endif %}
         {%- if conv.active %},
         false as {{ dbt_history._quote(conv.active) }}
         {%- endif %}
@@ -98,4 +109,47 @@
         ) %}
     {% endfor %}
     {% do return(terms | join(' and ') or 'true') %}
+{% endmacro %}
+
+
+{# A time as the last transaction up to it, for feature states; none for any other point or table. #}
+{% macro _transaction_at_time(to, table) %}
+    {% if not table.get('namespace') or to is not string or not modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}', to) %}
+        {% do return(none) %}
+    {% endif %}
+    {% do return(run_query(
+        'select coalesce(max(`txn`), 0) from ' ~ dbt_history._full_name(table.relation) ~ ' where ' ~ dbt_history._quote(table.namespace)
+        ~ '.`updatedAt` <= unix_millis(' ~ dbt_history._instant(to, {'type': 'timestamp'}, 'rewind') ~ ')'
+    ).rows[0][0] | string) %}
+{% endmacro %}
+
+
+{# Feature states are rewound by their log: one transaction that makes them what they were; the next run of the model applies it. #}
+{% macro _rewind_features(table, only, said, dry_run) %}
+    {% set columns = dbt_history._table_columns(table.relation) %}
+    {% set features = dbt_history._features_of(columns, table.key, said.payload, said.json) %}
+    {% set head = dbt_history._head_of_log(said.writes, table.relation) %}
+    {% if head.ahead %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'rewind', 'the log is ahead of the states; nothing was written', got=head.ahead ~ ' writes that the states lack', way_out='run the model of the states first',
+        )) %}
+    {% endif %}
+    {% set on_main = " and coalesce(`branch`, 'main') = 'main'" if 'branch' in table.key | map('lower') else '' %}
+    {% set call = {
+        'writes': dbt_history._table_name(said.writes), 'states': dbt_history._full_name(table.relation),
+        'snapshot': dbt_history.as_of(table.relation, table.to, table.conv), 'app_id': said.app_id, 'key': table.key, 'payload': features.payload,
+        'json': features.json, 'author': said.author, 'message': said.message or 'rewind to ' ~ table.to, 'at': none,
+        'where': dbt_history._key_filter(only) ~ on_main, 'is_resync': false, 'head': head.txn,
+    } %}
+    {% set sql = dbt_history._resync_sql(call, head.txn + 1) %}
+    {% set select_sql = sql[sql.index('with heads as'):] %}
+    {% set number = run_query('select count(*) from (' ~ select_sql ~ ') as writes').rows[0][0] | int %}
+    {% if number and not dry_run %}
+        {% do dbt_history._append_writes(call.writes, head.txn, sql, 'rewind') %}
+        {% do dbt_history._add_mark(table, 'rewind', instant=table.to, author=said.author, reason=said.message) %}
+    {% endif %}
+    {% do log(
+        'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' goes back') ~ ' to ' ~ table.to ~ ': ' ~ number ~ ' writes'
+        ~ (', transaction ' ~ (head.txn + 1) ~ ' of the log; run the model' if number and not dry_run else ''), info=true
+    ) %}
 {% endmacro %}

@@ -21,3 +21,24 @@
         )) %}
     {% endif %}
 {% endmacro %}
+
+
+{# A name that cannot be taken for a number, a range or everything. #}
+{% macro _check_name(name, taken, problems) %}
+    {% if not name or not modules.re.match('^[^0-9*\\s]', name | string) or name == taken %}
+        {% do problems.append((name or 'the empty name') ~ ' is no name: it begins with neither digit nor *, and is not ' ~ taken) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# Where points are numbers of transactions, a tag must not look like one; before the first transaction is 0. #}
+{% macro _check_numbered_tag(table, tag, problems) %}
+    {% if table.conv.name == 'naksha' %}
+        {% do dbt_history._check_name(tag, none, problems) %}
+        {% if table.instant is none %}
+            {% do table.update({'instant': '0'}) %}
+        {% elif table.instant | int < 0 %}
+            {% do problems.append(table.name ~ ': ' ~ table.instant ~ ' is no transaction') %}
+        {% endif %}
+    {% endif %}
+{% endmacro %}

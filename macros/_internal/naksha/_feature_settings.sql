@@ -50,8 +50,14 @@
     ] if value not in known %}
         {% do problems.append(name ~ ' is ' ~ value ~ ': ' ~ known | join(' or ')) %}
     {% endfor %}
+    {% if options.keep_states is not none and (options.keep_states is not number or options.keep_states < 1) %}
+        {% do problems.append('keep_states is ' ~ options.keep_states ~ ': 1 or more, or none for all (history: off keeps no earlier state)') %}
+    {% endif %}
     {% if not payload %}{% do problems.append('payload is empty: a state has no content') %}{% endif %}
     {% if not key %}{% do problems.append('id is empty: name the columns that tell features apart') %}{% endif %}
+    {% if options.branches is not none and 'branch' not in key | map('lower') %}
+        {% do problems.append('branches are told apart by a column branch, which id does not name') %}
+    {% endif %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the log of writes or the arguments are not right', got='\n    ' ~ problems | join('\n    '),
@@ -67,7 +73,7 @@
     {% endfor %}
     {% do return(dict(
         options, caller_name=caller_name, writes=dbt_history._relation_name(writes), key=key, payload=payload, json=json | map('lower') | list, names=names,
-        payload_types=payload_types, content_type='struct<' ~ content | join(', ') ~ '>',
+        branched=options.branches is not none, payload_types=payload_types, content_type='struct<' ~ content | join(', ') ~ '>',
         state_type=dbt_history._state_type('struct<' ~ content | join(', ') ~ '>'),
     )) %}
 {% endmacro %}
@@ -95,6 +101,7 @@
         'noop_updates': {'required': false, 'type': 'string'},
         'auto_purge': {'required': false, 'type': 'boolean'},
         'history': {'required': false, 'type': 'string'},
+        'keep_states': {'required': false, 'type': 'bigint'},
         'resync': {'required': false, 'type': 'boolean'},
     }) %}
 {% endmacro %}

@@ -9,9 +9,10 @@
         write of            the next transaction starts from
         a good transaction  now
         a refused one       settled: what the refused one did has not happened
+    On a branch a feature without a state of its own is what the write inherits (`inherited`): the base of the branch.
     Each `transform(array(x), name -> …)` gives a value a name: SQL has no let.
 #}
-{% macro _fold_expression(features, pending) %}
+{% macro _fold_expression(features, pending, level) %}
 aggregate(
     writes,
     cast(named_struct(
@@ -28,10 +29,14 @@ aggregate(
         transform(
             transform(
                 transform(
-                    array(named_struct('now', if(acc.txn = w.txn, acc.now, if(acc.is_refused, acc.settled, acc.now)), 'settled', if(acc.txn = w.txn, acc.settled, if(acc.is_refused, acc.settled, acc.now)))),
-                    x -> named_struct('now', x.now, 'settled', x.settled, 'live', if(x.now.action <> 'DELETE', x.now, null), 'merged', {{ dbt_history._merged(features) | indent(20) if pending.has_merge else 'cast(null as ' ~ dbt_history._merged_type(features) ~ ')' }})
+                    array(named_struct(
+                        'own', {{ dbt_history._carried('now') }},
+                        'now', {{ 'coalesce(' ~ dbt_history._carried('now') ~ ', w.inherited)' if level.number else dbt_history._carried('now') }},
+                        'settled', {{ dbt_history._carried('settled') }}
+                    )),
+                    x -> named_struct('own', x.own, 'now', x.now, 'settled', x.settled, 'live', if(x.now.action <> 'DELETE', x.now, null), 'merged', {{ dbt_history._merged(features) | indent(20) if pending.has_merge else 'cast(null as ' ~ dbt_history._merged_type(features) ~ ')' }})
                 ),
-                x -> named_struct('now', x.now, 'settled', x.settled, 'live', x.live, 'merged', x.merged, 'code', {{ dbt_history._decision(features) | indent(16) }})
+                x -> named_struct('own', x.own, 'now', x.now, 'settled', x.settled, 'live', x.live, 'merged', x.merged, 'code', {{ dbt_history._decision(features) | indent(16) }})
             ),
             x -> {{ dbt_history._next_accumulator(features) | indent(12) }}
         ),
@@ -42,10 +47,16 @@ aggregate(
 {%- endmacro %}
 
 
+{# The state that a write starts from. #}
+{% macro _carried(name) %}
+    {%- do return('if(acc.txn = w.txn, acc.' ~ name ~ ', if(acc.is_refused, acc.settled, acc.now))') -%}
+{% endmacro %}
+
+
 {% macro _decided_type() %}
     {%- do return(
         'struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live: boolean, mode: string, is_refused: boolean,'
-        ~ ' txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string, message: string, at_ms: bigint>'
+        ~ ' txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string, message: string, at_ms: bigint, keep_states: bigint>'
     ) -%}
 {% endmacro %}
 
@@ -114,7 +125,7 @@ element_at(
             else {{ dbt_history._new_state(features) | indent(12) }}
         end),
         state -> named_struct(
-            'now', coalesce(state, x.now),
+            'now', coalesce(state, x.own),
             'settled', x.settled,
             'txn', w.txn,
             'is_refused', w.is_refused,
@@ -122,7 +133,8 @@ element_at(
             'decided', concat(acc.decided, array(cast(named_struct(
                 'i', w.i, 'txn', w.txn, 'position', w.position, 'action', w.action, 'code', if(x.code = 'MERGED', 'UPDATED', x.code),
                 'was_live', x.live is not null, 'mode', w.mode, 'is_refused', w.is_refused, 'txn_problem', w.txn_problem,
-                'app_id', w.app_id, 'author', w.author, 'message', w.message, 'at_ms', w.at_ms
+                'app_id', w.app_id, 'author', w.author, 'message', w.message, 'at_ms', w.at_ms,
+                'keep_states', w.keep_states
             ) as {{ dbt_history._decided_type() }})))
         )
     ),

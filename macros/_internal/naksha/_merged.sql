@@ -38,10 +38,10 @@ if(
 
 
 {# A column of the merged content: the write's where it changed it, else what is there. #}
-{% macro _merged_value(features, name, place) %}
-    {%- set base, mine, theirs = 'base.p' ~ place, 'w.content.p' ~ place, 'x.now.content.p' ~ place -%}
+{% macro _merged_value(features, name, place, base_side='base', my_side='w.content', their_side='x.now.content') %}
+    {%- set base, mine, theirs = base_side ~ '.p' ~ place, my_side ~ '.p' ~ place, their_side ~ '.p' ~ place -%}
     {%- set is_whole -%}
-if({{ dbt_history._content_value(features, 'w.content', name, place) }} <=> {{ dbt_history._content_value(features, 'base', name, place) }}, {{ theirs }}, {{ mine }})
+if({{ dbt_history._content_value(features, my_side, name, place) }} <=> {{ dbt_history._content_value(features, base_side, name, place) }}, {{ theirs }}, {{ mine }})
     {%- endset -%}
     {%- if name | lower not in features.json -%} {%- do return(is_whole) -%} {%- endif -%}
     {%- set sql -%}

@@ -10,8 +10,12 @@
     {% do dbt_history._refuse_unordered_writes(features, probe) %}
     {% set pending = {
         'after': after, 'last': after if probe[0] is none else probe[0] | int, 'states': states,
-        'has_purge': probe[1] | int > 0, 'has_merge': probe[2] | int > 0, 'refused': [],
+        'has_purge': probe[1] | int > 0, 'has_merge': probe[2] | int > 0, 'refused': [], 'levels': 0,
+        'trims': probe[7] | int > 0,
     } %}
+    {% if features.branched %}
+        {% do pending.update(dbt_history._pending_branches(features, fromjson(probe[6] or '[]'))) %}
+    {% endif %}
     {# Rendered once: the rounds and the model differ only in the refused transactions. #}
     {% do pending.update({'folded': dbt_history._folded_ctes(features, pending)}) %}
     {% if probe[0] is not none and probe[3] | int > 0 %}
@@ -30,7 +34,9 @@
             if 'mode' in features.names else ('count(*)' if features.mode == 'all_or_nothing' else '0') }} as all_or_nothing,
         count_if({{ features.names.txn }} is null or {{ features.names.txn }} not between 0 and 1099511627775) as without_transaction,
         count({{ features.names.txn }}, {{ features.names.position }})
-            - count(distinct {{ features.names.txn }}, {{ features.names.position }}) as doubles
+            - count(distinct {{ features.names.txn }}, {{ features.names.position }}) as doubles,
+        {{ "to_json(collect_set(cast(`branch` as string)))" if features.branched else 'cast(null as string)' }} as branches,
+        {{ 'count(' ~ features.names.keep_states ~ ')' if 'keep_states' in features.names else ('count(*)' if features.keep_states is not none else '0') }} as limits
     from {{ features.writes }}
     where {{ features.names.txn }} > {{ after }}L or {{ features.names.txn }} is null or {{ features.names.txn }} < 0
 {% endmacro %}
