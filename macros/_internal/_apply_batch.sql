@@ -53,6 +53,7 @@
         'staged_rows': plan.stages,
         'invocation_id': invocation_id,
     } %}
+    {% do record.update(dbt_history._said_of_run()) %}
     {# How far the sources are read, committed with the rows that were read from them; a commit of other rows hands it on. #}
     {% for name in ['watermarks', 'about'] if plan.get(name) or log.get(name) %}
         {% do record.update({name: plan.get(name) or log.get(name)}) %}

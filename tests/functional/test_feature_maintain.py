@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.project import Project
@@ -44,6 +45,34 @@ def test_changes_become_numbered_versions_and_can_be_rewound(
     # History remains, and every version of a record has a number of its own.
     assert {row["v"] for row in rows} == {"one", "two", "three", "four"}
     assert len({(row["id"], row["i"]) for row in rows}) == len(rows) == 6
+
+
+def test_a_run_that_writes_several_tables_is_one_transaction(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.history(
+        "versions",
+        "select 'upsert' as _stage, 1 as id, timestamp'2024-01-01' as valid_from, "
+        "cast(null as timestamp) as valid_to",
+        convention="validity",
+    )
+    project.model("entries", "select 1 as id union all select 2", materialized="history_append")
+    project.model(
+        "runs",
+        "select * from {{ dbt_history.history_runs([ref('versions'), ref('entries')]) }} as runs",
+        materialized="table",
+    )
+    monkeypatch.setenv("DBT_HISTORY_AUTHOR", "ann")
+    monkeypatch.setenv("DBT_HISTORY_APPLICATION", "nightly")
+    monkeypatch.setenv("DBT_HISTORY_MESSAGE", "it's the first load")
+    project.run("versions", "entries", "runs")
+
+    rows = project.rows("runs")
+    assert len({row["invocation_id"] for row in rows}) == 1
+    said = {(row["author"], row["application"], row["message"]) for row in rows}
+    assert said == {("ann", "nightly", "it's the first load")}
+    counts = {row["table"]: (row["commits"], row["inserted"], row["deleted"]) for row in rows}
+    assert counts == {"versions": (1, 1, 0), "entries": (1, 2, 0)}
 
 
 NESTED = [

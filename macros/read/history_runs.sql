@@ -1,0 +1,74 @@
+{#
+    What runs of dbt did to history tables, as a sub-query to put after FROM: one row a run and table, so a run that writes several tables is a
+    transaction with an author, an application and a message, and its rows are what it counts a table.
+
+        select * from {{ dbt_history.history_runs([ref('customers'), ref('contracts_hx')]) }} as runs
+
+    Read from the tables' own commits when the model is compiled. Who and why come from the environment of the run: DBT_HISTORY_AUTHOR (default
+    the user of the session), DBT_HISTORY_APPLICATION, DBT_HISTORY_MESSAGE. Delta forgets commits after a while: a `history_append` model with
+    unique_key ['invocation_id', 'table'] keeps the rows for ever.
+#}
+{% macro history_runs(tables) %}
+    {% do return(adapter.dispatch('history_runs', 'dbt_history')(tables)) %}
+{% endmacro %}
+
+
+{% macro default__history_runs(tables) %}
+    {%- set runs = {} -%}
+    {%- for table in tables if execute -%}
+        {%- set relation = load_relation(table) -%}
+        {%- if relation is not none -%}
+            {%- for entry in dbt_history._history_entries(relation) if entry.record is not none and entry.record.get('invocation_id') -%}
+                {%- do dbt_history._count_run(runs, table, entry) -%}
+            {%- endfor -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set columns = {
+        'invocation_id': 'string', 'schema': 'string', 'table': 'string', 'author': 'string', 'application': 'string', 'message': 'string',
+        'commits': 'bigint', 'inserted': 'bigint', 'updated': 'bigint', 'deleted': 'bigint', 'first_version': 'bigint', 'last_version': 'bigint',
+        'at': 'timestamp',
+    } -%}
+    {%- set lines = [] -%}
+    {%- for run in (runs or {'none': {}}).values() -%}
+        {%- set cells = [] -%}
+        {%- for name, type in columns.items() -%}
+            {%- set value = run.get(name) -%}
+            {%- do cells.append('cast(' ~ ('null' if value is none else dbt_history._text(value)) ~ ' as ' ~ type ~ ') as ' ~ dbt_history._quote(name)) -%}
+        {%- endfor -%}
+        {%- do lines.append('select ' ~ cells | join(', ')) -%}
+    {%- endfor -%}
+    {%- do return('(\n    select * from (\n        ' ~ lines | join('\n        union all ') ~ '\n    ) as runs where invocation_id is not null\n)') -%}
+{% endmacro %}
+
+
+{# Adds a commit to the run that made it; commits are newest first. #}
+{% macro _count_run(runs, table, entry) %}
+    {% set name = entry.record.invocation_id ~ ' ' ~ table %}
+    {% if name not in runs %}
+        {% do runs.update({name: {
+            'invocation_id': entry.record.invocation_id, 'schema': table.schema, 'table': table.identifier,
+            'author': entry.record.get('author') or entry.user, 'application': entry.record.get('application'), 'message': entry.record.get('message'),
+            'commits': 0, 'inserted': 0, 'updated': 0, 'deleted': 0, 'last_version': entry.version, 'at': entry.timestamp,
+        }}) %}
+    {% endif %}
+    {% set run = runs[name] %}
+    {% set metrics = entry.metrics %}
+    {% set is_merge = entry.operation == 'MERGE' %}
+    {% do run.update({
+        'commits': run.commits + 1, 'first_version': entry.version,
+        'inserted': run.inserted + metrics.get('numTargetRowsInserted' if is_merge else 'numOutputRows', 0) | int,
+        'updated': run.updated + metrics.get('numTargetRowsUpdated', 0) | int,
+        'deleted': run.deleted + metrics.get('numTargetRowsDeleted', 0) | int,
+    }) %}
+{% endmacro %}
+
+
+{# Who runs dbt, with what and why, as the environment says; for the record of each commit. #}
+{% macro _said_of_run() %}
+    {% set said = {} %}
+    {% for name in ['author', 'application', 'message'] %}
+        {% set value = env_var('DBT_HISTORY_' ~ name | upper, '') %}
+        {% if value %}{% do said.update({name: value}) %}{% endif %}
+    {% endfor %}
+    {% do return(said) %}
+{% endmacro %}
