@@ -84,6 +84,7 @@ from outcomes
         'CONFLICT:base': 'the feature was changed since the base of the write',
         'CONFLICT:merge': 'an attribute was changed on both sides since the base of the write',
         'NOT_FOUND': 'the feature does not exist',
+        'ERROR:branch': 'there is no such branch at this point of the log',
         'ERROR:action': 'the action, or a strategy of it, is none that is known',
         'ERROR:position': 'the position in the transaction is missing, or not in [0, 2^20)',
         'RETAINED:missing': 'there is nothing to delete',

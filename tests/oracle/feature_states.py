@@ -223,7 +223,11 @@ class Database:
             chosen = write.get("on_version_conflict", "ERROR")
             if chosen == "MERGE":
                 known = self.ever.get(base)
-                is_known = known is not None and known.key[1:] == key[1:]
+                is_known = (
+                    known is not None
+                    and known.key[1:] == key[1:]
+                    and known.key[0] in self._line(key[0])
+                )
                 merged, clashes = merge_attributes(
                     known.payload if known else None, payload, live.payload
                 )
@@ -302,6 +306,11 @@ class Database:
             return None if own.is_tombstone else own
         branch = self.branches.get(key[0])
         return self._visible((branch.parent, *key[1:]), branch.at) if branch else None
+
+    def _line(self, name: str) -> list[str]:
+        """A branch and what it comes from."""
+        branch = self.branches.get(name)
+        return [name, *(self._line(branch.parent) if branch else [])]
 
     def _visible(self, key: Key, at: int) -> State | None:
         for state in self.states:

@@ -19,7 +19,8 @@ LOG = {
     "expected_uuid": "string", "base_uuid": "string", "on_not_exists": "string",
     "on_exists": "string", "on_version_conflict": "string", "on_merge_conflict": "string",
     "rolled_back": "boolean", "mode": "string", "noop_updates": "string", "auto_purge": "boolean",
-    "history": "string", "resync": "boolean", "payload": "string",
+    "history": "string", "keep_states": "bigint", "resync": "boolean", "branch": "string",
+    "payload": "string",
 }  # fmt: skip
 STRATEGIES = ("on_not_exists", "on_exists", "on_version_conflict", "on_merge_conflict")
 DAY = datetime(2024, 1, 1)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.oracle.feature_state_cases import play_step, time_of
 from tests.oracle.feature_states import Database
-from tests.support.features import LOG, Space
+from tests.support.features import DAY, LOG, Space
 from tests.support.project import Project, Run
 from tests.support.tables import data_frame
 
@@ -74,7 +74,7 @@ class Stage:
         self.is_ahead = False
         self.log, self.states = project.table("scene_log"), project.table("scenes")
         self.branches = project.table("scene_branches")
-        data_frame(spark, [], SCENE_LOG).write.format("delta").saveAsTable(self.log)
+        data_frame(spark, [], LOG).write.format("delta").saveAsTable(self.log)
         # What is asked is rendered by dbt and run here, so that a refusal is one answer only.
         project.write("macros/answer.sql", READERS)
         project.history(
@@ -87,9 +87,7 @@ class Stage:
         )
 
     def write(self, rows: list[dict[str, Any]]) -> None:
-        data_frame(self.spark, rows, SCENE_LOG).write.format("delta").mode("append").saveAsTable(
-            self.log
-        )
+        data_frame(self.spark, rows, LOG).write.format("delta").mode("append").saveAsTable(self.log)
         self.is_ahead = True
 
     def catch_up(self) -> None:
@@ -109,9 +107,6 @@ class Stage:
             json.dumps({"table": self.states, "convention": "naksha", "key": KEY, **arguments}),
             check=False,
         )
-
-
-SCENE_LOG = {**LOG, "branch": "string", "keep_states": "bigint"}
 
 
 def play(stage: Stage, case: dict[str, Any]) -> Scene:
@@ -234,6 +229,7 @@ def _branch(stage: Stage, scene: Scene, given: dict[str, Any]) -> Run:
     if given["op"] in ("drop", "delete"):
         return stage.operate("drop_branch", **arguments)
     said = {name: given.get(name) for name in ("app_id", "author", "message")}
+    said["at"] = given.get("time") or str(DAY)
     return stage.operate(f"{given['op']}_branch", **arguments, **said, json="payload")
 
 
@@ -250,6 +246,7 @@ def _resume(stage: Stage, scene: Scene, given: dict[str, Any]) -> Run:
         "json": "payload", "where": f"space = '{space}'",
         "snapshot": f"(select * from values {values} as s(branch, space, id, payload))",
         **{name: given.get(name) for name in ("app_id", "author", "message")},
+        "at": given.get("time") or str(DAY),
     }  # fmt: skip
     return stage.project.dbt(
         "run-operation", "resync_features", "--args", json.dumps(arguments), check=False
