@@ -97,7 +97,9 @@ class Stage:
 
     def operate(self, name: str, **arguments: Any) -> Run:
         # What names a point needs only that there is a table; the rest needs what the log says.
-        names_a_point = arguments.get("at") is not None or name in ("create_branch", "drop_tag")
+        names_a_point = name in ("create_branch", "drop_tag") or (
+            name in ("create_tag", "move_tag") and arguments.get("at") is not None
+        )
         if not (names_a_point and self.spark.catalog.tableExists(self.states)):
             self.catch_up()
         return self.project.dbt(
