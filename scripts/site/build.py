@@ -32,7 +32,7 @@ SECTIONS = {
     "How it works": "docs/flow/*.md",
     "More": "docs/*.md",
 }
-ORDER = ["analysts", "engineers", "how_it_works", "comparison"]
+ORDER = ["analysts", "engineers", "batches", "how_it_works", "comparison"]
 PROJECT = ["CONTRIBUTING.md", "CHANGELOG.md"]
 
 
