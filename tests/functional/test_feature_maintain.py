@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.project import Project
+from tests.support.features import LOG
+from tests.support.markdown import page, table_after
+from tests.support.project import Project, Run
+from tests.support.tables import data_frame
 
 FEED = """(
     select * from values
@@ -121,3 +126,123 @@ def test_a_patch_leads_back_to_the_predecessor(project: Project, spark: SparkSes
         5: None,
         6: [],
     }
+
+
+BRANCHED = ["branch", "id"]
+GUIDE = page("docs/guides/feature_branches.md")
+
+
+class Edits:
+    """A log of writes on branches, its table of states, and operations on them."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.log, self.branches = project.table("edits"), project.table("branches")
+        self.last = 0
+        project.spark.sql(f"create schema if not exists {project.schema}")
+        project.history(
+            "features",
+            f"{{{{ dbt_history.feature_states('{self.log}', id={BRANCHED}, payload=['payload'], "
+            f"json='payload', branches='{self.branches}') }}}}",
+            key=BRANCHED,
+            convention="naksha",
+        )
+
+    def write(self, branch: str, **values: int | None) -> None:
+        """One transaction, applied: the new value of each feature, or None to delete it."""
+        self.last += 1
+        rows = [
+            {
+                "txn": self.last,
+                "position": place,
+                "action": "DELETE" if value is None else "PUT",
+                "id": id_,
+                "app_id": "app",
+                "at": datetime(2024, 1, self.last),
+                "payload": json.dumps({"v": value}),
+                "branch": branch,
+            }
+            for place, (id_, value) in enumerate(values.items())
+        ]
+        frame = data_frame(
+            self.project.spark, [{name: row.get(name) for name in LOG} for row in rows], LOG
+        )
+        frame.write.format("delta").mode("append").saveAsTable(self.log)
+        self.project.run("features")
+
+    def operate(self, name: str, check: bool = True, **arguments: Any) -> Run:
+        given = {"table": self.project.table("features"), "convention": "naksha"}
+        options = json.dumps({**given, "key": BRANCHED, **arguments})
+        return self.project.dbt("run-operation", name, "--args", options, check=check)
+
+    def on_branch(self, name: str, check: bool = True, **arguments: Any) -> Run:
+        return self.operate(name, check, writes=self.log, branches=self.branches, **arguments)
+
+    def shown(self, *branches: str) -> dict[str, dict[str, int]]:
+        """What each branch shows, by one run of views."""
+        for branch in branches:
+            self.project.model(
+                f"on_{branch}",
+                f"select id, payload from {{{{ dbt_history.branch_as_of(ref('features'), "
+                f"'{self.branches}', '{branch}', id={BRANCHED}) }}}} as states",
+                materialized="table",
+            )
+        self.project.run(*(f"on_{branch}" for branch in branches))
+        return {
+            branch: {
+                row["id"]: json.loads(row["payload"])["v"]
+                for row in self.project.rows(f"on_{branch}")
+            }
+            for branch in branches
+        }
+
+
+def test_branches_of_branches_are_read_and_dropped_and_main_goes_back(project: Project) -> None:
+    edits = Edits(project)
+    forks: dict[str, dict[str, Any]] = {"draft": {"at": 1}, "detail": {"parent": "draft"}}
+    for row in table_after(GUIDE, "Cells are new values"):
+        _, branch, *cells = row.values()
+        if branch in forks:
+            edits.on_branch("create_branch", branch=branch, **forks.pop(branch))
+        values = dict(zip("fgh", cells, strict=True))
+        edits.write(
+            branch, **{id_: None if new == "-" else int(new) for id_, new in values.items() if new}
+        )
+
+    # main     f1 g1 | f2                      draft sees main as of 1, detail sees draft
+    # draft          '----- h1
+    # detail                '----- g- h2
+    assert edits.shown("main", "draft", "detail") == {
+        row.pop("what is shown"): {id_: int(value) for id_, value in row.items() if value}
+        for row in table_after(GUIDE, "what its base had")
+    }
+
+    refused = edits.on_branch("drop_branch", False, branch="draft")
+    assert "branch detail is based on it" in refused.log
+    edits.on_branch("drop_branch", branch="detail")
+    edits.on_branch("drop_branch", branch="draft")
+    again = edits.on_branch("drop_branch", False, branch="draft")
+    assert "there is no branch draft" in again.log
+
+    said: dict[str, Any] = {
+        "writes": edits.log,
+        "app_id": "undo",
+        "payload": ["payload"],
+        "json": ["payload"],
+    }
+    dry = edits.operate("rewind", to=1, dry_run=True, **said)
+    assert "would go back to 1: 1 writes" in dry.log
+    assert project.spark.table(edits.log).count() == 6
+    edits.operate("rewind", to="2024-01-01 12:00:00", **said)
+    project.run("features")
+    assert edits.shown("main") == {"main": {"f": 1, "g": 1}}
+    versions = [row["txn"] for row in project.rows("features") if row["id"] == "f"]
+    assert sorted(versions) == [1, 2, 5]
+
+    # Transactions 1 to 4 are of 2024, the fifth is of now. Cleaning by age stops at the oldest tag.
+    edits.operate("create_tag", tag="first", at=2)
+    assert "horizon 2" in edits.operate("clean_history", age="1 day").log
+    edits.operate("drop_tag", tag="first")
+    assert "horizon 4" in edits.operate("clean_history", age="1 day").log
+    left = {(row["id"], row["txn"]) for row in project.rows("features") if row["branch"] == "main"}
+    assert left == {("f", 2), ("f", 5), ("g", 1)}
