@@ -22,7 +22,7 @@
         {% endfor %}
         {% set rows = run_query('select count(*) from ' ~ place ~ ' where ' ~ dbt_history._key_filter(only)).rows[0][0] | int %}
         {% if rows and assignments and not dry_run %}
-            {% do dbt_history._update_log('update ' ~ place ~ ' set ' ~ assignments | join(', ') ~ ' where ' ~ dbt_history._key_filter(only), place) %}
+            {% do dbt_history._update_log('update ' ~ place ~ ' set ' ~ assignments | join(', ') ~ ' where ' ~ dbt_history._key_filter(only), place, main) %}
         {% endif %}
         {% do log('dbt_history: ' ~ place ~ ': ' ~ rows ~ ' versions ' ~ ('would be erased' if dry_run else 'erased'), info=true) %}
     {% endfor %}

@@ -1,13 +1,14 @@
 {#
-    Computes anew what can be computed, and compares: the rules of periods; the number of rows from the table's own log; and, with
-    `source`, the current versions with the table that they mirror (its columns alone are compared). Differences are an error.
+    Computes anew what can be computed, and compares: the rules of periods; from the table's own log the number of rows, and the commits
+    that changed rows and are none of this package's; and, with `source`, the current versions with the table that they mirror (its
+    columns alone are compared). Differences are an error.
 
     dbt run-operation verify_history --args '{table: customers, source: stg_customers}'
 #}
 {% macro verify_history(table='all', source=none, convention=none, key=none) %}
     {% set differences = [] %}
     {% for table in dbt_history._maintained(table, convention, key, 'verify_history') %}
-        {% set found = dbt_history._broken_rules(table) + dbt_history._lost_rows(table) %}
+        {% set found = dbt_history._broken_rules(table) + dbt_history._lost_rows(table) + dbt_history._foreign_commits(table) %}
         {% if source is not none %}
             {% do found.extend(dbt_history._differs_from(table, source)) %}
         {% endif %}

@@ -310,6 +310,36 @@ def test_verification_finds_what_something_else_did_to_the_table(
     assert "1 records with several open versions" in run.log
 
 
+def test_verification_finds_a_value_that_was_changed_by_hand(
+    project: Project, operate: Operation, spark: SparkSession
+) -> None:
+    staged = [
+        {"_stage": "upsert", "_batch": batch, "id": id_, "v": v, "valid_from": batch}
+        for batch, id_, v in ((1, "a", "a1"), (1, "b", "b1"), (2, "a", "a2"))
+    ]
+    types = {"_stage": "string", "_batch": "bigint", "id": "string", "v": "string"}
+    types |= {"valid_from": "bigint", "valid_to": "bigint"}
+    rows = [{name: row.get(name) for name in types} for row in staged]
+    data_frame(spark, rows, types).createOrReplaceTempView("edited_rows")
+    project.history("h", "select * from edited_rows", **VERSIONS)
+    project.run("h")
+    operate("erase_subject", table="h", only={"id": "b"})
+    operate("clean_history", table="h", before=3)
+    assert "as it should be" in operate("verify_history", table="h").log
+
+    spark.sql(f"update {project.table('h')} set v = 'other' where id = 'a'")
+    run = operate("verify_history", table="h", check=False)
+    assert "(UPDATE, " in run.log
+    assert "changed rows by hand" in run.log
+
+    spark.sql(f"restore table {project.table('h')} to version as of {before_last(project, 'h')}")
+    assert "as it should be" in operate("verify_history", table="h").log
+
+
+def before_last(project: Project, name: str) -> int:
+    return int(project.log_of(name)[1]["version"])
+
+
 def test_erasing_a_subject_leaves_keys_periods_and_counts(
     project: Project, operate: Operation, spark: SparkSession
 ) -> None:

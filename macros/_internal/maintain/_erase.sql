@@ -24,7 +24,7 @@
 
 
 {# An update of a table that may be a log: Delta keeps those from being changed, so the lock is opened for this one statement. #}
-{% macro _update_log(statement, name) %}
+{% macro _update_log(statement, name, table) %}
     {% set lock = namespace(is_on=false) %}
     {% for row in run_query('show tblproperties ' ~ name).rows if row[0] == 'delta.appendOnly' and row[1] | lower == 'true' %}
         {% set lock.is_on = true %}
@@ -34,7 +34,8 @@
     {% if lock.is_on %}
         {% do run_query(open) %}
     {% endif %}
-    {% set failed = dbt_history._guarded_statement(statement, {}, {}) %}
+    {% set record = dbt_history._record_setting(table.relation, {'history_operation': 'erase_subject'}) %}
+    {% set failed = dbt_history._guarded_statement(statement, record, dbt_history._session_settings(record.keys() | list)) %}
     {% if lock.is_on %}
         {% do run_query(close) %}
     {% endif %}

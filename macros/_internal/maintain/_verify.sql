@@ -45,6 +45,33 @@
 {% endmacro %}
 
 
+{#
+    What somebody else did to the rows since the table is ours: a change of a value by hand breaks no rule and no count.
+
+        version   0      1        2       3       4        5         6
+                  WRITE  MERGE    UPDATE  MERGE   UPDATE   RESTORE   OPTIMIZE
+                         batch 1  found   batch 2 undone   to 3
+                  '- before the first batch: what was adopted
+#}
+{% macro _foreign_commits(table) %}
+    {% set walk = namespace(found=[], since_ours=[], resume_at=none) %}
+    {% set entries = dbt_history._history_entries(table.relation) %}
+    {% for entry in entries if walk.resume_at is none or entry.version <= walk.resume_at %}
+        {% if entry.operation == 'RESTORE' %}
+            {% set walk.resume_at = dbt_history._restored_version(entry, entries) %}
+        {% elif entry.record is not none or 'history_operation' in (entry.said or '') or 'history_migration' in (entry.said or '') %}
+            {% set walk.found = walk.found + walk.since_ours %}
+            {% set walk.since_ours = [] %}
+        {% elif entry.operation in ['WRITE', 'MERGE', 'UPDATE', 'DELETE', 'STREAMING UPDATE', 'COPY INTO'] %}
+            {% set walk.since_ours = walk.since_ours + [
+                'commit ' ~ entry.version ~ ' (' ~ entry.operation ~ ', ' ~ (entry.user or 'unknown user') ~ ', ' ~ entry.timestamp ~ ') changed rows by hand'
+            ] %}
+        {% endif %}
+    {% endfor %}
+    {% do return(walk.found) %}
+{% endmacro %}
+
+
 {# The open versions against the table they mirror, by the columns that both have. #}
 {% macro _differs_from(table, source) %}
     {% set other = dbt_history._referring({'table': source}) %}
