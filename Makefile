@@ -1,7 +1,7 @@
 # One entry point for people and CI. `make build ARGS="--select fivetran"` passes options on; see `make help`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build cluster cluster-stop reachable test test-cluster iceberg lint fix docs bench cases proto lock clean
+.PHONY: help setup build cluster cluster-stop reachable test test-cluster test-matrix iceberg lint fix docs bench cases proto lock clean
 
 # The Python that makes the environment; everything else runs in it, through $(RUN).
 PYTHON ?= python3
@@ -64,6 +64,9 @@ ON_CLUSTER := tests/conformance/test_history_batch.py
 
 test-cluster: setup ## Run the conformance cases, and what happens to connections, on a cluster of processes
 	@$(RUN) pytest --on-cluster $(ON_CLUSTER) tests/functional/test_cluster.py $(ARGS)
+
+test-matrix: setup ## Build the consumer project with the oldest and the newest dbt (ARGS=oldest)
+	@$(PYTHON) scripts/matrix.py $(ARGS)
 
 lint: setup ## Check SQL, Python and YAML; no Spark
 	@$(RUN) scripts/lint
