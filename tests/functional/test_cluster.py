@@ -20,25 +20,12 @@ from scripts.cluster import HOST, Cluster, started_at
 from tests.conformance.test_history_batch import CASES, adopt, stage, together
 from tests.support.processes import PATIENCE
 from tests.support.project import Project, profiles
-from tests.support.staging import COLUMNS, before, day, version
+from tests.support.staging import COLUMNS, batches_of_one
 from tests.support.tables import assert_same_rows
 from tests.support.thrift import ThriftSpark, profile
 
 BATCHES = 2
-EXPECTED = [
-    *(
-        version(1, f"v{number}", day(number), before(day(number + 1)))
-        for number in range(1, BATCHES)
-    ),
-    version(1, f"v{BATCHES}", day(BATCHES)),
-]
-SELECT = "\nunion all\n".join(
-    f"select '{stage_}' as _stage, {number}L as _batch, 1L as id, 'v{number}' as v, 'w' as w,"
-    f" timestamp'{day(number)} UTC' as _fivetran_start,"
-    " timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active"
-    for number in range(1, BATCHES + 1)
-    for stage_ in ("earliest_start", "upsert")
-)
+SELECT, EXPECTED = batches_of_one(BATCHES)
 SETTINGS = (
     "spark.databricks.delta.commitInfo.userMetadata",
     "spark.databricks.delta.write.txnAppId",

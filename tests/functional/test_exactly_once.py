@@ -9,24 +9,11 @@ import pytest
 
 from tests.support.processes import kill_at, start, together
 from tests.support.project import Project
-from tests.support.staging import COLUMNS, before, day, version
+from tests.support.staging import COLUMNS, batches_of_one
 from tests.support.tables import assert_same_rows
 
 BATCHES = 4
-EXPECTED = [
-    *(
-        version(1, f"v{number}", day(number), before(day(number + 1)))
-        for number in range(1, BATCHES)
-    ),
-    version(1, f"v{BATCHES}", day(BATCHES)),
-]
-SELECT = "\nunion all\n".join(
-    f"select '{stage}' as _stage, {number}L as _batch, 1L as id, 'v{number}' as v, 'w' as w,"
-    f" timestamp'{day(number)} UTC' as _fivetran_start,"
-    " timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active"
-    for number in range(1, BATCHES + 1)
-    for stage in ("earliest_start", "upsert")
-)
+SELECT, EXPECTED = batches_of_one(BATCHES)
 
 
 def ready(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess.Popen[str]:

@@ -16,6 +16,7 @@ from tests.support.processes import PATIENCE, go, kill, start
 from tests.support.project import Project
 from tests.support.staging import (
     COLUMNS,
+    batches_of_one,
     before,
     day,
     delete,
@@ -154,17 +155,7 @@ def test_a_table_that_something_else_wrote_is_adopted_and_keeps_its_way_of_writi
 
 
 BATCHES = 4
-SELECT = "\nunion all\n".join(
-    f"select '{kind}' as _stage, {number}L as _batch, 1L as id, 'v{number}' as v, 'w' as w,"
-    f" timestamp'{day(number)} UTC' as _fivetran_start,"
-    " timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active"
-    for number in range(1, BATCHES + 1)
-    for kind in ("earliest_start", "upsert")
-)
-PLAYED = [
-    *(version(1, f"v{n}", day(n), before(day(n + 1))) for n in range(1, BATCHES)),
-    version(1, f"v{BATCHES}", day(BATCHES)),
-]
+SELECT, PLAYED = batches_of_one(BATCHES)
 
 
 def ready(folder: Path, catalog: Catalog, schema: str) -> subprocess.Popen[str]:

@@ -70,3 +70,16 @@ def version(id_: Any, v: str | None, start: datetime, end: datetime = OPEN) -> d
         "id": id_, "v": v, "w": "w", "_fivetran_start": start, "_fivetran_end": end,
         "_fivetran_active": end == OPEN,
     }  # fmt: skip
+
+
+def batches_of_one(count: int) -> tuple[str, list[dict[str, Any]]]:
+    """Batches 1 to `count` of record 1, a version each, as a SELECT; and the table they end in."""
+    select = "\nunion all\n".join(
+        f"select '{stage_}' as _stage, {number}L as _batch, 1L as id, 'v{number}' as v, 'w' as w,"
+        f" timestamp'{day(number)} UTC' as _fivetran_start,"
+        " timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active"
+        for number in range(1, count + 1)
+        for stage_ in ("earliest_start", "upsert")
+    )
+    closed = [version(1, f"v{n}", day(n), before(day(n + 1))) for n in range(1, count)]
+    return select, [*closed, version(1, f"v{count}", day(count))]
