@@ -10,6 +10,7 @@ from dbt_history import __version__, summary
 from dbt_history.failures import failures_command
 from dbt_history.generate import generate_command
 from dbt_history.landing.command import land_command
+from dbt_history.options import target_path
 from dbt_history.serve.command import serve_command
 from dbt_history.timeline.command import timeline_command
 
@@ -21,14 +22,7 @@ def main() -> None:
 
 
 @main.command("summary")
-@click.option(
-    "--target-path",
-    envvar="DBT_TARGET_PATH",
-    default="target",
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="dbt's target folder.",
-)
+@target_path()
 def summary_command(target_path: Path) -> None:
     """Print what the last dbt run did to the history tables."""
     try:

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
+from dbt_history.options import target_path
 from dbt_history.session import start_session
 from dbt_history.summary import SummaryError, read_artifact
 
@@ -84,14 +85,7 @@ def shown(spark: SparkSession, test: FailedTest, limit: int) -> Iterable[str]:
 
 
 @click.command("failures")
-@click.option(
-    "--target-path",
-    envvar="DBT_TARGET_PATH",
-    default="target",
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="dbt's target folder.",
-)
+@target_path()
 @click.option(
     "--limit", default=5, show_default=True, type=click.IntRange(min=1), help="Rows a test."
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dbt_history.options import target_path
 from dbt_history.session import start_session
 from dbt_history.timeline.convention import Convention, from_settings, on_axis, split
 from dbt_history.timeline.errors import TimelineError
@@ -84,14 +85,7 @@ def read_convention(text: str | None) -> Convention | None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The page; with .svg the picture alone.",
 )
-@click.option(
-    "--target-path",
-    envvar="DBT_TARGET_PATH",
-    default="target",
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="dbt's target folder: keys and conventions are read from the manifest there.",
-)
+@target_path("keys and conventions are read from the manifest there")
 def timeline_command(
     tables: tuple[str, ...],
     keys: tuple[str, ...],

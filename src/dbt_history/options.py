@@ -1,0 +1,21 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def target_path(what_for: str = "") -> Callable[[Any], Any]:
+    """`--target-path`: dbt's target folder; `what_for` ends its line of help."""
+    return click.option(
+        "--target-path",
+        envvar="DBT_TARGET_PATH",
+        default="target",
+        show_default=True,
+        type=click.Path(file_okay=False, path_type=Path),
+        help=f"dbt's target folder{what_for and ': ' + what_for}.",
+    )
