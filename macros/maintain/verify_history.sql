@@ -8,7 +8,8 @@
 {% macro verify_history(table='all', source=none, convention=none, key=none) %}
     {% set differences = [] %}
     {% for table in dbt_history._maintained(table, convention, key, 'verify_history') %}
-        {% set found = dbt_history._broken_rules(table) + dbt_history._lost_rows(table) + dbt_history._foreign_commits(table) %}
+        {% set entries = dbt_history._history_entries(table.relation) %}
+        {% set found = dbt_history._broken_rules(table) + dbt_history._lost_rows(table, entries) + dbt_history._foreign_commits(entries) %}
         {% if source is not none %}
             {% do found.extend(dbt_history._differs_from(table, source)) %}
         {% endif %}

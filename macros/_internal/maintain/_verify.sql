@@ -21,9 +21,9 @@
 
 
 {# The rows that all commits together have left, against those that are there; nothing to say where the log does not reach back. #}
-{% macro _lost_rows(table) %}
+{% macro _lost_rows(table, entries) %}
     {% set sum = namespace(rows=0, is_known=true, first=none) %}
-    {% for entry in dbt_history._history_entries(table.relation) %}
+    {% for entry in entries %}
         {% set metrics = entry.metrics %}
         {% set sum.first = 0 if entry.get('is_first') else entry.version %}
         {% if entry.operation in ['RESTORE', 'TRUNCATE', 'CLONE'] or 'REPLACE' in entry.operation or entry.parameters.get('mode') == 'Overwrite' %}
@@ -53,9 +53,8 @@
                          batch 1  found   batch 2 undone   to 3
                   '- before the first batch: what was adopted
 #}
-{% macro _foreign_commits(table) %}
+{% macro _foreign_commits(entries) %}
     {% set walk = namespace(found=[], since_ours=[], resume_at=none) %}
-    {% set entries = dbt_history._history_entries(table.relation) %}
     {% for entry in entries if walk.resume_at is none or entry.version <= walk.resume_at %}
         {% if entry.operation == 'RESTORE' %}
             {% set walk.resume_at = dbt_history._restored_version(entry, entries) %}
