@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -141,6 +142,8 @@ def main(systems: list[str]) -> None:
         forget(spark, system)
         for path in sorted((DAYS / system).glob("*.sql")):
             count = play(spark, path)
+            # What the run says of itself in the commits of the histories.
+            os.environ |= {"DBT_HISTORY_APPLICATION": "days", "DBT_HISTORY_MESSAGE": path.stem}
             rows = ", ".join(run_models(system))
             print(f"{system:<12} {path.stem}: {count} statements; rows: {rows}", flush=True)
 

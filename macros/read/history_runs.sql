@@ -5,8 +5,9 @@
         select * from {{ dbt_history.history_runs([ref('customers'), ref('contracts_hx')]) }} as runs
 
     Read from the tables' own commits when the model is compiled. Who and why come from the environment of the run: DBT_HISTORY_AUTHOR (default
-    the user of the session), DBT_HISTORY_APPLICATION, DBT_HISTORY_MESSAGE. Delta forgets commits after a while: a `history_append` model with
-    unique_key ['invocation_id', 'table'] keeps the rows for ever.
+    the user of the session), DBT_HISTORY_APPLICATION, DBT_HISTORY_MESSAGE. `versions` are the run's commits: `rows_with_runs` joins each row of
+    a table to the run that wrote it. Delta forgets commits after a while: a `history_append` model with unique_key ['invocation_id', 'schema',
+    'table', 'last_version'] keeps the rows for ever. (A run that another one saw half-done has two of them; the later one counts.)
 #}
 {% macro history_runs(tables) %}
     {% do return(adapter.dispatch('history_runs', 'dbt_history')(tables)) %}
@@ -26,14 +27,15 @@
     {%- set columns = {
         'invocation_id': 'string', 'schema': 'string', 'table': 'string', 'author': 'string', 'application': 'string', 'message': 'string',
         'commits': 'bigint', 'inserted': 'bigint', 'updated': 'bigint', 'deleted': 'bigint', 'first_version': 'bigint', 'last_version': 'bigint',
-        'at': 'timestamp',
+        'versions': 'array<bigint>', 'at': 'timestamp',
     } -%}
     {%- set lines = [] -%}
     {%- for run in (runs or {'none': {}}).values() -%}
         {%- set cells = [] -%}
         {%- for name, type in columns.items() -%}
             {%- set value = run.get(name) -%}
-            {%- do cells.append('cast(' ~ ('null' if value is none else dbt_history._text(value)) ~ ' as ' ~ type ~ ') as ' ~ dbt_history._quote(name)) -%}
+            {%- set value = 'array(' ~ (value or []) | join(', ') ~ ')' if name == 'versions' else 'null' if value is none else dbt_history._text(value) -%}
+            {%- do cells.append('cast(' ~ value ~ ' as ' ~ type ~ ') as ' ~ dbt_history._quote(name)) -%}
         {%- endfor -%}
         {%- do lines.append('select ' ~ cells | join(', ')) -%}
     {%- endfor -%}
@@ -48,14 +50,15 @@
         {% do runs.update({name: {
             'invocation_id': entry.record.invocation_id, 'schema': table.schema, 'table': table.identifier,
             'author': entry.record.get('author') or entry.user, 'application': entry.record.get('application'), 'message': entry.record.get('message'),
-            'commits': 0, 'inserted': 0, 'updated': 0, 'deleted': 0, 'last_version': entry.version, 'at': entry.timestamp,
+            'commits': 0, 'inserted': 0, 'updated': 0, 'deleted': 0, 'last_version': entry.version, 'versions': [],
+            'at': entry.timestamp,
         }}) %}
     {% endif %}
     {% set run = runs[name] %}
     {% set metrics = entry.metrics %}
     {% set is_merge = entry.operation == 'MERGE' %}
     {% do run.update({
-        'commits': run.commits + 1, 'first_version': entry.version,
+        'commits': run.commits + 1, 'first_version': entry.version, 'versions': [entry.version] + run.versions,
         'inserted': run.inserted + metrics.get('numTargetRowsInserted' if is_merge else 'numOutputRows', 0) | int,
         'updated': run.updated + metrics.get('numTargetRowsUpdated', 0) | int,
         'deleted': run.deleted + metrics.get('numTargetRowsDeleted', 0) | int,

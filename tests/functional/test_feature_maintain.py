@@ -52,32 +52,139 @@ def test_changes_become_numbered_versions_and_can_be_rewound(
     assert len({(row["id"], row["i"]) for row in rows}) == len(rows) == 6
 
 
-def test_a_run_that_writes_several_tables_is_one_transaction(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+TRACKED = {"delta.enableRowTracking": "true"}
+STATIONS = "api.Relation.create(schema='{schema}', identifier='stations')"
+# Each is a history of `stations`, but for `versions`.
+KEPT = {
+    "stations_hx": ("select * from {{ dbt_history.hx_rows(STATIONS, 'id') }}", None),
+    "stations_history": ("select * from {{ dbt_history.event_rows(STATIONS, 'id') }}", None),
+    "inbox": (
+        "select * from {{ dbt_history.core_temp_history([{'main': STATIONS, 'key': 'id'}]) }}",
+        None,
+    ),
+    "core": (
+        "select * from {{ dbt_history.core_history(ref('inbox')) }}",
+        ["trans_id", "table", "event"],
+    ),
+}
+VERSIONS = """
+    select 'upsert' as _stage, 1 as _batch, 1 as id, timestamp'2024-01-01' as valid_from,
+        cast(null as timestamp) as valid_to
+    union all
+    select 'upsert', 1, 2, timestamp'2024-01-01', null
+    union all
+    select 'earliest_start', 2, 1, timestamp'2024-02-01', null where {second}
+    union all
+    select 'upsert', 2, 1, timestamp'2024-02-01', null where {second}
+"""
+
+
+def write_run(project: Project, second: bool) -> None:
+    """The models, and what the users did before the run."""
+    stations = STATIONS.format(schema=project.schema)
+    for name, (sql, key) in KEPT.items():
+        properties = TRACKED | ({"delta.appendOnly": "false"} if name == "inbox" else {})
+        config: dict[str, Any] = {"unique_key": key} if key else {}
+        if name == "core":
+            config["post_hook"] = "{{ dbt_history.drain_core_temp_history(ref('inbox'), this) }}"
+        sql = sql.replace("STATIONS", stations)
+        project.model(name, sql, materialized="history_append", tblproperties=properties, **config)
     project.history(
         "versions",
-        "select 'upsert' as _stage, 1 as id, timestamp'2024-01-01' as valid_from, "
-        "cast(null as timestamp) as valid_to",
+        VERSIONS.format(second=str(second).lower()),
         convention="validity",
+        config={"tblproperties": TRACKED},
     )
-    project.model("entries", "select 1 as id union all select 2", materialized="history_append")
+    table = project.table("stations")
+    if second:
+        project.spark.sql(f"update {table} set v = 'moved' where id = 1")
+        project.spark.sql(f"delete from {table} where id = 2")
+        return
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {table} (id bigint, v string) using delta tblproperties "
+        "('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true')"
+    )
+    project.spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
+
+
+def test_each_row_of_several_tables_is_joined_to_the_run_that_wrote_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged = ["versions", "stations_hx", "stations_history", "core"]
     project.model(
         "runs",
-        "select * from {{ dbt_history.history_runs([ref('versions'), ref('entries')]) }} as runs",
-        materialized="table",
+        "select * from {{ dbt_history.history_runs(["
+        + ", ".join(f"ref('{name}')" for name in logged)
+        + "]) }} as runs",
+        materialized="history_append",
+        unique_key=["invocation_id", "schema", "table", "last_version"],
     )
-    monkeypatch.setenv("DBT_HISTORY_AUTHOR", "ann")
-    monkeypatch.setenv("DBT_HISTORY_APPLICATION", "nightly")
-    monkeypatch.setenv("DBT_HISTORY_MESSAGE", "it's the first load")
-    project.run("versions", "entries", "runs")
+    for name in logged:
+        project.model(
+            f"{name}_by_run",
+            f"select * from {{{{ dbt_history.rows_with_runs(ref('{name}'), ref('runs')) }}}}",
+            materialized="view",
+        )
+    views = [f"{name}_by_run" for name in logged]
+    writers = {
+        "ann": ("nightly", "it's the first load"),
+        "bob": ("console", "what came later"),
+    }
+    for author, (application, message) in writers.items():
+        write_run(project, second=author == "bob")
+        monkeypatch.setenv("DBT_HISTORY_AUTHOR", author)
+        monkeypatch.setenv("DBT_HISTORY_APPLICATION", application)
+        monkeypatch.setenv("DBT_HISTORY_MESSAGE", message)
+        project.run(*KEPT, "versions", "runs", *views)
+    # By hand, and a table written anew: neither is a run, and neither changes who wrote a row.
+    project.spark.sql(f"insert into {project.table('stations_hx')} (id) values (9)")
+    project.spark.sql(f"optimize {project.table('stations_history')}")
 
-    rows = project.rows("runs")
-    assert len({row["invocation_id"] for row in rows}) == 1
-    said = {(row["author"], row["application"], row["message"]) for row in rows}
-    assert said == {("ann", "nightly", "it's the first load")}
-    counts = {row["table"]: (row["commits"], row["inserted"], row["deleted"]) for row in rows}
-    assert counts == {"versions": (1, 1, 0), "entries": (1, 2, 0)}
+    runs = project.rows("runs")
+    assert {row["author"]: (row["application"], row["message"]) for row in runs} == writers
+    assert len({row["invocation_id"] for row in runs}) == 2
+    counts = {
+        (row["author"], row["table"]): (row["commits"], row["inserted"], row["updated"])
+        for row in runs
+    }
+    assert counts == {
+        ("ann", "versions"): (1, 2, 0), ("bob", "versions"): (1, 1, 1),
+        ("ann", "stations_hx"): (1, 2, 0), ("bob", "stations_hx"): (1, 2, 0),
+        ("ann", "stations_history"): (1, 2, 0), ("bob", "stations_history"): (1, 3, 0),
+        ("ann", "core"): (1, 1, 0), ("bob", "core"): (1, 2, 0),
+    }  # fmt: skip
+
+    def written(name: str, *columns: str) -> set[tuple[Any, ...]]:
+        rows = project.rows(f"{name}_by_run")
+        assert len(rows) == len(project.rows(name))
+        said = {
+            (row["_author"], row["_application"], row["_message"])
+            for row in rows
+            if row["_invocation_id"]
+        }
+        assert said == {(author, *rest) for author, rest in writers.items()}
+        return {(row["_author"], *(row[column] for column in columns)) for row in rows}
+
+    assert written("core", "event") == {("ann", "insert"), ("bob", "update"), ("bob", "delete")}
+    assert written("stations_hx", "id", "v", "deleted") == {
+        ("ann", 1, "a", False), ("ann", 2, "b", False), ("bob", 1, "moved", False),
+        ("bob", 2, "b", True), (None, 9, None, None),
+    }  # fmt: skip
+    assert written("stations_history", "id", "_hist_event") == {
+        ("ann", 1, 1), ("ann", 2, 1), ("bob", 1, 3), ("bob", 1, 4), ("bob", 2, 2),
+    }  # fmt: skip
+    starts = {"ann": {(2, 1)}, "bob": {(1, 1), (1, 2)}}
+    found = written("versions", "id", "valid_from")
+    assert {(who, id_, at.month) for who, id_, at in found} == {
+        (who, *version) for who, versions in starts.items() for version in versions
+    }
+
+    off = "set tblproperties ('delta.enableRowTracking' = 'false')"
+    project.spark.sql(f"alter table {project.table('core')} {off}")
+    failed = project.run("core_by_run", check=False)
+    assert not failed.success
+    assert "rows_with_runs: this relation does not say which commit a row came with" in failed.log
 
 
 NESTED = [

@@ -1,0 +1,14 @@
+{{
+    config(
+        materialized='history_append',
+        unique_key=['invocation_id', 'schema', 'table', 'last_version'],
+    )
+}}
+
+-- The runs of dbt as transactions over the histories; kept, because Delta forgets commits.
+select * from {{ dbt_history.history_runs([
+    ref('a_history'),
+    ref('b_history'),
+    ref('x_history'),
+    ref('esql_core_history'),
+]) }} as runs
