@@ -65,7 +65,7 @@ ON_CLUSTER := tests/conformance/test_history_batch.py
 test-cluster: setup ## Run the conformance cases, and what happens to connections, on a cluster of processes
 	@$(RUN) pytest --on-cluster $(ON_CLUSTER) tests/functional/test_cluster.py $(ARGS)
 
-test-matrix: setup ## Build the consumer project with the oldest and the newest dbt (ARGS=oldest)
+test-matrix: setup ## Build the consumer project with the oldest and the newest dbt, parse it with dbt 2 (ARGS=oldest)
 	@$(PYTHON) scripts/matrix.py $(ARGS)
 
 lint: setup ## Check SQL, Python and YAML; no Spark

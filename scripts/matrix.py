@@ -1,13 +1,15 @@
-"""Both ends of the range of dbt versions, each in an environment of its own.
+"""Both ends of the range of dbt versions, and what comes next, each in an environment of its own.
 
-    scripts/matrix.py [oldest] [newest]     default: both
+    scripts/matrix.py [oldest] [newest] [next]     default: all
 
     oldest   the lowest dbt-core that the package accepts, with the newest dbt-spark that fits it
     newest   whatever a user who installs dbt today gets, within the range
+    next     the newest dbt-core 2 that the registry has as a wheel
 
-In each: `dbt parse` of this project; `dbt build`, twice, of the consumer in `integration_tests`.
-The environments are not locked: what the registry offers is what is tested. They lie in
-`.state/matrix`. Standard library alone.
+In oldest and newest: `dbt parse` of this project; `dbt build`, twice, of the consumer in
+`integration_tests`. In next, which has no session mode: `dbt parse` of both, and skipped where
+there is no such wheel. The environments are not locked: what the registry offers is what is
+tested. They lie in `.state/matrix`. Standard library alone.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from scripts.setup import ROOT, STATE, SetupError, run, say, set_up_uv, uv_envir
 
 FOLDER = STATE / "matrix"
 ENDS = {"oldest": ["dbt-core==1.10.6"], "newest": ["dbt-core<3"]}
+# The source archives of later ones fetch a program from elsewhere while they are installed.
+NEXT = ["--no-build", "--no-deps", "--prerelease", "allow", "dbt-core>=2.0.0a1,<3"]
 # The platform does not move with dbt: these are the versions of pyproject.toml.
 PLATFORM = ["dbt-spark", "pyspark==4.1.4", "delta-spark==4.4.0", "pandas<3", "pyarrow<23"]
 # Not installable everywhere, and dbt-core works without it (docs/decisions/0001).
@@ -40,10 +44,19 @@ def install(uv: str, end: str) -> Path:
     override.write_text(OVERRIDE)
     env = uv_environment()
     run([uv, "venv", "--quiet", "--python", sys.executable, str(place)], f"making {end}", env)
-    wanted = ["--python", str(place / "bin/python"), "--override", str(override)]
-    packages = [*ENDS[end], *PLATFORM]
-    run([uv, "pip", "install", "--quiet", *wanted, *packages], f"installing {end}", env)
+    wanted = NEXT if end == "next" else ["--override", str(override), *ENDS[end], *PLATFORM]
+    python = ["--python", str(place / "bin/python")]
+    run([uv, "pip", "install", "--quiet", *python, *wanted], f"installing {end}", env)
     return place / "bin"
+
+
+def install_next(uv: str) -> Path | None:
+    """An environment with dbt 2; None, and a line that says why, where it cannot be installed."""
+    try:
+        return install(uv, "next")
+    except SetupError as error:
+        say("next", f"skipped: no wheel of dbt-core 2 to install ({str(error).splitlines()[-1]})")
+        return None
 
 
 def versions(programs: Path) -> str:
@@ -55,13 +68,27 @@ def versions(programs: Path) -> str:
     return f"dbt-core {core}, dbt-spark {spark}"
 
 
-def try_out(programs: Path, end: str) -> bool:
-    """Parse this project, build the consumer twice; what a command prints is shown if it fails."""
-    place = FOLDER / f"{end}_project"
+def consumer(place: Path, package: Path) -> Path:
+    """A copy of the consumer that installs the package from a folder."""
     shutil.rmtree(place, ignore_errors=True)
     ignored = shutil.ignore_patterns("dbt_packages", "target", "logs", "package-lock.yml")
     shutil.copytree(ROOT / "integration_tests", place, ignore=ignored)
-    (place / "packages.yml").write_text(f'packages:\n  - local: "{ROOT}"\n')
+    (place / "packages.yml").write_text(f'packages:\n  - local: "{package}"\n')
+    return place
+
+
+def report(end: str, what: str, started: float, done: subprocess.CompletedProcess[str]) -> bool:
+    """Say how a command ended, and what it printed if that was badly."""
+    word = "ok" if done.returncode == 0 else "failed"
+    say(end, f"{what}: {word} ({time.monotonic() - started:.0f} s)")
+    if done.returncode != 0:
+        print("\n".join((done.stdout + done.stderr).strip().splitlines()[-40:]))
+    return done.returncode == 0
+
+
+def try_out(programs: Path, end: str) -> bool:
+    """Parse this project, build the consumer twice."""
+    place = consumer(FOLDER / f"{end}_project", ROOT)
     env = {
         **os.environ,
         "DBT_TARGET_PATH": str(place / "target"),
@@ -85,12 +112,38 @@ def try_out(programs: Path, end: str) -> bool:
              f"DBT_LOG_PATH={env['DBT_LOG_PATH']}", *dbt, *command],
             cwd=folder, env=env, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        word = "ok" if done.returncode == 0 else "failed"
         where = "this project" if folder == ROOT else "the consumer"
-        say(end, f"{command[0]} of {where}: {word} ({time.monotonic() - started:.0f} s)")
-        if done.returncode != 0:
-            print("\n".join((done.stdout + done.stderr).strip().splitlines()[-40:]))
-            is_right = False
+        is_right &= report(end, f"{command[0]} of {where}", started, done)
+    return is_right
+
+
+def parse_next(programs: Path) -> bool:
+    """Parse copies of this project and the consumer: dbt 2 writes into what it parses."""
+    copy = FOLDER / "next_package"
+    shutil.rmtree(copy, ignore_errors=True)
+    for name in ("macros", "models", "seeds", "snapshots", "tests/data"):
+        shutil.copytree(ROOT / name, copy / name)
+    for name in ("dbt_project.yml", "profiles.yml"):
+        shutil.copy(ROOT / name, copy)
+    place = consumer(FOLDER / "next_project", copy)
+    profile = place / "profiles.yml"
+    profile.write_text(profile.read_text().replace("method: session", "method: thrift"))
+    env = {**os.environ, "DBT_ALLOW_EXPERIMENTAL_ADAPTERS": "true", "DO_NOT_TRACK": "1"}
+    dbt = str(programs / "dbt")
+    said = subprocess.run([dbt, "--version"], env=env, capture_output=True, text=True, check=True)
+    say("next", said.stdout.strip())
+    is_right = True
+    for folder, command in (
+        (copy, ["parse", "--target", "cluster"]),
+        (place, ["deps"]),
+        (place, ["parse"]),
+    ):
+        started = time.monotonic()
+        done = subprocess.run(
+            [dbt, *command], cwd=folder, env=env, capture_output=True, text=True, check=False
+        )
+        where = "this project" if folder == copy else "the consumer"
+        is_right &= report("next", f"{command[0]} of {where}", started, done)
     return is_right
 
 
@@ -98,7 +151,11 @@ def main() -> int:
     try:
         uv = set_up_uv()
         results = {}
-        for end in sys.argv[1:] or ENDS:
+        for end in sys.argv[1:] or [*ENDS, "next"]:
+            if end == "next":
+                if programs := install_next(uv):
+                    results[end] = parse_next(programs)
+                continue
             programs = install(uv, end)
             say(end, versions(programs))
             results[end] = try_out(programs, end)
