@@ -25,7 +25,7 @@
         start ~ ' >= ' ~ range.from, dbt_history._starts_by(conv, range.to, strictly=true), dbt_history._is_not_empty(conv), guard,
     ] | reject('none') -%}
     {%- set ended = [
-        dbt_history._lasts_beyond(conv, range.from, or_ends_there=true), dbt_history._ended_by(conv, range.to, strictly=true),
+        dbt_history._ended_from(conv, range.from), dbt_history._ended_by(conv, range.to, strictly=true),
         dbt_history._is_not_empty(conv), guard,
     ] | reject('none') -%}
     {%- set names = key or (reader.log.key if reader.get('log') else none) -%}

@@ -384,6 +384,34 @@ def test_an_as_of_of_the_present_reads_open_files_alone(
     spark.sql("drop schema readers cascade")
 
 
+def test_a_changeset_reads_no_file_of_batches_before_it(
+    call: Renderer, spark: SparkSession
+) -> None:
+    # A batch without partitions leaves what it closed beside what is open: not every end is NULL.
+    spark.sql("create schema if not exists readers")
+    spark.sql("drop table if exists readers.s")
+    spark.sql(
+        "create table readers.s (id bigint, valid_from bigint, valid_to bigint) using delta"
+        " tblproperties ('delta.enableDeletionVectors' = 'true')"
+    )
+    for batch in range(1, 7):
+        spark.sql(
+            f"insert into readers.s select /*+ coalesce(1) */ id, if(id < 9, {batch - 1}, {batch}),"
+            f" if(id < 9, {batch}, null) from range(11)"
+        )
+    spark.sql("delete from readers.s where id = 10 and valid_from < 3")
+
+    query = call("changeset", relation="readers.s", from_at=6, to_at=7, convention=NUMBERS)
+    rows = [row.asDict() for row in spark.sql(f"select * from {query}").collect()]
+
+    assert len(spark.table("readers.s").inputFiles()) == 6
+    assert len(set(spark.sql(f"select * from {query}").inputFiles())) == 1
+    assert sorted((row["_change_type"], row["id"]) for row in rows) == [
+        *(("delete", number) for number in range(9)), ("insert", 9), ("insert", 10),
+    ]  # fmt: skip
+    spark.sql("drop schema readers cascade")
+
+
 LOG = """
     select
         *,

@@ -30,6 +30,13 @@
 {% endmacro %}
 
 
+{# until >= x, of a period that is over; without `or end is null`, which would let every file with an open period through. #}
+{% macro _ended_from(conv, point) %}
+    {%- if not conv.end -%} {%- do return('false') -%} {%- endif -%}
+    {%- do return(dbt_history._quote(conv.end) ~ ' >= ' ~ dbt_history._shift_by_gap(point, conv)) -%}
+{% endmacro %}
+
+
 {# start < until: what begins and ends at one point is never seen. #}
 {% macro _is_not_empty(conv) %}
     {%- do return(dbt_history._lasts_beyond(conv, dbt_history._quote(conv.start))) -%}

@@ -35,7 +35,7 @@
 
             select 'delete' as `_change_type`, if(`_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC', (`_fivetran_end` + interval 1 millisecond), null) as `_changed_at`, versions.*
             from golden.records as versions
-            where (`_fivetran_end` >= (timestamp'2024-03-03 00:00:00 UTC' - interval 1 millisecond) or `_fivetran_end` is null)
+            where `_fivetran_end` >= (timestamp'2024-03-03 00:00:00 UTC' - interval 1 millisecond)
                 and (`_fivetran_end` < (timestamp'2024-03-04 00:00:00 UTC' - interval 1 millisecond) and `_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC')
                 and (`_fivetran_end` > (`_fivetran_start` - interval 1 millisecond) or `_fivetran_end` is null)
                 and (
