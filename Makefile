@@ -83,6 +83,7 @@ bench: setup ## Measure and write the results table
 	@$(RUN) python bench/run.py $(ARGS)
 	@$(RUN) python bench/mirrors.py $(MIRRORS_ARGS)
 	@$(RUN) python bench/time_travel.py $(TRAVEL_ARGS)
+	@$(RUN) python bench/feature_states.py $(FEATURES_ARGS)
 	@$(RUN) python bench/landing.py $(LANDING_ARGS)
 
 cases: ## Refresh the copy of the conformance cases

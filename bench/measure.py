@@ -17,15 +17,22 @@ from pyspark.sql import SparkSession
 
 from tests.support.project import Project
 
+# Seconds of each round by contender.
+Seconds = dict[str, list[float]]
+
 REACH = re.compile(r"\((history\.`_fivetran_end` >= .*? or history\.`_fivetran_end` is null)\)")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that dbt sent, and how long it took."""
+    """A statement that dbt sent, and how long it took.
+
+    until_next  seconds until dbt sent the next one: rows fetched, and dbt's own work, included
+    """
 
     sql: str
     seconds: float
+    until_next: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,41 @@ def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
+def interleaved(
+    work: Mapping[str, Callable[[], object]],
+    repeats: int,
+    before: Callable[[int], object] = lambda number: None,
+) -> Seconds:
+    """Seconds of each contender in turn, every round in another order, `before` each its input.
+
+    The first round, number 0, warms up and is not kept.
+    """
+    seconds: Seconds = {name: [] for name in work}
+    names = list(work)
+    for number in range(repeats + 1):
+        before(number)
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            began = time.perf_counter()
+            work[name]()
+            if number:
+                seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def counted(
+    spark: SparkSession, source: str, cells: str = "count(*), sum(amount), max(name)"
+) -> Callable[[], object]:
+    """A query that has to read the rows, and returns few."""
+    query = f"select {cells} from {source}"
+    return lambda: spark.sql(query).collect()
+
+
+def in_short(seconds: Seconds) -> str:
+    """The medians in a line."""
+    return ", ".join(f"{name} {median(values):.2f}" for name, values in seconds.items())
+
+
 def data_files(folder: Path) -> dict[str, int]:
     """Sizes of the table's data and deletion-vector files by path."""
     return {
@@ -142,14 +184,14 @@ def measured(
 
 def run_dbt(project: Project, *arguments: str) -> tuple[list[Statement], str]:
     """A dbt command in this process, warm; returns its statements and what the node ended with."""
-    sent: list[str] = []
-    statements: list[Statement] = []
+    sent: list[tuple[str, float]] = []
+    elapsed: dict[int, float] = {}
 
     def listen(event: Any) -> None:
         if event.info.name == "SQLQuery":
-            sent.append(event.data.sql)
+            sent.append((event.data.sql, time.perf_counter()))
         elif event.info.name == "SQLQueryStatus" and sent:
-            statements.append(Statement(sent[-1], float(event.data.elapsed)))
+            elapsed[len(sent) - 1] = float(event.data.elapsed)
 
     path = str(project.path)
     places = ("--project-dir", path, "--profiles-dir", path)
@@ -159,6 +201,12 @@ def run_dbt(project: Project, *arguments: str) -> tuple[list[Statement], str]:
     messages = [str(result.message) for result in results]
     if not done.success:
         raise RuntimeError(f"dbt {' '.join(arguments)} failed: {done.exception} {messages}")
+    ends = [began for _, began in sent[1:]] + [time.perf_counter()]
+    statements = [
+        Statement(sql, elapsed[place], ends[place] - began)
+        for place, (sql, began) in enumerate(sent)
+        if place in elapsed
+    ]
     return statements, "; ".join(messages)
 
 

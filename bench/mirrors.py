@@ -13,7 +13,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -21,7 +21,8 @@ from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.measure import plain_project, run_dbt, say, start_spark
+from bench.measure import Seconds, interleaved, plain_project, run_dbt, say, start_spark
+from bench.report import write_page
 from tests.support.project import ROOT, SCHEMA, Project
 from tests.support.rendering import Renderer, renderer
 
@@ -125,26 +126,23 @@ def change(spark: SparkSession, number: int, changes: int, rows: int) -> None:
     )
 
 
-def measure(project: Project, changes: int, rows: int, repeats: int) -> dict[str, list[float]]:
-    """Seconds by contender; the first round warms up and is not kept."""
-    seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
-    everyone = list(CONTENDERS.items())
-    for number in range(1, repeats + 2):
-        change(project.spark, number, changes, rows)
-        turn = number % len(everyone)
-        line = []
-        for name, (command, node) in everyone[turn:] + everyone[:turn]:
-            began = time.perf_counter()
+def measure(project: Project, changes: int, rows: int, repeats: int) -> Seconds:
+    """Seconds by contender: a dbt command, after as many changes before each round."""
+
+    def contender(name: str, command: str, node: str) -> Callable[[], object]:
+        def work() -> None:
             _, message = run_dbt(project, command, "--select", node)
-            took = time.perf_counter() - began
-            line.append(f"{name} {took:.1f} ({message})")
-            if number > 1:
-                seconds[name].append(took)
-        say(f"  round {number - 1}: {', '.join(line)}")
-    return seconds
+            say(f"  {name}: {message}")
+
+        return work
+
+    work = {name: contender(name, *command) for name, command in CONTENDERS.items()}
+    return interleaved(
+        work, repeats, lambda number: change(project.spark, number + 1, changes, rows)
+    )
 
 
-def measure_state(call: Renderer, spark: SparkSession, repeats: int) -> dict[str, list[float]]:
+def measure_state(call: Renderer, spark: SparkSession, repeats: int) -> Seconds:
     """Seconds to count the join of five tables: as they are, and as the mirrors had them."""
     at = spark.sql("select cast(current_timestamp() as string)").collect()[0][0]
     now = [f"{INPUT}.{name}" for name, _, _ in STATE]
@@ -159,14 +157,10 @@ def measure_state(call: Renderer, spark: SparkSession, repeats: int) -> dict[str
         )
         for _, key, mirror in STATE
     ]
-    seconds: dict[str, list[float]] = {"the tables themselves": [], "the mirrors as of a day": []}
-    for number in range(repeats + 1):
-        for name, tables in zip(seconds, (now, then), strict=True):
-            began = time.perf_counter()
-            spark.sql(_state_sql(tables)).collect()
-            if number:
-                seconds[name].append(time.perf_counter() - began)
-    return seconds
+    tables = {"the tables themselves": now, "the mirrors as of a day": then}
+    queries = {name: _state_sql(found) for name, found in tables.items()}
+    work = {name: lambda sql=sql: spark.sql(sql).collect() for name, sql in queries.items()}
+    return interleaved(work, repeats)
 
 
 def _state_sql(tables: list[str]) -> str:
@@ -184,8 +178,8 @@ def _state_sql(tables: list[str]) -> str:
 def write_report(
     path: Path,
     options: argparse.Namespace,
-    seconds: dict[str, list[float]],
-    state: dict[str, list[float]],
+    seconds: Seconds,
+    state: Seconds,
 ) -> None:
     """The tables of the report."""
     found = {name: median(values) for name, values in seconds.items()}
@@ -217,7 +211,7 @@ def write_report(
         "| --- | --- |",
         *(f"| {name} | {median(values):.2f} |" for name, values in state.items()),
     ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_page(path, "\n".join(lines))
 
 
 def main() -> None:

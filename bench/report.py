@@ -1,13 +1,17 @@
-"""docs/measured.md from the samples. What stands from the heading "Notes" on is kept as it is."""
+"""Pages of what was measured: docs/measured.md from its samples, and what all pages share.
+
+What stands in a page from the heading "Notes" on is kept as it is.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
-from bench.measure import Sample, Samples
+from bench.measure import Sample, Samples, Seconds
 
 EXPECTED = (1_000_000, 4_000_000)
 NOTES = "## Notes"
@@ -165,7 +169,8 @@ def changed_rows(sample: Sample) -> float:
     return float(sum(sample.metric(name) for name in names))
 
 
-def _table(head: Row, rows: Iterable[Row]) -> str:
+def markdown_table(head: Row, rows: Iterable[Row]) -> str:
+    """A table of Markdown."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -345,18 +350,36 @@ def _text(sizes: list[Size], repeats: int) -> str:
     first = sizes[0]
     targets = [row for size in sizes for row in _size_targets(size)] + _once_targets(first)
     parts = {
-        "targets": _table(("target", "result", ""), targets),
-        "seconds": _table(SECONDS, [row for size in sizes for row in _seconds_rows(size)]),
+        "targets": markdown_table(("target", "result", ""), targets),
+        "seconds": markdown_table(SECONDS, [row for size in sizes for row in _seconds_rows(size)]),
         "staging": _staging(first),
-        "written": _table(WRITTEN, [row for size in sizes for row in _bytes_rows(size)]),
-        "kept": _table(KEPT, [row for size in sizes for row in _kept_rows(size)]),
-        "phases": _table(PHASES, [row for size in sizes for row in _phase_rows(size)]),
+        "written": markdown_table(WRITTEN, [row for size in sizes for row in _bytes_rows(size)]),
+        "kept": markdown_table(KEPT, [row for size in sizes for row in _kept_rows(size)]),
+        "phases": markdown_table(PHASES, [row for size in sizes for row in _phase_rows(size)]),
     }
     return TEXT.format(machine=_machine(), repeats=repeats, missing=_missing(sizes), **parts)
 
 
 def write_report(path: Path, sizes: list[Size], repeats: int) -> None:
-    """Write the report; the notes that are there stay."""
-    old = path.read_text() if path.exists() else ""
-    notes = old[old.index(NOTES) :] if NOTES in old else ""
-    path.write_text(_text(sizes, repeats) + ("\n" + notes if notes else ""))
+    """Write docs/measured.md."""
+    write_page(path, _text(sizes, repeats))
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page; the notes that are there stay."""
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    notes = "\n" + old[old.index(NOTES) :] if NOTES in old else ""
+    path.write_text(text.rstrip() + "\n" + notes, encoding="utf-8")
+
+
+def seconds_table(head: str, rows: Mapping[str, Seconds], against: str) -> list[str]:
+    """A table of medians, each beside its ratio to one contender, and an empty line."""
+    names = list(next(iter(rows.values())))
+    others = [name for name in names if name != against]
+    titles = names + [f"{name} / {against}" for name in others]
+    lines = []
+    for title, seconds in rows.items():
+        found = {name: median(values) for name, values in seconds.items()}
+        ratios = [found[name] / found[against] for name in others]
+        lines.append((title, *(f"{value:.2f}" for value in [*found.values(), *ratios])))
+    return [markdown_table((head, *titles), lines), ""]

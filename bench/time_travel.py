@@ -15,15 +15,24 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from statistics import median
 
 from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.measure import plain_project, run_dbt, say, start_spark
+from bench.measure import (
+    Seconds,
+    counted,
+    in_short,
+    interleaved,
+    plain_project,
+    run_dbt,
+    say,
+    start_spark,
+)
+from bench.report import seconds_table, write_page
 from bench.tables import Warehouse
 from tests.support.project import ROOT, SCHEMA, Project
 from tests.support.rendering import Renderer, renderer
@@ -36,29 +45,6 @@ VERSIONS_A_KEY = 10
 INSTANTS = ("2024-06-03", "2024-06-01 12:00:00", "2024-05-30", "2024-05-27", "2024-05-23 12:00:00")
 HALF = "2024-05-28"
 MICROS = "interval 1 millisecond"
-Seconds = dict[str, list[float]]
-
-
-def interleaved(work: Mapping[str, Callable[[], object]], repeats: int) -> Seconds:
-    """Seconds of each contender in turn; the first round warms up and is not kept."""
-    seconds: Seconds = {name: [] for name in work}
-    names = list(work)
-    for number in range(repeats + 1):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            began = time.perf_counter()
-            work[name]()
-            if number:
-                seconds[name].append(time.perf_counter() - began)
-    return seconds
-
-
-def counted(
-    spark: SparkSession, source: str, cells: str = "count(*), sum(amount), max(name)"
-) -> Callable[[], object]:
-    """A query that has to read the rows, and returns few."""
-    query = f"select {cells} from {source}"
-    return lambda: spark.sql(query).collect()
 
 
 def read_states(spark: SparkSession, call: Renderer, repeats: int) -> dict[str, Seconds]:
@@ -81,7 +67,7 @@ def read_states(spark: SparkSession, call: Renderer, repeats: int) -> dict[str, 
         work = {name: counted(spark, source) for name, source in sources.items()}
         assert len({str(one()) for one in work.values()}) == 1, "the contenders disagree"
         found[at] = interleaved(work, repeats)
-        say(f"  {at}: {_medians(found[at])}")
+        say(f"  {at}: {in_short(found[at])}")
     return found
 
 
@@ -104,7 +90,7 @@ def clean(warehouse: Warehouse, project: Project, repeats: int) -> Seconds:
             warehouse.spark.sql(f"drop table {TABLES}.cleaned")
             shutil.rmtree(warehouse.folder(f"{TABLES}.cleaned"), ignore_errors=True)
             warehouse.spark.sql(f"drop table if exists {TABLES}.history_marks")
-    say(f"  cleaning: {_medians(seconds)}")
+    say(f"  cleaning: {in_short(seconds)}")
     return seconds
 
 
@@ -133,26 +119,8 @@ def join(warehouse: Warehouse, call: Renderer, versions: int, repeats: int) -> S
     work = {name: counted(spark, source, "count(*)") for name, source in sources.items()}
     assert len({str(one()) for one in work.values()}) == 1, "the contenders disagree"
     seconds = interleaved(work, repeats)
-    say(f"  join: {_medians(seconds)}")
+    say(f"  join: {in_short(seconds)}")
     return seconds
-
-
-def _medians(seconds: Seconds) -> str:
-    return ", ".join(f"{name} {median(values):.2f}" for name, values in seconds.items())
-
-
-def _table(head: str, rows: Mapping[str, Seconds], against: str) -> list[str]:
-    """A table of medians, each beside its ratio to one contender."""
-    names = list(next(iter(rows.values())))
-    others = [name for name in names if name != against]
-    titles = names + [f"{name} / {against}" for name in others]
-    lines = [f"| {head} | {' | '.join(titles)} |", "| --- |" + " --- |" * len(titles)]
-    for title, seconds in rows.items():
-        found = {name: median(values) for name, values in seconds.items()}
-        cells = [f"{found[name]:.2f}" for name in names]
-        cells += [f"{found[name] / found[against]:.2f}" for name in others]
-        lines.append(f"| {title} | {' | '.join(cells)} |")
-    return [*lines, ""]
 
 
 def write_report(
@@ -171,21 +139,21 @@ def write_report(
         "A count over the state. By hand: the two comparisons on the stored ends. Window: the "
         "newest row a key of a log that has no ends. Target: at most 1.2 of the filter by hand.",
         "",
-        *_table("instant", states, "filter by hand"),
+        *seconds_table("instant", states, "filter by hand"),
         "## Half of the history cleaned",
         "",
         "The run-operation (a whole dbt command: it looks for tags and horizons, counts what goes, "
         "publishes the horizon) beside the bare DELETE.",
         "",
-        *_table("cleaned", {f"before {HALF}": cleaning}, "DELETE"),
+        *seconds_table("cleaned", {f"before {HALF}": cleaning}, "DELETE"),
         "## Two tables of versions as one",
         "",
         f"Two of {options.joined:,} versions each; by hand: an equal key and overlapping periods, "
         "without the period that results.",
         "",
-        *_table("joined", {"all": joining}, "join by hand"),
+        *seconds_table("joined", {"all": joining}, "join by hand"),
     ]
-    options.output.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    write_page(options.output, "\n".join(lines))
 
 
 def parse() -> argparse.Namespace:

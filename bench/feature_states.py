@@ -1,0 +1,524 @@
+"""Measures feature states: a space that is written, transactions that get numbers, changesets.
+
+100,000 writes in 1,000 transactions on a space of 1 M features through the model, beside the
+statements one would write by hand; numbers for 100,000 transactions beside a `row_number` over the
+log; the last 100 transactions of 5 M states by the readers and by hand, and what they read of the
+table. Writes docs/measured_feature_states.md.
+
+    bench/feature_states.py [--features 1000000] [--writes 100000] [--numbers 100000]
+        [--states 5000000] [--repeats 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.measure import (
+    Seconds,
+    Statement,
+    counted,
+    data_files,
+    in_short,
+    interleaved,
+    plain_project,
+    run_dbt,
+    say,
+    start_spark,
+)
+from bench.report import MB, markdown_table, seconds_table, write_page
+from bench.tables import ROWS_A_FILE, Warehouse
+from tests.support.project import ROOT, SCHEMA, Project
+from tests.support.rendering import Renderer, renderer
+
+REPORT = ROOT / "docs" / "measured_feature_states.md"
+TABLES = f"{SCHEMA}_features"
+WRITES, STATES, BIG = f"{TABLES}.writes", f"{TABLES}.states", f"{TABLES}.big_states"
+LOG, NUMBERS = f"{TABLES}.transactions", f"{TABLES}.numbers"
+WRITES_A_TRANSACTION = 100
+STATES_A_FEATURE = 5
+ASKED = 100  # The transactions of the changeset.
+PRIME = 7919
+MODEL = (
+    f"{{{{ dbt_history.feature_states('{WRITES}', id=['space', 'id'], "
+    "payload=['geometry', 'properties'], json=['geometry', 'properties']) }}"
+)
+GEOMETRY = """concat('{"type":"Point","coordinates":[', id % 360 - 180, ',', id % 180 - 90, ']}')"""
+PROPERTIES = """concat('{"name":"feature ', id, '","speed":', pmod(xxhash64(id, txn), 130), '}')"""
+DAY = "timestamp'2024-03-01 00:00:00'"
+UUID = "concat('0:0:{type}:2024:3:1:', {number})"
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a query reads of a table: its scans, and the files and bytes of them."""
+
+    files: int
+    size: int
+
+
+# What is written -----------------------------------------------------------------------------
+
+
+def create_space(spark: SparkSession, project: Project, features: int) -> None:
+    """A space of features: the model makes the table of the first, the rest is as it would be.
+
+    By hand HEAD and versions of the same features, and an empty log.
+    """
+    txn = features // WRITES_A_TRANSACTION + 1
+    spark.sql(f"""
+        create table {WRITES} using delta as
+        select
+            txn, 0L as position, 'PUT' as action, 'space' as space, cast(id as string) as id,
+            'bench' as app_id, 'ann' as author, {DAY} as at, {GEOMETRY} as geometry,
+            {PROPERTIES} as properties
+        from (select 0L as id, {txn}L as txn)
+    """)
+    project.history("states", MODEL, key=["space", "id"], convention="naksha")
+    run_dbt(project, "run", "--select", "states")
+    spark.sql(f"insert into {STATES} {_states_sql(spark, features, 1, first=1)}")
+    spark.sql(f"create table {TABLES}.log using delta as select * from {WRITES} where false")
+    spark.sql(
+        f"create table {TABLES}.head using delta as "
+        f"select space, id, geometry, properties, txn, 'ann' as author, {DAY} as at from {STATES}"
+    )
+    spark.sql(
+        f"create table {TABLES}.versions using delta as select txn, txn_next, 'PUT' as action, "
+        f"space, id, geometry, properties, 'ann' as author from {STATES}"
+    )
+
+
+def write(spark: SparkSession, number: int, features: int, writes: int) -> None:
+    """The writes of a round: of twenty one a deletion, one a new feature, the rest changes."""
+    first = features // WRITES_A_TRANSACTION + 2 + number * (writes // WRITES_A_TRANSACTION)
+    new = features + number * writes
+    spark.sql(f"""
+        insert into {WRITES}
+        select
+            txn, position, if(kind = 0, 'DELETE', 'PUT'), 'space', cast(id as string), 'bench',
+            'ann', {DAY} + make_interval(0, 0, 0, 0, 0, 0, txn), {GEOMETRY}, {PROPERTIES}
+        from (
+            select
+                id div {WRITES_A_TRANSACTION} + {first} as txn,
+                id % {WRITES_A_TRANSACTION} as position,
+                id % 20 as kind,
+                if(id % 20 = 1, {new} + id, pmod(xxhash64(id, {number}), {features})) as id
+            from range(0, {writes}, 1, 4)
+        )
+    """)
+
+
+def by_hand_head(newest: str) -> list[str]:
+    """The log appended, HEAD merged; nothing is checked, what was before is in the log alone."""
+    changed = "geometry = new.geometry, properties = new.properties, txn = new.txn, "
+    return [
+        f"insert into {TABLES}.log {newest}",
+        f"""
+        merge into {TABLES}.head as head
+        using (
+            select * from (
+                select *, row_number() over (
+                    partition by space, id order by txn desc, position desc
+                ) as place
+                from ({newest})
+            ) where place = 1
+        ) as new on head.space = new.space and head.id = new.id
+        when matched and new.action = 'DELETE' then delete
+        when matched then update set {changed} author = new.author, at = new.at
+        when not matched and new.action <> 'DELETE' then
+            insert (space, id, geometry, properties, txn, author, at) values (
+                new.space, new.id, new.geometry, new.properties, new.txn, new.author, new.at
+            )
+        """,
+    ]
+
+
+def by_hand_versions(newest: str) -> list[str]:
+    """Versions with their ends in one merge: no numbers, no authors inherited, nothing checked."""
+    return [
+        f"""
+        merge into {TABLES}.versions as versions
+        using (
+            with changes as (
+                select *, lead(txn) over (partition by space, id order by txn, position) as next
+                from ({newest})
+            )
+            select space as to_space, id as to_id, min(txn) as closed_by, cast(null as bigint) as
+                txn, null as txn_next, null as action, null as space, null as id,
+                null as geometry, null as properties, null as author
+            from changes group by space, id
+            union all
+            select null, null, null, txn, if(action = 'DELETE', txn, next), action, space, id,
+                geometry, properties, author
+            from changes
+        ) as new
+        on versions.space = new.to_space and versions.id = new.to_id and versions.txn_next is null
+        when matched then update set txn_next = new.closed_by
+        when not matched and new.to_id is null then
+            insert (txn, txn_next, action, space, id, geometry, properties, author) values (
+                new.txn, new.txn_next, new.action, new.space, new.id, new.geometry,
+                new.properties, new.author
+            )
+        """
+    ]
+
+
+def measure_writes(
+    spark: SparkSession, project: Project, options: argparse.Namespace
+) -> tuple[Seconds, Seconds]:
+    """Seconds of the contenders, and of the model's run in its parts."""
+    create_space(spark, project, options.features)
+    parts: Seconds = {}
+    newest = {"sql": ""}
+
+    def prepare(number: int) -> None:
+        before = spark.table(WRITES).agg({"txn": "max"}).collect()[0][0]
+        write(spark, number, options.features, options.writes)
+        newest["sql"] = f"select * from {WRITES} where txn > {before}"
+
+    def model() -> None:
+        statements, message = run_dbt(project, "run", "--select", "states")
+        say(f"  {message}")
+        for name, value in _parts_of(statements).items():
+            parts.setdefault(name, []).append(value)
+
+    def by_hand(statements: Callable[[str], list[str]]) -> Callable[[], object]:
+        return lambda: [spark.sql(sql).collect() for sql in statements(newest["sql"])]
+
+    seconds = interleaved(
+        {
+            "`feature_states`": model,
+            "HEAD and log by hand": by_hand(by_hand_head),
+            "versions by hand": by_hand(by_hand_versions),
+        },
+        options.repeats,
+        prepare,
+    )
+    _assert_same_heads(spark)
+    parts = {name: values[1:] for name, values in parts.items()}
+    parts["dbt before the first"] = [
+        whole - sum(values[place] for values in parts.values())
+        for place, whole in enumerate(seconds["`feature_states`"])
+    ]
+    say(f"  writes: {in_short(seconds)}; {in_short(parts)}")
+    return seconds, parts
+
+
+def _parts_of(statements: list[Statement]) -> dict[str, float]:
+    """Seconds of the run by what dbt sent, each until it sent the next."""
+    kinds = dict.fromkeys(("MERGE", "failing transactions", "rows staged", "rest"), 0.0)
+    for statement in statements:
+        sql = statement.sql.lower()
+        kind = "rest"
+        if "merge into" in sql:
+            kind = "MERGE"
+        elif "select distinct outcome.txn" in sql:
+            kind = "failing transactions"
+        elif "aggregate(" in sql or ("create table" in sql and "__batches_" in sql):
+            kind = "rows staged"
+        kinds[kind] += statement.until_next
+        if statement.until_next > 1:
+            said = " ".join(sql.partition("*/")[2].split())
+            say(f"    {statement.until_next:.1f} {said[:100]}")
+    return kinds
+
+
+def _assert_same_heads(spark: SparkSession) -> None:
+    heads = [
+        spark.sql(f"select count(*), sum(xxhash64(id, properties)) from {source}").collect()[0]
+        for source in (
+            f"{STATES} where txn_next is null",
+            f"{TABLES}.versions where txn_next is null",
+            f"{TABLES}.head",
+        )
+    ]
+    assert len(set(heads)) == 1, f"the contenders disagree: {heads}"
+
+
+# Numbers -------------------------------------------------------------------------------------
+
+
+def measure_numbers(
+    spark: SparkSession, project: Project, waiting: int, behind: int, repeats: int
+) -> Seconds:
+    """`waiting` transactions get numbers; `behind` others have theirs already."""
+    entries = f"range(1, {waiting + behind + 1}, 1, 4)"
+    spark.sql(
+        f"create or replace table {LOG} using delta as "
+        f"select id as txid, 'naksha' as `schema`, 'space' as `table` from {entries} union all "
+        f"select id, 'COMMIT_MSG', cast(id as string) from {entries} where id % 10 = 0"
+    )
+    inserts: list[float] = []
+
+    def known(number: int) -> None:
+        spark.sql(
+            f"create or replace table {NUMBERS} using delta as "
+            f"select id as txid, id, current_timestamp() as ts from range(1, {behind + 1}, 1, 4)"
+        )
+
+    def operation() -> None:
+        arguments = f"{{transactions: {LOG}, numbers: {NUMBERS}}}"
+        statements, _ = run_dbt(
+            project, "run-operation", "number_transactions", "--args", arguments
+        )
+        inserts.append(sum(one.seconds for one in statements if "row_number()" in one.sql))
+
+    by_hand = (
+        f"create or replace table {NUMBERS}_by_hand using delta as "
+        "select txid, row_number() over (order by txid) as id, current_timestamp() as ts "
+        f"from (select distinct txid from {LOG} where `schema` <> 'COMMIT_MSG')"
+    )
+    seconds = interleaved(
+        {
+            "`number_transactions`": operation,
+            "row_number by hand": lambda: spark.sql(by_hand).collect(),
+        },
+        repeats,
+        known,
+    )
+    tables = [f"select txid, id from {NUMBERS}{suffix}" for suffix in ("", "_by_hand")]
+    assert spark.sql(f"{tables[0]} except {tables[1]}").isEmpty(), "the contenders disagree"
+    seconds = {"its INSERT": inserts[1:], **seconds}
+    say(f"  numbers behind {behind:,}: {in_short(seconds)}")
+    return seconds
+
+
+# Changesets ----------------------------------------------------------------------------------
+
+
+def _states_sql(spark: SparkSession, features: int, states_a_feature: int, first: int = 0) -> str:
+    """States from number `first` on, a feature's one after the other, all features in turns.
+
+    txn    1 … features / 100    …    each transaction changes 100 features
+    """
+    turn = features // WRITES_A_TRANSACTION
+    xyz = f"""
+        named_struct(
+            'action', if(turn = 0, 'CREATE', 'UPDATE'), 'version', turn + 1,
+            'author', 'ann', 'app_id', 'bench',
+            'puuid', if(turn = 0, null, {UUID.format(type="feature", number="i - 1")}),
+            'uuid', {UUID.format(type="feature", number="i")},
+            'txn', {UUID.format(type="transaction", number="txn")},
+            'createdAt', 0L, 'updatedAt', 1000 * txn, 'rtcts', 0L, 'rtuts', 1000 * txn
+        )
+    """
+    values = {
+        "space": "'space'", "id": "cast(id as string)", "i": "i", "txn": "txn",
+        "txn_next": f"if(turn = {states_a_feature - 1}, null, txn + {turn})",
+        "geometry": GEOMETRY, "properties": PROPERTIES, "author_txn": "txn",
+        "created_txn": "created_txn", "purged_txn": "null", "resync": "false",
+        "@ns:com:here:xyz": xyz,
+    }  # fmt: skip
+    columns = spark.table(STATES).columns
+    return f"""
+        select {", ".join(f"{values[name]} as `{name}`" for name in columns)}
+        from (
+            select *, txn * 1048576 + position as i
+            from (
+                select
+                    pmod(id * {PRIME}, {features}) as id,
+                    id div {features} as turn,
+                    id div {WRITES_A_TRANSACTION} + 1 as txn,
+                    id % {features} div {WRITES_A_TRANSACTION} + 1 as created_txn,
+                    id % {WRITES_A_TRANSACTION} as position
+                from range({first}, {features * states_a_feature}, 1, 4)
+            )
+        )
+    """
+
+
+def create_big(warehouse: Warehouse, states: int) -> None:
+    """Many states in the files that batches would have left: what was closed in a batch, and what
+    it opened and nobody closed since, lie together."""
+    spark = warehouse.spark
+    features = states // STATES_A_FEATURE
+    columns = spark.sql(f"describe {STATES}").collect()
+    ddl = ", ".join(f"`{row['col_name']}` {row['data_type']}" for row in columns)
+    spark.sql(
+        f"create table {BIG} ({ddl}) using delta location '{warehouse.folder(BIG)}' "
+        "tblproperties ('delta.enableDeletionVectors' = 'true')"
+    )
+    files = max(20, states // ROWS_A_FILE)
+    spark.sql(
+        f"insert into {BIG} select /*+ repartition_by_range({files}, batch) */ * except (batch) "
+        f"from (select *, coalesce(txn_next, txn) as batch "
+        f"from ({_states_sql(spark, features, STATES_A_FEATURE)}))"
+    )
+
+
+def changeset_sources(call: Renderer, last: int) -> dict[str, str]:
+    """The same question four times: what the last transactions changed."""
+    first, until = last - ASKED + 1, last + 1
+    states = call.relation.create(schema=TABLES, identifier="big_states")
+    reader = {"relation": states, "from_at": first, "to_at": until, "convention": "naksha"}
+    began = f"txn >= {first} and txn < {until}"
+    ended = f"txn_next >= {first} and txn_next < {until} and txn_next > txn"
+    return {
+        "`changeset`": call("changeset", key=["space", "id"], **reader),
+        "both ends by hand": f"(select * from {BIG} where {began} union all "
+        f"select * from {BIG} where {ended})",
+        "`or` by hand": f"(select * from {BIG} where {began} or {ended})",
+        "`feature_changes`": call(
+            "feature_changes", states=BIG, id=["space", "id"], from_txn=first, to_txn=last
+        ),
+        "newest by hand": f"(select * from (select *, row_number() over (partition by space, id, "
+        f"txn order by i desc) as place from {BIG} where {began}) where place = 1)",
+        "ends from a log by hand": f"(select * from (select *, lead(txn) over (partition by space, "
+        f"id order by i) as next from {BIG}) where {began} "
+        f"or next >= {first} and next < {until})",
+    }
+
+
+def measure_changesets(
+    warehouse: Warehouse, call: Renderer, options: argparse.Namespace
+) -> tuple[Seconds, dict[str, Read], Read]:
+    """Seconds a contender, what each reads, and what the table is."""
+    spark = warehouse.spark
+    create_big(warehouse, options.states)
+    last = options.states // WRITES_A_TRANSACTION
+    sources = changeset_sources(call, last)
+    cells = "count(*), count(distinct id), max(properties)"
+    work = {name: counted(spark, source, cells) for name, source in sources.items()}
+    ids = {name: one()[0][1] for name, one in work.items()}  # type: ignore[index]
+    assert len(set(ids.values())) == 1, f"the contenders disagree: {ids}"
+    sizes = data_files(warehouse.folder(BIG))
+    read = {name: read_of(spark, source, sizes) for name, source in sources.items()}
+    seconds = interleaved(work, options.repeats)
+    say(f"  changesets: {in_short(seconds)}; {read}")
+    return seconds, read, Read(len(sizes), sum(sizes.values()))
+
+
+def read_of(spark: SparkSession, source: str, sizes: Mapping[str, int]) -> Read:
+    """The files that the plan of a query keeps."""
+    found = {path.rpartition("/")[2] for path in spark.sql(f"select * from {source}").inputFiles()}
+    kept = [size for path, size in sizes.items() if path.rpartition("/")[2] in found]
+    return Read(len(kept), sum(kept))
+
+
+# The page ------------------------------------------------------------------------------------
+
+
+def write_report(
+    options: argparse.Namespace,
+    writes: tuple[Seconds, Seconds],
+    numbers: Mapping[str, Seconds],
+    changesets: tuple[Seconds, dict[str, Read], Read],
+) -> None:
+    """The tables of the report."""
+    seconds, parts = writes
+    asked, read, table = changesets
+    lines = [
+        "# Measured: feature states",
+        "",
+        "Written by `make bench` (`bench/feature_states.py`) on a machine with 2 cores; seconds, "
+        f"medians of {options.repeats} rounds, interleaved; least and greatest beside them. "
+        "Compare the ratios.",
+        "",
+        f"## {options.writes:,} writes in {options.writes // WRITES_A_TRANSACTION:,} transactions",
+        "",
+        f"On a space of {options.features:,} features: of twenty writes one is a deletion, one a "
+        "new feature, the rest change a random one. `feature_states`: a whole `dbt run` in a warm "
+        "process. By hand, the statements alone, without dbt: the writes inserted into a log and "
+        "merged into a HEAD table; and one MERGE into a table of versions with their ends. Both "
+        "check nothing: no conflict, no transaction that fails, no version number, no UUID.",
+        "",
+        *seconds_table("writes", {f"{options.writes:,}": seconds}, "versions by hand"),
+        *_spread(seconds),
+        "Where the run of the model spends its time:",
+        "",
+        *_listed(parts),
+        f"## Numbers for {options.numbers:,} transactions",
+        "",
+        "`number_transactions` (a whole dbt command, and in it its INSERT) beside a table that is "
+        "written again with `row_number` over the whole log. The log has ten rows of tables for "
+        "each message.",
+        "",
+        *seconds_table("known before", numbers, "row_number by hand"),
+        *_spread(next(iter(numbers.values()))),
+        f"## What the last {ASKED} transactions changed",
+        "",
+        f"Of {options.states:,} states, {STATES_A_FEATURE} a feature, as batches leave them: what "
+        "a batch closed, and what it opened and nobody closed since, lie together. It has no "
+        "partitions; files are left out by the statistics of `txn` and `txn_next`. Read: the files "
+        "that the plan keeps.",
+        "",
+        *_changes_table(asked, read, table),
+    ]
+    write_page(options.output, "\n".join(lines))
+
+
+def _spread(seconds: Seconds) -> list[str]:
+    """Least and greatest: what a difference has to exceed."""
+    found = [f"{name} {min(values):.2f} to {max(values):.2f}" for name, values in seconds.items()]
+    return [f"Least and greatest: {', '.join(found)}.", ""]
+
+
+def _listed(seconds: Seconds) -> list[str]:
+    rows = [(name, f"{median(values):.2f}") for name, values in seconds.items()]
+    return [markdown_table(("part", "seconds"), rows), ""]
+
+
+def _changes_table(asked: Seconds, read: Mapping[str, Read], table: Read) -> list[str]:
+    rows = [
+        (name, f"{median(values):.2f}", f"{min(values):.2f}-{max(values):.2f}",
+         str(read[name].files), f"{read[name].size / MB:.1f}")
+        for name, values in asked.items()
+    ]  # fmt: skip
+    rows.append(("the whole table", "", "", str(table.files), f"{table.size / MB:.1f}"))
+    return [markdown_table(("asked by", "seconds", "from - to", "files", "MB"), rows), ""]
+
+
+def parse() -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--features", type=int, default=1_000_000)
+    parser.add_argument("--writes", type=int, default=100_000)
+    parser.add_argument("--numbers", type=int, default=100_000)
+    parser.add_argument("--states", type=int, default=5_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=REPORT)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Make the tables, measure, report."""
+    options = parse()
+    folder = Path(tempfile.mkdtemp(prefix="dbt_history_features_"))
+    try:
+        spark = start_spark(folder)
+        warehouse = Warehouse(spark, folder / "warehouse")
+        project = plain_project(folder / "project", spark)
+        project.schema = TABLES
+        warehouse.drop(TABLES)
+        say("writes")
+        writes = measure_writes(spark, project, options)
+        say("numbers")
+        numbers = {
+            f"{behind:,}": measure_numbers(spark, project, options.numbers, behind, options.repeats)
+            for behind in (0, 10 * options.numbers)
+        }
+        say("changesets")
+        # A renderer takes dbt's adapter for itself: nothing runs dbt after it is made.
+        (folder / "readers").mkdir()
+        call = renderer(folder / "readers")
+        call.pretend_relations()
+        changesets = measure_changesets(warehouse, call, options)
+        write_report(options, writes, numbers, changesets)
+        say(f"written: {options.output.name}")
+        spark.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
