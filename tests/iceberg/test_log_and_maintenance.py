@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tests.support.iceberg import numbers, refs
+from tests.support.markdown import blocks, page
 from tests.support.project import Project
 from tests.support.staging import (
     COLUMNS,
@@ -118,3 +119,38 @@ def test_run_operations_work_on_iceberg_tables(project: Project, spark: SparkSes
     operation("suspend_history", "")
     operation("resume_history", "")
     assert "no new batch" in project.run("h").message("h")
+
+
+def test_the_incremental_strategy_merges_the_same_and_a_subject_can_be_erased(
+    project: Project, spark: SparkSession
+) -> None:
+    rows = [row for id_ in (1, 2) for row in (earliest(1, id_, day(1)), upsert(1, id_, day(1)))]
+    select = stage(project, "staged_h", [*rows, *new_version(2, 1, day(3), "b")])
+    project.write("macros/shim.sql", blocks(page("docs/incremental_strategy.md"), "sql")[1])
+    project.model(
+        "h",
+        select,
+        materialized="incremental",
+        incremental_strategy="history_batch",
+        unique_key="id",
+        meta={"history": {"convention": "fivetran"}},
+        **ICEBERG,
+    )
+    mirror = "select 1L as id, 'a' as v, 'kept' as other union all select 2L, 'c', 'kept'"
+    project.model("mirror", mirror, materialized="history_append", **ICEBERG)
+    two = version(2, "a", day(1))
+    for _ in range(2):
+        project.run("h", "mirror")
+        there = [version(1, "a", day(1), before(day(3))), version(1, "b", day(3)), two]
+        assert_same_rows(project.rows("h"), there, COLUMNS)
+        assert numbers(spark, project.table("h")) == [1, 2]
+    assert refs(spark, project.table("h")) == ["main"]
+
+    arguments = f"{{table: h, only: {{id: 1}}, columns: [v], mirrors: [{project.table('mirror')}]}}"
+    project.dbt("run-operation", "erase_subject", "--args", arguments)
+    project.run("h")
+
+    erased = [version(1, None, day(1), before(day(3))), version(1, None, day(3)), two]
+    assert_same_rows(project.rows("h"), erased, COLUMNS)
+    assert values(project, "mirror", "id", "v", "other") == [(1, None, "kept"), (2, "c", "kept")]
+    assert numbers(spark, project.table("h")) == [1, 2]
