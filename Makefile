@@ -59,11 +59,8 @@ iceberg: setup ## Build the examples of version tables on Iceberg (ARGS="--selec
 	@DBT_HISTORY_FORMAT=iceberg $(RUN) dbt build --target iceberg --indirect-selection cautious \
 		--select $(ICEBERG_EXAMPLES) $(ARGS)
 
-# What needs no more of Spark than a thrift server has.
-ON_CLUSTER := tests/conformance/test_history_batch.py
-
-test-cluster: setup ## Run the conformance cases, and what happens to connections, on a cluster of processes
-	@$(RUN) pytest --on-cluster $(ON_CLUSTER) tests/functional/test_cluster.py $(ARGS)
+test-cluster: setup ## Run the rules' cases, and what happens to connections, on a cluster of processes
+	@$(RUN) pytest --on-cluster thrift tests/functional/test_cluster.py $(ARGS)
 
 test-matrix: setup ## Build the consumer project with the oldest and the newest dbt, parse it with dbt 2 (ARGS=oldest)
 	@$(PYTHON) scripts/matrix.py $(ARGS)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.dataframe import DataFrame
 
 from scripts.cluster import Cluster
+from tests.support import connect, thrift
 from tests.support.project import SCHEMA, Project, drop_schema
-from tests.support.thrift import ThriftSpark, profile
 
 NUMBERS = itertools.count(1)
 
@@ -25,13 +26,15 @@ time.tzset()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--on-cluster",
-        action="store_true",
-        help="run dbt over a thrift server of processes, and look at its tables through it",
+        choices=["thrift", "connect"],
+        help="run dbt on a cluster of processes, over a thrift server or Spark Connect",
     )
 
 
-def is_on_cluster(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--on-cluster"))
+def way_to_cluster(request: pytest.FixtureRequest) -> str | None:
+    """How dbt reaches the cluster; None if it takes the session of this process."""
+    way: str | None = request.config.getoption("--on-cluster")
+    return way
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +49,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the tests' tables lie."""
-    if is_on_cluster(request):
+    if way_to_cluster(request):
         cluster: Cluster = request.getfixturevalue("cluster")
         return cluster.warehouse
     return tmp_path_factory.mktemp("warehouse")
@@ -56,12 +59,15 @@ def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSession]:
     """The tests' Spark, with a catalog in memory; dbt takes the session that is there.
 
-    With `--on-cluster` a connection to the thrift server, which does what the tests need of it.
+    With `--on-cluster` a session of Spark Connect. Over thrift dbt's connections are others.
     """
-    if is_on_cluster(request):
-        reader = ThriftSpark(request.getfixturevalue("cluster"))
-        yield reader  # type: ignore[misc]
-        reader.stop()
+    if way := way_to_cluster(request):
+        remote = connect.start_session(request.getfixturevalue("cluster"))
+        with pytest.MonkeyPatch.context() as patch:
+            if way == "thrift":
+                patch.setattr(DataFrame, "createOrReplaceTempView", connect.offer)
+            yield remote
+        remote.stop()
         return
     session = (
         SparkSession.builder.master("local[2]")
@@ -82,9 +88,10 @@ def dbt_project(
 ) -> Project:
     """The one dbt project; use `project`."""
     targets = None
-    if is_on_cluster(request):
+    if way := way_to_cluster(request):
         cluster: Cluster = request.getfixturevalue("cluster")
-        targets = {"thrift": profile(cluster.thrift_port, SCHEMA)}
+        ways = {"thrift": thrift.profile, "connect": connect.profile}
+        targets = {way: ways[way](cluster, SCHEMA)}
     return Project.create(tmp_path_factory.mktemp("dbt") / "project", spark, targets)
 
 

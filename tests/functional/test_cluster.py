@@ -10,19 +10,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scripts.cluster import HOST, Cluster, started_at
 from tests.conformance.test_history_batch import CASES, adopt, stage, together
-from tests.support.processes import PATIENCE
+from tests.support import connect, thrift
+from tests.support.processes import PATIENCE, kill
 from tests.support.project import Project, profiles
-from tests.support.staging import COLUMNS, batches_of_one
+from tests.support.staging import COLUMNS, batches_of_one, before, day, version
 from tests.support.tables import assert_same_rows
-from tests.support.thrift import ThriftSpark, profile
+from tests.support.thrift import ThriftSpark
 
 BATCHES = 2
 SELECT, EXPECTED = batches_of_one(BATCHES)
@@ -32,6 +35,9 @@ SETTINGS = (
     "spark.databricks.delta.write.txnVersion",
     "spark.sql.session.timeZone",
 )
+LEFT = {"spark.sql.session.timeZone": "UTC"}
+# Said by Connect before each statement, since dbt-spark asks for Hive.
+QUIET = "ignore:Failed to set spark.sql.catalogImplementation:UserWarning"
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +53,19 @@ def thrift_project(
     tmp_path_factory: pytest.TempPathFactory, cluster: Cluster, server: ThriftSpark
 ) -> Project:
     """A project whose dbt runs over thrift, with ANSI on (as it is there) or off."""
-    port = cluster.thrift_port
     targets = {
-        "ansi": profile(port, "tests"),
-        "lenient": profile(port, "tests", ansi=False),
+        "ansi": thrift.profile(cluster, "tests"),
+        "lenient": thrift.profile(cluster, "tests", ansi=False),
     }
     path = tmp_path_factory.mktemp("thrift") / "project"
     return Project.create(path, server, targets)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def at_length(request: pytest.FixtureRequest) -> None:
+    """For what takes too long for `make test`."""
+    if not request.config.getoption("--on-cluster"):
+        pytest.skip("a part of make test-cluster")
 
 
 @pytest.fixture
@@ -72,19 +84,22 @@ def numbers_in_the_log(project: Project) -> list[int]:
     ]
 
 
-def start_dbt(project: Project, name: str, port: int) -> subprocess.Popen[str]:
-    """`dbt run` of the model `h` in a process of its own, through the server at this port."""
+def start_dbt(
+    project: Project, name: str, target: Mapping[str, Any], *models: str
+) -> subprocess.Popen[str]:
+    """`dbt run` of these models, or of `h`, in a process of its own."""
     folder = project.path.parent / name
     folder.mkdir(exist_ok=True)
-    (folder / "profiles.yml").write_text(json.dumps(profiles({"ansi": profile(port, "tests")})))
-    arguments = ["run", "--select", "h", "--project-dir", str(project.path)]
+    (folder / "profiles.yml").write_text(json.dumps(profiles({"own": target})))
+    arguments = ["run", "--select", *(models or ["h"]), "--project-dir", str(project.path)]
     arguments += ["--profiles-dir", str(folder), "--target-path", str(folder / "target")]
-    arguments += ["--log-path", str(folder / "logs"), "--quiet"]
+    arguments += ["--log-path", str(folder / "logs")]
     return subprocess.Popen(
         [sys.executable, "-m", "dbt.cli.main", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        env={**os.environ, "PYTHONWARNINGS": QUIET},
     )
 
 
@@ -128,6 +143,60 @@ class Line:
             one.close()
 
 
+# The records of a table whose MERGE lasts some seconds, since each new row is checked slowly.
+SLOW = 16
+SLOW_CHECK = "v = 'v1' or levenshtein(repeat(w, 5000), repeat(v, 2500)) > 0"
+SLOW_SELECT = f"""
+    select
+        stage as _stage, 1L as _batch, id, 'v2' as v, 'w' as w,
+        timestamp'{day(2)} UTC' as _fivetran_start,
+        timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active
+    from range(1, {SLOW + 1}) cross join values ('earliest_start'), ('upsert') as stages(stage)
+"""
+SLOW_BEFORE = SLOW_SELECT.replace("'v2'", "'v1'").replace(str(day(2)), str(day(1)))
+SLOW_EXPECTED = [
+    row
+    for id_ in range(1, SLOW + 1)
+    for row in (version(id_, "v1", day(1), before(day(2))), version(id_, "v2", day(2)))
+]
+
+
+def write_slowly(project: Project) -> None:
+    """The model `h` of one batch, over a table that is there and takes seconds for it."""
+    name = project.table("h")
+    project.spark.sql(
+        f"create table {name} using delta as select * except (_stage, _batch) from ({SLOW_BEFORE})"
+        " where _stage = 'upsert'"
+    )
+    project.spark.sql(f"alter table {name} add constraint is_slow check ({SLOW_CHECK})")
+    project.history("h", SLOW_SELECT)
+
+
+def asked(cluster: Cluster, what: str) -> Any:
+    """What the driver says of its application."""
+    address = f"http://{HOST}:{cluster.record()['ports']['driver_ui']}/api/v1/applications"
+    with urllib.request.urlopen(address, timeout=10) as page:
+        application = json.load(page)[0]["id"]
+    with urllib.request.urlopen(f"{address}/{application}/{what}", timeout=10) as page:
+        return json.load(page)
+
+
+def merging(cluster: Cluster, process: subprocess.Popen[str]) -> int:
+    """Wait until the tasks of a MERGE have run for a second; returns their stage."""
+    since: dict[int, float] = {}
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        for active in asked(cluster, "stages?status=active"):
+            # Connect has no statement as the description of its jobs.
+            if "merge" in (active["details"] + active.get("description", "")).lower():
+                first = since.setdefault(active["stageId"], time.monotonic())
+                if time.monotonic() - first > 1:
+                    return int(active["stageId"])
+        time.sleep(0.1)
+
+
 def executors(cluster: Cluster) -> list[int]:
     """The processes that the workers started for queries."""
     workers = {one.pid for one in cluster.processes() if one.name.startswith("worker")}
@@ -168,7 +237,8 @@ def test_two_runs_at_once_on_one_server_apply_every_batch_once(
 ) -> None:
     project.history("h", SELECT)
 
-    both = [start_dbt(project, name, cluster.thrift_port) for name in ("one", "two")]
+    target = thrift.profile(cluster, "tests")
+    both = [start_dbt(project, name, target) for name in ("one", "two")]
     said = [process.communicate(timeout=PATIENCE)[0] for process in both]
 
     assert [process.returncode for process in both] == [0, 0], said
@@ -182,7 +252,7 @@ def test_a_connection_cut_in_a_merge_is_made_good_by_the_next_run(
     project.history("h", SELECT)
     line = Line(cluster.thrift_port, b"merge into")
 
-    cut = start_dbt(project, "cut", line.own_port)
+    cut = start_dbt(project, "cut", thrift.profile(cluster, "tests", port=line.own_port))
     said = cut.communicate(timeout=PATIENCE)[0]
 
     assert line.is_cut.is_set(), said
@@ -198,7 +268,7 @@ def test_an_executor_killed_between_batches_loses_and_doubles_nothing(
     project.history("h", SELECT)
     commit = cluster.warehouse / f"{project.schema}.db" / "h" / "_delta_log" / f"{1:020}.json"
 
-    process = start_dbt(project, "killed", cluster.thrift_port)
+    process = start_dbt(project, "killed", thrift.profile(cluster, "tests"))
     deadline = time.monotonic() + PATIENCE
     while not commit.exists():
         assert process.poll() is None, process.communicate()[0]
@@ -218,7 +288,46 @@ def test_an_executor_killed_between_batches_loses_and_doubles_nothing(
     assert executors(cluster) != before_it
 
 
-def test_no_setting_reaches_what_runs_beside_or_after(project: Project) -> None:
+def test_an_executor_killed_in_the_tasks_of_a_merge_loses_and_doubles_nothing(
+    project: Project, cluster: Cluster, at_length: None
+) -> None:
+    write_slowly(project)
+
+    process = start_dbt(project, "killed_in_merge", thrift.profile(cluster, "tests"))
+    at = merging(cluster, process)
+    for pid in executors(cluster):
+        os.kill(pid, signal.SIGKILL)
+    said = process.communicate(timeout=PATIENCE)[0]
+
+    lost = asked(cluster, f"stages/{at}")
+    assert sum(attempt["numFailedTasks"] for attempt in lost) > 0, lost
+    assert process.returncode == 0 or "changed between the plan and the merge" in said, said
+    project.run("h")
+    assert_same_rows(project.rows("h"), SLOW_EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project) == [1]
+
+
+def test_a_client_of_connect_killed_in_a_merge_is_made_good_by_the_next_run(
+    project: Project, cluster: Cluster
+) -> None:
+    write_slowly(project)
+    target = connect.profile(cluster, "tests")
+
+    killed = start_dbt(project, "killed_client", target)
+    merging(cluster, killed)
+    kill(killed)
+    # The server may go on with the MERGE of the client that is gone: two runs at once, then.
+    again = start_dbt(project, "next", target)
+    said = again.communicate(timeout=PATIENCE)[0]
+
+    assert again.returncode == 0, said
+    assert "no new batch" in project.run("h").message("h")
+    assert_same_rows(project.rows("h"), SLOW_EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project) == [1]
+
+
+def write_models_that_show_settings(project: Project) -> None:
+    """Two history models that log the settings they leave, and three of its zone."""
     project.write(
         "macros/show_settings.sql",
         "{% macro show_settings(name) %}{% if execute %}"
@@ -242,13 +351,42 @@ def test_no_setting_reaches_what_runs_beside_or_after(project: Project) -> None:
             materialized="table",
             file_format="delta",
         )
-    zones = {"beside_0": "UTC", "beside_1": "UTC", "tokyo": "Asia/Tokyo"}
+
+
+def settings_shown(log: str) -> dict[str, Any]:
+    """The settings that each model left, by its name."""
+    lines = [line.split("SETTINGS ")[1] for line in log.splitlines() if "SETTINGS" in line]
+    return {name: json.loads(found) for name, found in (line.split(" ", 1) for line in lines)}
+
+
+def test_a_run_over_connect_is_there_once_and_leaves_no_setting(
+    project: Project, cluster: Cluster, server: ThriftSpark, at_length: None
+) -> None:
+    write_models_that_show_settings(project)
+
+    for name in ("first", "again"):
+        target = connect.profile(cluster, "tests")
+        process = start_dbt(project, name, target, "h", "other", "tokyo")
+        said = process.communicate(timeout=PATIENCE)[0]
+        assert process.returncode == 0, said
+        assert settings_shown(said) == {"h": LEFT, "other": LEFT}
+
+    assert said.count("no new batch") == 2, said
+    for name in ("h", "other"):
+        assert_same_rows(project.rows(name), EXPECTED, COLUMNS, name)
+    assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))
+    assert project.log_of("tokyo")[0]["userMetadata"] is None
+    others = [server.conf.get(name) for name in SETTINGS]
+    assert others == [None, None, None, "UTC"]
+
+
+def test_no_setting_reaches_what_runs_beside_or_after(project: Project) -> None:
+    write_models_that_show_settings(project)
 
     run = project.run("h", "other", "tokyo", "beside_*")
 
-    shown = [line.split(" ", 2)[1:] for line in run.log.splitlines() if "SETTINGS" in line]
-    assert sorted(name for name, _ in shown) == ["h", "other"]
-    assert all(json.loads(found) == {SETTINGS[-1]: "UTC"} for _, found in shown), shown
+    assert settings_shown(run.log) == {"h": LEFT, "other": LEFT}
+    zones = {"beside_0": "UTC", "beside_1": "UTC", "tokyo": "Asia/Tokyo"}
     for name, zone in zones.items():
         assert project.rows(name) == [{"zone": zone}], name
         assert project.log_of(name)[0]["userMetadata"] is None, name

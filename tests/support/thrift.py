@@ -17,8 +17,13 @@ LONGEST_VIEW = 30_000
 QUERIES = ("select", "with", "values", "(")
 
 
-def profile(port: int, schema: str, ansi: bool = True) -> dict[str, Any]:
-    """A target of dbt for the thrift server at a port; ANSI is on there unless it is set off."""
+def profile(
+    cluster: Cluster, schema: str, ansi: bool = True, port: int | None = None
+) -> dict[str, Any]:
+    """A target of dbt for the thrift server, or what listens at `port` for it.
+
+    ANSI is on there unless it is set off.
+    """
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -28,7 +33,7 @@ def profile(port: int, schema: str, ansi: bool = True) -> dict[str, Any]:
         "type": "spark",
         "method": "thrift",
         "host": HOST,
-        "port": port,
+        "port": port or cluster.thrift_port,
         "user": "tests",
         "schema": schema,
         "threads": 4,
