@@ -35,6 +35,17 @@
 #}
 {% macro _recover_location(relation, columns, partition_by, properties, location, before) %}
     {% set location = location or dbt_history._default_location(relation) %}
+    {% if dbt_history._take_over(relation, location, before) %}
+        {% do return(none) %}
+    {% endif %}
+    {% set beside = location ~ '__' ~ invocation_id[:8] %}
+    {% do log('dbt_history: files without a commit lie in the place of ' ~ relation ~ '; the table goes to ' ~ beside, info=true) %}
+    {% do run_query(dbt_history._create_table_sql(relation, columns, partition_by, properties, beside, false)) %}
+{% endmacro %}
+
+
+{# Lets the catalog know the Delta table that lies at a location; looked for a few times. Whether there is one. #}
+{% macro _take_over(relation, location, before) %}
     {% set take_over = 'create table if not exists ' ~ dbt_history._full_name(relation) ~ ' using delta location ' ~ dbt_history._text(location) %}
     {% set state = namespace(failed='exists') %}
     {% for attempt in range(5) if state.failed is not none %}
@@ -43,11 +54,22 @@
     {% endfor %}
     {% if state.failed is none %}
         {% do log('dbt_history: ' ~ relation ~ ' is taken over from the files that were there', info=true) %}
+    {% endif %}
+    {% do return(state.failed is none) %}
+{% endmacro %}
+
+
+{# A small table of our own beside history tables (numbers, branches): made if it is not there, taken over if a killed run left its files. #}
+{% macro _create_own_table(relation, create, before) %}
+    {% set failed = dbt_history._guarded_statement(create, {}, before) %}
+    {% if failed is none %}
         {% do return(none) %}
     {% endif %}
-    {% set beside = location ~ '__' ~ invocation_id[:8] %}
-    {% do log('dbt_history: files without a commit lie in the place of ' ~ relation ~ '; the table goes to ' ~ beside, info=true) %}
-    {% do run_query(dbt_history._create_table_sql(relation, columns, partition_by, properties, beside, false)) %}
+    {% set is_left = failed in ['exists', 'conflict'] and not relation.is_iceberg %}
+    {% if not (is_left and dbt_history._take_over(relation, dbt_history._default_location(relation), before)) %}
+        {# Once more without the handler, for Spark's own message. #}
+        {% do run_query(create) %}
+    {% endif %}
 {% endmacro %}
 
 

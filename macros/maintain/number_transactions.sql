@@ -21,7 +21,7 @@
         {% do return(0) %}
     {% endif %}
     {% set before = dbt_history._session_settings(['spark.databricks.delta.optimizeMetadataQuery.enabled']) %}
-    {% set failed = dbt_history._guarded_statement(create, {}, before) %}
+    {% do dbt_history._create_own_table(dbt_history._relation_of(numbers), create, before) %}
     {% set state = namespace(failed='conflict') %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
         {# A greatest number answered from statistics would not count as read, and two jobs could take the same. #}
@@ -74,6 +74,16 @@
     {%- set quoted = [] -%}
     {%- for value in dbt_history._key_columns(values) -%}{%- do quoted.append(dbt_history._text(value)) -%}{%- endfor -%}
     {%- do return(quoted | join(', ') or "''") -%}
+{% endmacro %}
+
+
+{# What `_table_name` names, as a relation. #}
+{% macro _relation_of(table) %}
+    {% if table is not string %}{% do return(table) %}{% endif %}
+    {% set parts = table.replace('`', '').split('.') %}
+    {% do return(api.Relation.create(
+        database=none, schema=parts[-2] if parts | length > 1 else target.schema, identifier=parts[-1],
+    )) %}
 {% endmacro %}
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.support.project import ROOT
@@ -31,9 +31,9 @@ def start_python(module: str, *arguments: str, ready: str) -> tuple[subprocess.P
     return process, line
 
 
-def start(folder: Path, warehouse: Path, schema: str) -> subprocess.Popen[str]:
-    """A process that is ready to run the model `h`; `folder` holds what run_dbt reads."""
-    arguments = (str(folder / "project"), str(warehouse), schema, "h")
+def start(folder: Path, warehouse: Path, schema: str, model: str = "h") -> subprocess.Popen[str]:
+    """A process that is ready to run a model or operation; `folder` holds what run_dbt reads."""
+    arguments = (str(folder / "project"), str(warehouse), schema, model)
     return start_python("tests.support.run_dbt", *arguments, ready="ready")[0]
 
 
@@ -66,9 +66,14 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 def kill_at(process: subprocess.Popen[str], commit: Path) -> None:
     """Let it run, and kill it as soon as this file of a Delta log is there."""
+    kill_when(process, commit.exists)
+
+
+def kill_when(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
+    """Let it run, and kill it as soon as something has happened."""
     go(process)
     deadline = time.monotonic() + PATIENCE
-    while not commit.exists():
+    while not happened():
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.005)

@@ -3,6 +3,7 @@
 The catalog is in memory, so that several processes can work on the same files at once. Beside the
 project lie `model.sql`, and where they are wanted `config.json` (the model's settings; without it
 the model is a `history_batch`) and `setup.sql` (statements that make sources known, one a line).
+With `operation.json` instead of a model it is a run-operation: MODEL, with these arguments.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ def main(path: str, warehouse: str, schema: str, model: str) -> None:
     if (folder / "setup.sql").exists():
         for statement in (folder / "setup.sql").read_text().splitlines():
             spark.sql(statement)
+    operation = folder / "operation.json"
+    if operation.exists():
+        print("ready", flush=True)
+        sys.stdin.readline()
+        project.dbt("run-operation", model, "--args", operation.read_text())
+        print("done", flush=True)
+        return
     select = (folder / "model.sql").read_text()
     if (folder / "config.json").exists():
         project.model("h", select, **json.loads((folder / "config.json").read_text()))

@@ -21,7 +21,7 @@
         using delta
         comment 'One row per fact about branches of feature states: fork, rebase, drop (dbt_history)'
     {% endset %}
-    {% do dbt_history._guarded_statement(create, {}, before) %}
+    {% do dbt_history._create_own_table(dbt_history._relation_of(call.branches), create, before) %}
     {% set insert %}
         insert into {{ name }}
         select

@@ -71,13 +71,7 @@
 
 {# The table of branches, a relation or its name; none if it is not there yet. #}
 {% macro _branches_relation(branches) %}
-    {% if branches is string %}
-        {% set parts = branches.replace('`', '').split('.') %}
-        {% set branches = api.Relation.create(
-            database=none, schema=parts[-2] if parts | length > 1 else target.schema, identifier=parts[-1],
-        ) %}
-    {% endif %}
-    {% do return(load_relation(branches)) %}
+    {% do return(load_relation(dbt_history._relation_of(branches))) %}
 {% endmacro %}
 
 
