@@ -35,7 +35,8 @@
     {% endif %}
     {% set txn = (newest[0] or 0) | int + 1 %}
     {% do call.update({'head': txn - 1}) %}
-    {% set sql = dbt_history._resync_sql(call, txn) %}
+    {% set parts = dbt_history._resync_sql(call, txn) %}
+    {% set sql = parts.insert ~ '\n' ~ parts.select %}
     {% if dry_run %}
         {% do print(sql ~ ';') %}
         {% do return(none) %}
@@ -47,57 +48,70 @@
 {% endmacro %}
 
 
+{# The INSERT in its two parts, which the one who runs it puts together: {'insert', 'select'}. #}
 {% macro _resync_sql(call, txn) %}
+    {%- set is_resync = call.get('is_resync', true) -%}
+    {%- set insert -%}
+insert into {{ call.writes }} (
+    `txn`, `position`, `action`, {{ dbt_history._quoted(call.key) | join(', ') }}, `app_id`, `author`, `message`, `at`,
+    {{- ' `resync`,' if is_resync }} {{ dbt_history._quoted(call.payload) | join(', ') }}
+)
+    {%- endset -%}
+    {%- do return({'insert': insert, 'select': dbt_history._resync_writes(call, txn, is_resync)}) -%}
+{% endmacro %}
+
+
+{# The writes that make the states equal to the snapshot; none if the log goes on meanwhile. #}
+{% macro _resync_writes(call, txn, is_resync) %}
     {%- set key = dbt_history._quoted(call.key) -%}
     {%- set payload = dbt_history._quoted(call.payload) -%}
     {%- set types = {} -%}
     {%- for column in dbt_history._table_columns_named(call.states) -%}{%- do types.update({column.name | lower: column.type}) -%}{%- endfor -%}
-    insert into {{ call.writes }} (
-        `txn`, `position`, `action`, {{ key | join(', ') }}, `app_id`, `author`, `message`, `at`,
-        {{- ' `resync`,' if call.get('is_resync', true) }} {{ payload | join(', ') }}
-    )
-    with heads as (
-        select * from {{ call.states }} where `txn_next` is null and ({{ call.where }})
-    ),
+    {%- set sql -%}
+with heads as (
+    select * from {{ call.states }} where `txn_next` is null and ({{ call.where }})
+),
 
-    present as (
-        select * from {{ call.snapshot }} as present where {{ call.where }}
-    ),
+present as (
+    select * from {{ call.snapshot }} as present where {{ call.where }}
+),
 
-    differences as (
-        select
-            if(present.{{ key[0] }} is null, 'DELETE', 'PUT') as action
-            {%- for name in key %},
-            coalesce(present.{{ name }}, heads.{{ name }}) as {{ name }}
-            {%- endfor %}
-            {%- for name in payload %},
-            present.{{ name }}
-            {%- endfor %}
-        from present
-        full outer join heads
-            on {% for name in key %}present.{{ name }} = heads.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
-        where present.{{ key[0] }} is null or heads.{{ key[0] }} is null or not (
-            {%- for name in call.payload %}
-            {{ dbt_history._same_content('present', 'heads', name, types[name | lower], name | lower in call.json) }}{{ ' and' if not loop.last }}
-            {%- endfor %}
-        )
-    )
-
+differences as (
     select
-        {{ txn }}L,
-        row_number() over (order by {{ key | join(', ') }}) - 1,
-        action,
-        {{ key | join(', ') }},
-        {{ dbt_history._text(call.app_id) }},
-        {{ dbt_history._text(call.author) if call.author else 'cast(null as string)' }},
-        {{ dbt_history._text(call.message) if call.message else 'cast(null as string)' }},
-        {{ 'current_timestamp()' if call.at is none else dbt_history._instant(call.at, {'type': 'timestamp'}, 'resync_features') }},
-        {%- if call.get('is_resync', true) %}
-        true,
-        {%- endif %}
-        {{ payload | join(', ') }}
-    from differences
-    where (select coalesce(max(`txn`), 0) from {{ call.writes }}) = {{ call.head }}L
+        if(present.{{ key[0] }} is null, 'DELETE', 'PUT') as action
+        {%- for name in key %},
+        coalesce(present.{{ name }}, heads.{{ name }}) as {{ name }}
+        {%- endfor %}
+        {%- for name in payload %},
+        present.{{ name }}
+        {%- endfor %}
+    from present
+    full outer join heads
+        on {% for name in key %}present.{{ name }} = heads.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+    where present.{{ key[0] }} is null or heads.{{ key[0] }} is null or not (
+        {%- for name in call.payload %}
+        {{ dbt_history._same_content('present', 'heads', name, types[name | lower], name | lower in call.json) }}{{ ' and' if not loop.last }}
+        {%- endfor %}
+    )
+)
+
+select
+    {{ txn }}L,
+    row_number() over (order by {{ key | join(', ') }}) - 1,
+    action,
+    {{ key | join(', ') }},
+    {{ dbt_history._text(call.app_id) }},
+    {{ dbt_history._text(call.author) if call.author else 'cast(null as string)' }},
+    {{ dbt_history._text(call.message) if call.message else 'cast(null as string)' }},
+    {{ 'current_timestamp()' if call.at is none else dbt_history._instant(call.at, {'type': 'timestamp'}, 'resync_features') }},
+    {%- if is_resync %}
+    true,
+    {%- endif %}
+    {{ payload | join(', ') }}
+from differences
+where (select coalesce(max(`txn`), 0) from {{ call.writes }}) = {{ call.head }}L
+    {%- endset -%}
+    {%- do return(sql) -%}
 {% endmacro %}
 
 

@@ -141,11 +141,10 @@
         'json': features.json, 'author': said.author, 'message': said.message or 'rewind to ' ~ table.to, 'at': none,
         'where': dbt_history._key_filter(only) ~ on_main, 'is_resync': false, 'head': head.txn,
     } %}
-    {% set sql = dbt_history._resync_sql(call, head.txn + 1) %}
-    {% set select_sql = sql[sql.index('with heads as'):] %}
-    {% set number = run_query('select count(*) from (' ~ select_sql ~ ') as writes').rows[0][0] | int %}
+    {% set parts = dbt_history._resync_sql(call, head.txn + 1) %}
+    {% set number = run_query('select count(*) from (' ~ parts.select ~ ') as writes').rows[0][0] | int %}
     {% if number and not dry_run %}
-        {% do dbt_history._append_writes(call.writes, head.txn, sql, 'rewind') %}
+        {% do dbt_history._append_writes(call.writes, head.txn, parts.insert ~ '\n' ~ parts.select, 'rewind') %}
         {% do dbt_history._add_mark(table, 'rewind', instant=table.to, author=said.author, reason=said.message) %}
     {% endif %}
     {% do log(

@@ -138,7 +138,6 @@ writes_{{ level }} as (
 #}
 {% macro _inherited_ctes(features, pending, level) %}
 {%- set item = dbt_history._c_item(features) -%}
-{%- set branch = dbt_history._c('branch') -%}
 {%- set suffix = level.suffix -%}
 links{{ suffix }} as (
     select distinct
@@ -150,6 +149,34 @@ links{{ suffix }} as (
         on written.epoch = chains.of_epoch
 ),
 
+{{ dbt_history._known_ctes(features, pending, level) }}
+
+inherited{{ suffix }} as (
+    select
+        {{ item | join(', ') }},
+        epoch,
+        if(state.action <> 'DELETE', state, null) as inherited
+    from (
+        select
+            {{ 'links.' ~ item | join(', links.') }},
+            links.epoch,
+            max_by(known.state, struct(-links.place, known.state.i)) as state
+        from links{{ suffix }} as links
+        inner join known{{ suffix }} as known
+            on {{ dbt_history._same_item(features, 'known', 'links') }}
+            and known.{{ dbt_history._c('branch') }} = links.ancestor
+            and known.state.txn > links.ancestor_fork
+            and known.state.txn <= links.ancestor_at
+            and (known.until is null or known.until > links.ancestor_at or known.state.action = 'DELETE')
+        group by {{ 'links.' ~ item | join(', links.') }}, links.epoch
+    ) as nearest
+),
+{%- endmacro %}
+
+
+{# The states that a level may inherit: CTE `made_before`, of this run, by the levels below; `known`, these and the stored ones. #}
+{% macro _known_ctes(features, pending, level) %}
+{%- set suffix = level.suffix -%}
 made_before{{ suffix }} as (
     {%- for lower in range(level.number) %}
     select
@@ -183,27 +210,6 @@ known{{ suffix }} as (
     where stored.`txn` <= {{ dbt_history._bound_of_chains(pending, level, 'max') }}L
         and (stored.`txn_next` is null or stored.`txn_next` > {{ dbt_history._bound_of_chains(pending, level, 'min') }}L or stored.`txn_next` = stored.`txn`)
     {%- endif %}
-),
-
-inherited{{ suffix }} as (
-    select
-        {{ item | join(', ') }},
-        epoch,
-        if(state.action <> 'DELETE', state, null) as inherited
-    from (
-        select
-            {{ 'links.' ~ item | join(', links.') }},
-            links.epoch,
-            max_by(known.state, struct(-links.place, known.state.i)) as state
-        from links{{ suffix }} as links
-        inner join known{{ suffix }} as known
-            on {{ dbt_history._same_item(features, 'known', 'links') }}
-            and known.{{ branch }} = links.ancestor
-            and known.state.txn > links.ancestor_fork
-            and known.state.txn <= links.ancestor_at
-            and (known.until is null or known.until > links.ancestor_at or known.state.action = 'DELETE')
-        group by {{ 'links.' ~ item | join(', links.') }}, links.epoch
-    ) as nearest
 ),
 {%- endmacro %}
 

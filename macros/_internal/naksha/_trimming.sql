@@ -11,6 +11,27 @@
     CTE `trimmed`: `folded` with `made` as what is to be sent, `gone` (the states that go) and `removed_from` (NULL where nothing stored goes).
 #}
 {% macro _trimming_ctes(features, pending) %}
+{{ dbt_history._sequence_ctes(features, pending) }}
+
+{{ dbt_history._surplus_ctes() }}
+
+trimmed as (
+    select
+        {{ dbt_history._c_key(features) | join(', ') }},
+        head,
+        sequence,
+        gone,
+        decided,
+        keeps_history,
+        if(size(gone) > 0, filter(sequence, state -> not array_contains(transform(gone, other -> other.i), state.i)), made) as made,
+        if(size(gone) > 0, array_min(transform(stored, state -> state.txn)), null) as removed_from
+    from sorted_out
+)
+{%- endmacro %}
+
+
+{# CTE `ordered`: `folded` with `stored`, what is there, and `sequence`, that and what the writes made, oldest first. #}
+{% macro _sequence_ctes(features, pending) %}
 {%- set key = dbt_history._c_key(features) -%}
 {%- set names = key | join(', ') -%}
 {%- if pending.states is not none %}
@@ -57,7 +78,11 @@ ordered as (
         ) as sequence
     from sequences
 ),
+{%- endmacro %}
 
+
+{# CTE `sorted_out`: how many of a sequence are too many after any of its writes, and which ones go. #}
+{% macro _surplus_ctes() -%}
 counted as (
     select
         *,
@@ -80,19 +105,6 @@ sorted_out as (
         filter(sequence, (state, place) -> not ({{ dbt_history._stays_at_place() }})) as gone
     from counted
 ),
-
-trimmed as (
-    select
-        {{ names }},
-        head,
-        sequence,
-        gone,
-        decided,
-        keeps_history,
-        if(size(gone) > 0, filter(sequence, state -> not array_contains(transform(gone, other -> other.i), state.i)), made) as made,
-        if(size(gone) > 0, array_min(transform(stored, state -> state.txn)), null) as removed_from
-    from sorted_out
-)
 {%- endmacro %}
 
 
