@@ -353,3 +353,86 @@ def test_branches_of_branches_are_read_and_dropped_and_main_goes_back(project: P
     assert "horizon 4" in edits.operate("clean_history", age="1 day").log
     left = {(row["id"], row["txn"]) for row in project.rows("features") if row["branch"] == "main"}
     assert left == {("f", 2), ("f", 5), ("g", 1)}
+
+
+def test_a_snapshot_names_one_transaction_in_all_spaces_or_in_none(
+    project: Project, spark: SparkSession
+) -> None:
+    log, spaces = project.table("edits"), ["pois", "roads"]
+    of_space = {name: f"(select * from {log} where space = '{name}')" for name in spaces}
+    spark.sql(f"create schema if not exists {project.schema}")
+    for name in spaces:
+        project.history(
+            name,
+            f'{{{{ dbt_history.feature_states("{of_space[name]}", payload=["payload"]) }}}}',
+            convention="naksha",
+        )
+
+    def write(*transactions: tuple[int, str, str]) -> None:
+        rows = [
+            {
+                **dict.fromkeys(LOG), "txn": txn, "position": 0, "action": "PUT", "space": space,
+                "id": "f", "app_id": "app", "at": datetime(2024, 1, txn), "payload": payload,
+            }
+            for txn, space, payload in transactions
+        ]  # fmt: skip
+        data_frame(spark, rows, LOG).write.format("delta").mode("append").saveAsTable(log)
+
+    def snapshot(name: str, check: bool = True, **more: Any) -> str:
+        given = {"snapshot": name, "writes": of_space, **more}
+        arguments = ["create_snapshot", "--args", json.dumps(given)]
+        return project.dbt("run-operation", *arguments, check=check).log
+
+    def marks() -> set[tuple[str, str, str]]:
+        found = project.rows("history_marks")
+        return {(row["name"], row["table_name"], row["instant"]) for row in found}
+
+    # edits    1 roads   2 pois   3 roads | 4 pois   not applied yet
+    write((1, "roads", "a1"), (2, "pois", "p1"), (3, "roads", "a2"))
+    project.run(*spaces)
+    write((4, "pois", "p2"))
+    refused = snapshot("7", check=False)
+    assert "7 is no name" in refused
+    assert "pois: 1 writes up to 4 are not applied yet" in refused
+    assert not spark.catalog.tableExists(project.table("history_marks"))
+
+    project.run("pois")
+    assert "release is 4 of pois, roads" in snapshot("release")
+    assert marks() == {("release", "pois", "4"), ("release", "roads", "4")}
+    assert len({row["recorded_at"] for row in project.rows("history_marks")}) == 1
+    assert "release is 4 of pois, roads, as it was" in snapshot("release")
+
+    # Killed with one of two spaces written, and repeated when the world has gone on: the same.
+    spark.sql(f"delete from {project.table('history_marks')} where table_name = 'pois'")
+    write((5, "roads", "a3"))
+    for name in spaces:
+        project.model(
+            f"{name}_then",
+            "select payload from "
+            f"{{{{ dbt_history.as_of(ref('{name}'), 'tag:release', 'naksha') }}}}",
+            materialized="view",
+        )
+    project.run(*spaces, "pois_then", "roads_then")
+    assert "release is 4 of pois, roads" in snapshot("release")
+    assert marks() == {("release", "pois", "4"), ("release", "roads", "4")}
+    again = snapshot("release", check=False)
+    assert "pois: the snapshot is there already, at 4, not 5" in again
+    assert "roads: the snapshot is there already, at 4, not 5" in again
+
+    def read() -> list[str]:
+        return [row["payload"] for name in spaces for row in project.rows(f"{name}_then")]
+
+    assert read() == ["p2", "a2"]
+    clean = ["clean_history", "--args", json.dumps({"table": "all", "up_to": 5})]
+    refused = project.dbt("run-operation", *clean, check=False).log
+    assert "there is no such transaction" in refused, "pois ends at 4"
+    clean = ["clean_history", "--args", json.dumps({"table": "roads", "up_to": 5})]
+    project.dbt("run-operation", *clean)
+    assert {row["payload"] for row in project.rows("roads")} == {"a2", "a3"}
+    assert read() == ["p2", "a2"]
+    low = snapshot("before", check=False, at=3)
+    assert "roads: 3 lies below the horizon 5" in low
+    project.dbt("run-operation", "drop_tag", "--args", json.dumps({"tag": "release"}))
+    assert {name for name, _, _ in marks()} == {None}
+    with pytest.raises(Exception, match="there is no tag of this name"):
+        read()

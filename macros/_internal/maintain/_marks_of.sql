@@ -1,19 +1,32 @@
 {# Adds a fact about a table to the marks of its schema, which are made if they are not there. #}
 {% macro _add_mark(table, kind, name=none, instant=none, author=none, reason=none) %}
-    {% set marks = dbt_history._marks(table.relation) or dbt_history._create_marks(table.relation) %}
-    {% set is_there = load_relation(table.relation) is not none %}
-    {% set newest = dbt_history._history_entries(table.relation, 1) | first if is_there else none %}
-    {% set values = [] %}
-    {% for value in [kind, table.relation.identifier | lower, name, instant] %}
-        {% do values.append('cast(null as string)' if value is none else dbt_history._text(value)) %}
+    {% do dbt_history._add_marks([dict(table, instant=instant)], kind, name, author, reason) %}
+{% endmacro %}
+
+
+{# The same fact about several tables, each with its `instant`: one INSERT a schema, so the tables of a schema get it together. #}
+{% macro _add_marks(tables, kind, name=none, author=none, reason=none) %}
+    {% set inserts = {} %}
+    {% for table in tables %}
+        {% set marks = dbt_history._marks(table.relation) or dbt_history._create_marks(table.relation) %}
+        {% set is_there = load_relation(table.relation) is not none %}
+        {% set newest = dbt_history._history_entries(table.relation, 1) | first if is_there else none %}
+        {% set values = [] %}
+        {% for value in [kind, table.relation.identifier | lower, name, table.instant] %}
+            {% do values.append('cast(null as string)' if value is none else dbt_history._text(value)) %}
+        {% endfor %}
+        {% do inserts.setdefault(dbt_history._full_name(marks), []).append(
+            'select ' ~ values | join(', ') ~ ', ' ~ (newest.version ~ 'L' if newest else 'cast(null as bigint)') ~ ', '
+            ~ (dbt_history._text(author) if author else 'current_user()') ~ ', '
+            ~ (dbt_history._text(reason) if reason else 'cast(null as string)') ~ ', current_timestamp(), ' ~ dbt_history._text(invocation_id)
+        ) %}
     {% endfor %}
-    {% do run_query(
-        'insert into ' ~ dbt_history._full_name(marks)
-        ~ ' (kind, table_name, name, instant, table_version, author, reason, recorded_at, invocation_id) select '
-        ~ values | join(', ') ~ ', ' ~ (newest.version ~ 'L' if newest else 'cast(null as bigint)') ~ ', '
-        ~ (dbt_history._text(author) if author else 'current_user()') ~ ', '
-        ~ (dbt_history._text(reason) if reason else 'cast(null as string)') ~ ', current_timestamp(), ' ~ dbt_history._text(invocation_id)
-    ) %}
+    {% for marks, rows in inserts.items() %}
+        {% do run_query(
+            'insert into ' ~ marks ~ ' (kind, table_name, name, instant, table_version, author, reason, recorded_at, invocation_id) '
+            ~ rows | join(' union all ')
+        ) %}
+    {% endfor %}
 {% endmacro %}
 
 
