@@ -113,7 +113,7 @@ def check_system_columns(rows: list[dict[str, Any]], rules: Mapping[str, Any]) -
 
 def test_a_suspension_leaves_its_marks(finished: None, spark: SparkSession) -> None:
     suspended = [player for player in PLAYERS if ("suspend", None) in player.steps]
-    assert suspended
+    assert suspended or CHOSEN
     for player in suspended:
         marks = spark.table(f"{player.schema}.history_marks").orderBy("recorded_at").collect()
         for table in player.case["tables"]:
