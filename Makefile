@@ -59,12 +59,14 @@ iceberg: setup ## Build the examples of version tables on Iceberg (ARGS="--selec
 	@DBT_HISTORY_FORMAT=iceberg $(RUN) dbt build --target iceberg --indirect-selection cautious \
 		--select $(ICEBERG_EXAMPLES) $(ARGS)
 
-# Of mirrors and events these cases, since a run of dbt a statement takes long there; CASES_THERE= takes all.
+# Of mirrors and events these cases, since a run of dbt a statement takes long there; empty lists take all.
 CASES_THERE := PC2 PP1 PD4 ED1 E-P1
+CASES_BY_CONNECT := PC2 ED1
 MIRRORS := $(addprefix tests/conformance/test_,hx_mirror.py events.py hx_readers.py)
 
 test-cluster: setup ## Run conformance cases, and what happens to connections, on a cluster of processes
 	@CASES="$(CASES_THERE)" $(RUN) pytest --on-cluster thrift $(MIRRORS) tests/functional/test_cluster.py $(ARGS)
+	@CASES="$(CASES_BY_CONNECT)" $(RUN) pytest --on-cluster connect $(MIRRORS) $(ARGS)
 
 test-matrix: setup ## Build the consumer project with the oldest and the newest dbt, parse it with dbt 2 (ARGS=oldest)
 	@$(PYTHON) scripts/matrix.py $(ARGS)
