@@ -7,6 +7,8 @@
     -- user: NAME          who commits from here on
     -- transaction: NAME   the transaction that they belong to; until the next user
     -- download: N NAME    somebody downloads all observations, and the portal keeps a copy
+    -- dbt: COMMAND        dbt does this now; such a day has no run of dbt at its end
+    -- refused: TEXT       the next command of dbt must be refused with this in its message
 
 Playing begins from nothing each time: the main tables and the models' tables are dropped first.
 """
@@ -19,7 +21,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,9 @@ DAYS = ROOT / "scripts/days"
 MODELS = ROOT / "models/examples"
 SCHEMA = "dbt_history"
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-WORD = re.compile(r"^-- (user|transaction|download): (.+)$", re.MULTILINE)
+WORD = re.compile(r"^-- (user|transaction|download|dbt|refused): (.+)$", re.MULTILINE)
+# Where the models of a system are that its days are for, if not in its whole folder.
+FOLDERS = {"naksha": "naksha/branches"}
 DOWNLOADED = """
     insert into crmp.downloaded_rows
     select
@@ -57,7 +61,7 @@ DOWNLOADED = """
 
 
 class DayError(Exception):
-    """A run of dbt failed; the message is dbt's."""
+    """A run of dbt failed, or one that should be refused was not; the message is dbt's."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +78,46 @@ class Statement:
         return json.dumps({name: value for name, value in said.items() if value})
 
 
-def statements(text: str) -> Iterator[Statement]:
-    """The statements of a day in order; a download is the two statements of the portal."""
-    user, transaction = "owner", None
+@dataclass(frozen=True)
+class Command:
+    """A command of dbt: what comes after `dbt`, and the text that it is to be refused with."""
+
+    text: str
+    refusal: str | None
+
+    @property
+    def arguments(self) -> list[str]:
+        if self.text.startswith("run-operation "):
+            command, name, given = self.text.split(" ", 2)
+            return [command, name, "--args", given]
+        return self.text.split()
+
+
+@dataclass
+class Said:
+    """What a command of dbt said: a line a model, and its errors."""
+
+    rows: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(self.errors).strip()
+
+
+def steps(text: str) -> Iterator[Statement | Command]:
+    """What happens on a day, in order; a download is the two statements of the portal."""
+    user, transaction, refusal = "owner", None, None
     pieces = WORD.split(text)
     for word, value, sql in zip(["", *pieces[1::3]], ["", *pieces[2::3]], pieces[::3], strict=True):
         if word == "user":
             user, transaction = value, None
         elif word == "transaction":
             transaction = value
+        elif word == "refused":
+            refusal = value
+        elif word == "dbt":
+            yield Command(value, refusal)
+            refusal = None
         elif word == "download":
             number, name = value.split()
             made = f"insert into crmp.downloads select {number}, '{name}', current_timestamp()"
@@ -93,46 +128,70 @@ def statements(text: str) -> Iterator[Statement]:
                 yield Statement(statement.rstrip(" ;\n"), user, transaction)
 
 
+def models_of(system: str) -> Path:
+    """The folder of the models that the days of a system are for."""
+    return MODELS / FOLDERS.get(system, system)
+
+
 def forget(spark: SparkSession, system: str) -> None:
-    """Drop the main tables and what dbt made of them."""
+    """Drop the main tables, what dbt made of them and its marks on that."""
     spark.sql(f"drop database if exists {system} cascade")
     spark.sql(f"create database if not exists {SCHEMA}")
-    made = {path.stem for path in (MODELS / system).glob("*.sql")}
+    made = {path.stem for path in models_of(system).glob("*.sql")}
     for row in spark.sql(f"show tables in {SCHEMA}").collect():
         if row.tableName in made:
             kind = spark.catalog.getTable(f"{SCHEMA}.{row.tableName}").tableType
             spark.sql(f"drop {'view' if kind == 'VIEW' else 'table'} {SCHEMA}.{row.tableName}")
+        elif row.tableName == "history_marks":
+            names = ", ".join(f"'{name}'" for name in sorted(made))
+            spark.sql(f"delete from {SCHEMA}.history_marks where table_name in ({names})")
 
 
-def play(spark: SparkSession, path: Path) -> int:
-    """Run the statements of a day; returns how many."""
-    count = 0
-    for statement in statements(path.read_text(encoding="utf-8")):
-        spark.conf.set(METADATA, statement.metadata)
-        try:
-            spark.sql(statement.sql)
-        finally:
-            spark.conf.unset(METADATA)
-        count += 1
-    return count
+def commit(spark: SparkSession, statement: Statement) -> None:
+    """Run a statement of a user."""
+    spark.conf.set(METADATA, statement.metadata)
+    try:
+        spark.sql(statement.sql)
+    finally:
+        spark.conf.unset(METADATA)
 
 
-def run_models(system: str) -> list[str]:
-    """`dbt run` of the example's logs; returns what they say. Raises DayError."""
-    said: list[str] = []
+def run_dbt(command: Command) -> Said:
+    """Run a command of dbt. Raises DayError."""
+    said = Said()
 
     def keep_error(event: Any) -> None:
         if event.info.level == "error":
-            said.append(event.info.msg)
+            said.errors.append(event.info.msg)
 
-    runner = dbtRunner(callbacks=[keep_error])
-    # What is read from the histories can wait for the build.
-    selected = f"path:models/examples/{system},config.materialized:history_append"
-    done = runner.invoke(["--quiet", "run", "--select", selected])
-    if not done.success:
-        raise DayError("\n".join([*said, str(done.exception or "")]).strip())
-    results = done.result.results  # type: ignore[union-attr]
-    return [f"{result.node.name} {str(result.message).split(' ')[0]}" for result in results]
+    done = dbtRunner(callbacks=[keep_error]).invoke(["--quiet", *command.arguments])
+    if done.exception is not None:
+        said.errors.append(str(done.exception))
+    if command.refusal is None and not done.success:
+        raise DayError(str(said))
+    if command.refusal is not None and (done.success or command.refusal not in str(said)):
+        raise DayError(f"{command.text}\nwas not refused with: {command.refusal}\n{said}")
+    if command.refusal is None and command.arguments[0] == "run":
+        for result in done.result.results:  # type: ignore[union-attr]
+            said.rows.append(f"{result.node.name} {str(result.message).split(' ')[0]}")
+    return said
+
+
+def play(spark: SparkSession, system: str, path: Path) -> tuple[int, list[str]]:
+    """Do what happens on a day; returns how many statements, and what the models say."""
+    happened = list(steps(path.read_text(encoding="utf-8")))
+    if not any(isinstance(step, Command) for step in happened):
+        # What is read from the histories can wait for the build.
+        folder = models_of(system).relative_to(ROOT)
+        logs = f"run --select path:{folder},config.materialized:history_append"
+        happened.append(Command(logs, None))
+    rows: list[str] = []
+    for step in happened:
+        if isinstance(step, Command):
+            rows += run_dbt(step).rows
+        else:
+            commit(spark, step)
+    return sum(isinstance(step, Statement) for step in happened), rows
 
 
 def main(systems: list[str]) -> None:
@@ -141,11 +200,11 @@ def main(systems: list[str]) -> None:
     for system in systems or sorted(path.name for path in DAYS.iterdir()):
         forget(spark, system)
         for path in sorted((DAYS / system).glob("*.sql")):
-            count = play(spark, path)
-            # What the run says of itself in the commits of the histories.
+            # What the runs say of themselves in the commits of the histories.
             os.environ |= {"DBT_HISTORY_APPLICATION": "days", "DBT_HISTORY_MESSAGE": path.stem}
-            rows = ", ".join(run_models(system))
-            print(f"{system:<12} {path.stem}: {count} statements; rows: {rows}", flush=True)
+            count, rows = play(spark, system, path)
+            told = ", ".join(rows)
+            print(f"{system:<12} {path.stem}: {count} statements; rows: {told}", flush=True)
 
 
 if __name__ == "__main__":
