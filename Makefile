@@ -88,6 +88,8 @@ bench: setup ## Measure and write the results table
 	@$(RUN) python bench/time_travel.py $(TRAVEL_ARGS)
 	@$(RUN) python bench/feature_states.py $(FEATURES_ARGS)
 	@$(RUN) python bench/landing.py $(LANDING_ARGS)
+	@$(RUN) python bench/engines.py $(ENGINES_ARGS)
+	@$(RUN) python bench/growth.py $(GROWTH_ARGS)
 
 cases: ## Refresh the copy of the conformance cases
 	@test -d $(SHARED_CASES) || { echo "cases: there is no $(SHARED_CASES)" >&2; exit 1; }

@@ -69,23 +69,31 @@ class Samples:
         return median(numbers) if numbers else None
 
 
-def start_spark(folder: Path) -> SparkSession:
-    """A Spark with a catalog in memory and its tables in `folder`, in UTC, silent."""
+def use_utc() -> None:
+    """PySpark shows a datetime without a zone in the zone of the process."""
     os.environ["TZ"] = "UTC"
     time.tzset()
+
+
+def start_spark(folder: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A Spark with a catalog in memory and its tables in `folder`, in UTC, silent."""
+    use_utc()
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config(map=dict(settings or {}))
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
     return spark
 
 
-def plain_project(folder: Path, spark: SparkSession) -> Project:
+def plain_project(
+    folder: Path, spark: SparkSession, targets: Mapping[str, Any] | None = None
+) -> Project:
     """A dbt project without the package's repairs of dbt."""
-    project = Project.create(folder, spark)
+    project = Project.create(folder, spark, targets)
     settings = project.path / "dbt_project.yml"
     plain = json.loads(settings.read_text())
     plain.pop("dispatch")

@@ -54,7 +54,7 @@ KEPT = (
 PHASES = ("versions", "contender", "MERGE", "execution", "source", "scan", "rewrite")
 TEXT = """# Measured
 
-Written by `make bench` on a machine with {machine}.
+Written by `make bench` on a machine with {machine}; Spark with 3 GiB and two threads.
 Medians of {repeats} rounds. In a round all contenders take the same fresh batch one after another,
 each round in another order; a round before them warms up and is not counted. Compare the ratios;
 the seconds are this machine's at the time, and other work may have run on it.
@@ -311,9 +311,10 @@ def _once_targets(size: Size) -> list[Row]:
     return rows
 
 
-def _machine() -> str:
+def machine() -> str:
+    """The machine in words."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, Spark with 3 GiB and two threads"
+    return f"{os.cpu_count()} cores and {memory:.0f} GiB of memory"
 
 
 def _kept_rows(size: Size) -> list[Row]:
@@ -357,7 +358,7 @@ def _text(sizes: list[Size], repeats: int) -> str:
         "kept": markdown_table(KEPT, [row for size in sizes for row in _kept_rows(size)]),
         "phases": markdown_table(PHASES, [row for size in sizes for row in _phase_rows(size)]),
     }
-    return TEXT.format(machine=_machine(), repeats=repeats, missing=_missing(sizes), **parts)
+    return TEXT.format(machine=machine(), repeats=repeats, missing=_missing(sizes), **parts)
 
 
 def write_report(path: Path, sizes: list[Size], repeats: int) -> None:

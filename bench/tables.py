@@ -16,6 +16,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.support.iceberg import drop_tables
+
 INPUT = "bench_input"
 ROWS_A_FILE = 125_000
 KEYS, LATE, UPDATES, DELETES = 500, 50, 400, 20  # the rest of the keys are upserts
@@ -48,15 +50,23 @@ SECOND = "make_interval(0, 0, 0, 0, 0, 0, pmod(xxhash64(id, 5), 86400))"
 
 @dataclass(frozen=True)
 class Warehouse:
-    """Where the tables lie; one folder a table, so that it is copied with its files and its log."""
+    """Where the tables lie; one folder a table, so that it is copied with its files and its log.
+
+    On Iceberg `path` is the catalog's warehouse, which chooses the folders itself.
+    """
 
     spark: SparkSession
     path: Path
+    format: str = "delta"
 
     def folder(self, table: str) -> Path:
         """The folder of a table `schema.name`."""
         schema, name = table.split(".")
-        return self.path / f"{schema}.db" / name
+        return self.path / (schema if self.format == "iceberg" else f"{schema}.db") / name
+
+    def _using(self, table: str) -> str:
+        place = "" if self.format == "iceberg" else f" location '{self.folder(table)}'"
+        return f"using {self.format}{place}"
 
     def create_history(self, table: str, keys: int, versions: int) -> None:
         """A fivetran history of `keys` × `versions` rows, deletion vectors on.
@@ -66,12 +76,18 @@ class Warehouse:
         """
         columns = ", ".join(f"{name} {TYPES[name]}" for name in COLUMNS)
         self.spark.sql(
-            f"create table {table} ({columns}) using delta "
-            f"partitioned by (_fivetran_active) location '{self.folder(table)}' "
+            f"create table {table} ({columns}) {self._using(table)} "
+            "partitioned by (_fivetran_active) "
             "tblproperties ('delta.enableDeletionVectors' = 'true')"
         )
+        self.fill_history(table, keys, versions)
+
+    def fill_history(
+        self, table: str, keys: int, versions: int, rows_a_file: float = ROWS_A_FILE
+    ) -> None:
+        """The rows of `create_history`, for an empty table that dbt has made."""
         for active, rows in ((False, keys * (versions - 1)), (True, keys)):
-            files = max(1, round(rows / ROWS_A_FILE))
+            files = max(1, round(rows / rows_a_file))
             by = "id" if active else "_fivetran_end"
             self.spark.sql(
                 f"insert into {table} select /*+ repartition_by_range({files}, {by}) */ * "
@@ -103,19 +119,23 @@ class Warehouse:
             f"if(_fivetran_active, null, _fivetran_end) as dbt_valid_to from {history}"
         )
 
-    def stage(self, table: str, keys: int, number: int, late: bool = True) -> None:
-        """Batch `number`: 500 random keys, replacing what the staged table held."""
-        chosen = random.Random(f"{table} {number} {late}").sample(range(keys), KEYS)
+    def stage(self, table: str, keys: int, number: int, late: bool = True, times: int = 1) -> None:
+        """Batch `number`: 500 × `times` random keys, replacing what the staged table held."""
+        chosen = random.Random(f"{table} {number} {late}").sample(range(keys), KEYS * times)
         rows = list(enumerate(chosen))
         self.spark.createDataFrame(rows, "position int, id bigint").createOrReplaceTempView(
             "chosen"
         )
-        select = _staged_sql(number, late)
+        select = _staged_sql(number, late, times)
         if self.spark.catalog.tableExists(table):
             self.spark.sql(f"insert overwrite {table} {select}")
         else:
-            where = f"using delta location '{self.folder(table)}'"
-            self.spark.sql(f"create table {table} {where} as {select}")
+            self.spark.sql(f"create table {table} {self._using(table)} as {select}")
+
+    def stage_nothing(self, table: str) -> None:
+        """The staged table without a row: a run on it makes an empty history."""
+        self.stage(table, KEYS, 0)
+        self.spark.sql(f"delete from {table}")
 
     def update_source(self, source: str, staged: str) -> None:
         """Bring a snapshot's source to the state after the batch."""
@@ -137,10 +157,12 @@ class Warehouse:
         """)
 
     def drop(self, *schemas: str) -> None:
-        """Remove schemas with their files."""
+        """Remove schemas with their files, and make them again, empty."""
         for schema in schemas:
+            if self.format == "iceberg":
+                drop_tables(self.spark, schema)
             self.spark.sql(f"drop schema if exists {schema} cascade")
-            shutil.rmtree(self.path / f"{schema}.db", ignore_errors=True)
+            shutil.rmtree(self.folder(f"{schema}.any").parent, ignore_errors=True)
             self.spark.sql(f"create schema {schema}")
 
 
@@ -163,17 +185,18 @@ def _versions_sql(keys: int, versions: int, active: bool) -> str:
     """
 
 
-def _staged_sql(number: int, late: bool) -> str:
+def _staged_sql(number: int, late: bool, times: int) -> str:
     """Staged rows: a row `earliest_start` a key, its new version, and a delete for some."""
-    is_late = f"position < {LATE if late else 0}"
+    is_late = f"position < {LATE * times if late else 0}"
     at = (
         f"if({is_late}, {T0} - interval 1 day - interval 1 hour + {SECOND}, "
         f"{T0} + make_interval(0, 0, 0, {number + 1}) + {SECOND})"
     )
-    stage = f"if(position < {UPDATES}, 'update', 'upsert')"
+    updates, deletes = UPDATES * times, DELETES * times
+    stage = f"if(position < {updates}, 'update', 'upsert')"
     kept = "array('name', 'city', 'quantity')"
     empty = ", ".join(f"cast(null as {TYPES[name]}) as {name}" for name in DATA)
-    deleted = f"position >= {UPDATES - DELETES} and position < {UPDATES}"
+    deleted = f"position >= {updates - deletes} and position < {updates}"
     return f"""
         with rows as (
             select *, {at} as at, {stage} as stage, {DATA_SQL.format(age=-number - 1)} from chosen

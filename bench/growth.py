@@ -1,0 +1,209 @@
+"""Measures how a batch's cost grows with the table, on Delta and on Iceberg.
+
+Tables of 1, 5 and 20 M versions; a batch a hundred times larger; and a table of few rows in as many
+files as one of 2,000 M versions has, which shows what the number of files alone costs. Writes
+docs/measured_growth.md; its notes stay.
+
+    bench/growth.py [--versions 1000000 5000000 20000000] [--many-files 16000] [--repeats 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.engine import Cost, Remote, Size, check_same_rows, engines, in_turn, middle
+from bench.measure import say
+from bench.report import MB, machine, markdown_table, write_page
+from bench.tables import KEYS, LATE, ROWS_A_FILE
+from tests.support.project import ROOT
+
+REPORT = ROOT / "docs" / "measured_growth.md"
+VERSIONS_A_KEY = 10
+FORMATS = {"session": "Delta", "iceberg": "Iceberg"}
+LARGER = 100
+HEAD = (
+    *(
+        "batch",
+        "versions",
+        "format",
+        "files",
+        "MB",
+        "MB searched",
+        "whole",
+        "MERGE",
+        "MERGE / smallest table's",
+    ),
+    *("tasks", "seconds of tasks", "MB shuffled", "files written", "MB written"),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One of the measured tables."""
+
+    name: str
+    title: str
+    versions: int
+    rows_a_file: float = ROWS_A_FILE
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of batch: whether 50 keys in 500 are late, and how many times the rows it has."""
+
+    late: bool
+    times: int = 1
+
+    @property
+    def title(self) -> str:
+        rows = f"{KEYS * self.times:,} keys"
+        return f"{rows}, {LATE * self.times:,} late" if self.late else f"{rows}, on time"
+
+
+@dataclass
+class Point:
+    """One table with one kind of batch in one format."""
+
+    table: Table
+    kind: Kind
+    format: str
+    costs: list[Cost] = field(default_factory=list)
+
+    def row(self, size: Size, smallest: Point) -> tuple[str, ...]:
+        """A line of the report."""
+        ratio = middle(self.costs, "merge") / middle(smallest.costs, "merge")
+        return (
+            self.kind.title,
+            self.table.title,
+            FORMATS[self.format],
+            f"{size.files:,}",
+            f"{size.bytes / MB:.0f}",
+            f"{size.searched / MB:.2f}",
+            f"{middle(self.costs, 'seconds'):.2f}",
+            f"{middle(self.costs, 'merge'):.2f}",
+            f"{ratio:.2f}",
+            f"{middle(self.costs, 'tasks'):g}",
+            f"{middle(self.costs, 'busy'):.2f}",
+            f"{middle(self.costs, 'shuffled') / MB:.2f}",
+            f"{middle(self.costs, 'files_written'):g}",
+            f"{middle(self.costs, 'bytes_written') / MB:.2f}",
+        )
+
+
+Sizes = dict[tuple[str, str], Size]
+
+
+def create(up: Mapping[str, Remote], tables: Sequence[Table]) -> Sizes:
+    """All tables in all formats: (files, bytes) by table and format."""
+    sizes = {}
+    for one in tables:
+        for name, engine in up.items():
+            size = engine.create(one.name, one.versions, VERSIONS_A_KEY, one.rows_a_file)
+            sizes[one.name, name] = size
+            say(f"  {one.title}, {FORMATS[name]}: {size.files} files, {size.bytes / MB:.0f} MB")
+    return sizes
+
+
+def measure(
+    up: Mapping[str, Remote], tables: Sequence[Table], kind: Kind, rounds: range
+) -> list[Point]:
+    """Rounds of a batch for every table and format in turn; the first of all only warms up."""
+    points = {(one.name, name): Point(one, kind, name) for one in tables for name in up}
+    for number in rounds:
+        line = []
+        for one in tables:
+            for name, engine in in_turn(up, number):
+                cost = engine.batch(one.name, number, kind.late, kind.times)
+                line.append(f"{one.title} {FORMATS[name]} {cost.merge:.1f}")
+                if number > 1:
+                    points[one.name, name].costs.append(cost)
+        say(f"  {kind.title}, round {number}: {', '.join(line)}")
+    return list(points.values())
+
+
+def text(options: argparse.Namespace, found: Sequence[Point], sizes: Sizes) -> str:
+    """The report without its notes."""
+    smallest: dict[tuple[str, bool], Point] = {}
+    rows = []
+    for point in found:
+        first = smallest.setdefault((point.format, point.kind.late), point)
+        rows.append(point.row(sizes[point.table.name, point.format], first))
+    about = (
+        "Written by `make bench` (`bench/growth.py`) on a machine with "
+        f"{machine()}, a session a format; medians of {options.repeats} rounds, all tables and "
+        "formats in turn; seconds. Compare the ratios. Ten versions a key, about "
+        f"{ROWS_A_FILE:,} rows a file, laid out as `history_batch` makes them; batches as on "
+        "[the first page](measured.md). The table in many files has as many as one of 100 times "
+        "the largest would have: it shows what their number alone costs. `MB searched` are the key "
+        "and the period of the open rows, compressed, from the files' footers: what a batch on "
+        "time looks through."
+    )
+    title = "# Measured: how a batch's cost grows with the table"
+    return "\n\n".join([title, about, markdown_table(HEAD, rows)]) + "\n"
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--versions", type=int, nargs="+", default=[1_000_000, 5_000_000, 20_000_000]
+    )
+    parser.add_argument("--many-files", type=int, default=16_000, help="0: leave that table out")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=REPORT)
+    return parser.parse_args(arguments)
+
+
+def chosen(options: argparse.Namespace) -> list[Table]:
+    """The tables, the smallest first."""
+    tables = [
+        Table(f"history_{versions}", f"{versions / MB:g} M", versions)
+        for versions in sorted(options.versions)
+    ]
+    if options.many_files:
+        least = min(options.versions)
+        title = f"{least / MB:g} M in many files"
+        tables.append(Table("history_files", title, least, least / options.many_files))
+    return tables
+
+
+def main() -> None:
+    """Make all tables, measure them in turn, report."""
+    options = parse()
+    folder = Path(tempfile.mkdtemp(prefix="dbt_history_growth_"))
+    tables = chosen(options)
+    largest = max(tables, key=lambda one: one.versions)
+    # A larger batch still leaves most keys alone.
+    times = min(LARGER, largest.versions // VERSIONS_A_KEY // (4 * KEYS))
+    plan = [
+        (Kind(late=False), tables, options.repeats + 1),
+        (Kind(late=True), tables, options.repeats),
+        (Kind(late=False, times=times), [largest], options.repeats),
+    ]
+    found: list[Point] = []
+    try:
+        with engines(tuple(FORMATS), folder) as up:
+            say("tables")
+            sizes = create(up, tables)
+            first = 1
+            for kind, some, rounds in plan:
+                found += measure(up, some, kind, range(first, first + rounds))
+                first += rounds
+            for one in tables:
+                check_same_rows(up, one.name)
+        write_page(options.output, text(options, found, sizes))
+        say(f"written: {options.output.name}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
