@@ -59,17 +59,15 @@
 {% endmacro %}
 
 
-{# A small table of our own beside history tables (numbers, branches): made if it is not there, taken over if a killed run left its files. #}
+{# A small table of our own beside history tables (numbers, branches, marks): made if it is not there, taken over if a killed run left its files. #}
 {% macro _create_own_table(relation, create, before) %}
     {% set failed = dbt_history._guarded_statement(create, {}, before) %}
-    {% if failed is none %}
-        {% do return(none) %}
-    {% endif %}
     {% set is_left = failed in ['exists', 'conflict'] and not relation.is_iceberg %}
-    {% if not (is_left and dbt_history._take_over(relation, dbt_history._default_location(relation), before)) %}
+    {% if failed is not none and not (is_left and dbt_history._take_over(relation, dbt_history._default_location(relation), before)) %}
         {# Once more without the handler, for Spark's own message. #}
         {% do run_query(create) %}
     {% endif %}
+    {% do adapter.cache_added(relation) %}
 {% endmacro %}
 
 

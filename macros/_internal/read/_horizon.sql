@@ -66,11 +66,7 @@
         using {{ dbt_history._format(marks) }}
         comment 'One row per fact about the history tables of this schema that their rows cannot tell (dbt_history)'
     {% endset %}
-    {% set failed = dbt_history._guarded_statement(create, {}, {}) %}
-    {% if failed not in [none, 'exists', 'conflict'] %}
-        {% do run_query(create) %}
-    {% endif %}
-    {% do adapter.cache_added(marks) %}
+    {% do dbt_history._create_own_table(marks, create, {}) %}
     {% do return(marks) %}
 {% endmacro %}
 
