@@ -82,7 +82,7 @@ def play_step(database: Database, kind: str, step: dict[str, Any], number: int) 
     if step["op"] == "create":
         return database.create_branch(step["name"], step.get("from", "main"), step.get("at"))
     if step["op"] in ("drop", "delete"):
-        return "OK" if database.branches.pop(step["name"], None) else "NOT_FOUND"
+        return database.drop_branch(step["name"])
     return database.combine(step["name"], step, number)
 
 

@@ -18,6 +18,8 @@ Write: TypeAlias = Mapping[str, Any]
 Key: TypeAlias = tuple[str, str, str]
 
 MAIN = "main"
+# What follows a branch's name once it is dropped.
+DROPPED = "\n"
 CREATED, UPDATED, DELETED = "CREATED", "UPDATED", "DELETED"
 PURGED, RETAINED = "PURGED", "RETAINED"
 CONFLICT, NOT_FOUND, ERROR = "CONFLICT", "NOT_FOUND", "ERROR"
@@ -68,10 +70,23 @@ class Transaction:
 
 @dataclass
 class Branch:
-    """A line of its own: the parent as of `at`, and what was written on it since."""
+    """A line of its own: the parent as of a point, and what was written on it since.
+
+    bases  the points, each with the transaction after which it holds; a rebase adds one
+    """
 
     parent: str
-    at: int
+    bases: list[tuple[int, int]]
+
+    @property
+    def at(self) -> int:
+        """The present base."""
+        return self.bases[-1][1]
+
+    def at_point(self, txn: int) -> int:
+        """The base in force at a transaction, before the fork the first: never after it."""
+        known = [at for since, at in self.bases if since <= txn]
+        return min(txn, known[-1] if known else self.bases[0][1])
 
 
 @dataclass
@@ -164,6 +179,8 @@ class Database:
     def _write(self, write: Write, transaction: Mapping[str, Any], log: Transaction) -> str:
         branch = transaction.get("branch") or MAIN
         key = (branch, write.get("collection", "foo"), write["id"])
+        if branch != MAIN and branch not in self.branches:
+            return ERROR
         outcome, payload = self._decide(write, self.live(key), key)
         if outcome in (*ERRORS, RETAINED):
             return outcome
@@ -319,12 +336,26 @@ class Database:
         branch = self.branches.get(key[0])
         if branch is None or any(s.key == key and s.txn <= at for s in self.states):
             return None
-        return self._visible((branch.parent, *key[1:]), min(at, branch.at))
+        return self._visible((branch.parent, *key[1:]), branch.at_point(at))
 
     def create_branch(self, name: str, parent: str = MAIN, at: int | None = None) -> str:
         if name in self.branches or name == MAIN or (at is not None and not 0 <= at <= self.head):
             return ERROR
-        self.branches[name] = Branch(parent, self.head if at is None else at)
+        self.branches[name] = Branch(parent, [(self.head, self.head if at is None else at)])
+        return "OK"
+
+    def drop_branch(self, name: str) -> str:
+        """Its states stay, under a name that nobody writes on: one forked anew is without them."""
+        if name not in self.branches:
+            return NOT_FOUND
+        if any(branch.parent == name for branch in self.branches.values()):
+            return ERROR
+        del self.branches[name]
+        aside = f"{name}{DROPPED}{self.made}"
+        for state in self.ever.values():
+            state.key = (aside if state.key[0] == name else state.key[0], *state.key[1:])
+        self.current = {state.key: state for state in self.current.values()}
+        self.deleted = {(aside if key[0] == name else key[0], *key[1:]) for key in self.deleted}
         return "OK"
 
     def combine(self, name: str, step: Mapping[str, Any], number: int) -> Result:
@@ -350,7 +381,7 @@ class Database:
         at = self.head
         result = self.transact({**step, "branch": to, "writes": writes}, number)
         if step["op"] == "rebase":
-            branch.at = at
+            self.branches[name].bases.append((self.head, at))
         return result
 
     @staticmethod

@@ -6,10 +6,11 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
-from .feature_states import Database
+from .feature_states import MAIN, Database
 
 ACTIONS = ("CREATE", "UPDATE", "PUT", "PUT", "DELETE", "PURGE", "WRITE", "WRITE")
 IDS = ("a", "b", "it's", "")
+BRANCHES = ("one", "two", "it's")
 AUTHORS = (None, None, "ann", "bob", "")
 VALUES = (1, 2, 1.5, None, "1", "", "ä", [1, {"k": None}], {"k": [1]}, True)
 START = datetime(2024, 2, 28, 22, 30)
@@ -31,6 +32,48 @@ def random_database(chance: random.Random) -> Database:
         for name in ("foo", "bar")
     }
     return Database(options, chance.choice(("record", "skip")))
+
+
+def random_branched_database(chance: random.Random) -> Database:
+    """A database that may have branches: their space keeps its history."""
+    return Database({"foo": {}, "bar": {}}, chance.choice(("record", "skip")))
+
+
+def random_branch_step(chance: random.Random, database: Database) -> dict[str, Any] | None:
+    """What happens to a branch next; None where nothing can."""
+    names = [*database.branches]
+    free = [name for name in BRANCHES if name not in names]
+    op = chance.choice(("create", "create", "merge", "merge", "merge", "rebase", "rebase", "drop"))
+    if op == "create" or not names:
+        if not free:
+            return None
+        at = None if chance.random() < 0.5 else chance.randint(database.head // 2, database.head)
+        parent = chance.choice([MAIN, *names])
+        return {"op": "create", "name": chance.choice(free), "from": parent, "at": at}
+    if op == "drop":
+        parents = {branch.parent for branch in database.branches.values()}
+        leaves = [name for name in names if name not in parents]
+        return {"op": op, "name": chance.choice(leaves)}
+    return {"op": op, "name": chance.choice(names), "app_id": "merger", "author": "eve"}
+
+
+def random_branched_transaction(
+    chance: random.Random, database: Database, place: int
+) -> dict[str, Any]:
+    """The next transaction, on main, on a branch, or on one that is not there.
+
+    Most writes change one attribute of what is there, so that not every merge is a conflict.
+    """
+    lines = [MAIN, *database.branches]
+    branch = chance.choice(BRANCHES) if chance.random() < 0.1 else chance.choice(lines)
+    transaction = random_transaction(chance, database, place)
+    for write in transaction["writes"]:
+        write["id"] = chance.choice(IDS[:3])
+        live = database.live((branch, write["collection"], write["id"]))
+        if live is not None and live.payload and chance.random() < 0.7:
+            changed = {chance.choice(("x", "y", "z", "it's")): chance.choice(VALUES)}
+            write["payload"] = {**live.payload, **changed}
+    return {**transaction, "branch": branch}
 
 
 def random_transaction(chance: random.Random, database: Database, place: int) -> dict[str, Any]:

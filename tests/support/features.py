@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.oracle.feature_states import MAIN, Database, Result
+from tests.oracle.feature_states import DROPPED, MAIN, Database, Result
 from tests.oracle.uuids import uuid_of
 from tests.support.tables import data_frame
 
@@ -66,7 +66,7 @@ class Space:
 
     def branch(self, name: str | None) -> str:
         """A branch's name in a log that others write too."""
-        return MAIN if name in (None, MAIN) else f"{self.prefix}.{name}"
+        return MAIN if name in (None, MAIN) else f"{self.prefix}.{str(name).split(DROPPED)[0]}"
 
     def uuid(self, n: int | None) -> str | None:
         """The UUID of state `n` of the oracle."""

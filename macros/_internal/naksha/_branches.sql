@@ -120,15 +120,24 @@ writes_{{ level }} as (
     {%- for epoch in epochs -%}
         {%- do lines.append(
             '(' ~ dbt_history._text(epoch.branch) ~ ', ' ~ epoch.since ~ 'L, ' ~ (epoch.until if epoch.until is not none else 9223372036854775807) ~ 'L, '
-            ~ epoch.epoch ~ ', ' ~ epoch.fork ~ 'L, ' ~ epoch.level ~ ', array('
-            ~ dbt_history._texts([epoch.branch] + epoch.chain | map(attribute='branch') | list) ~ '))'
+            ~ epoch.epoch ~ ', ' ~ epoch.fork ~ 'L, ' ~ epoch.level ~ ', ' ~ dbt_history._lineage(epoch) ~ ')'
         ) -%}
     {%- endfor -%}
     {%- set columns = 'branch, since, until, epoch, fork, level, lineage' -%}
     {%- if not lines -%}
-        {%- do return("(select '' as branch, 0L as since, 0L as until, 0 as epoch, 0L as fork, 0 as level, array('') as lineage where false) as epochs") -%}
+        {%- do return("(select '' as branch, 0L as since, 0L as until, 0 as epoch, 0L as fork, 0 as level, array(named_struct('branch', '', 'fork', 0L)) as lineage where false) as epochs") -%}
     {%- endif -%}
     {%- do return('(\n    select * from values\n        ' ~ lines | join(',\n        ') ~ '\n        as epochs(' ~ columns ~ ')\n) as epochs') -%}
+{% endmacro %}
+
+
+{# A branch and those that it comes from, each since its fork. #}
+{% macro _lineage(epoch) %}
+    {%- set lines = [] -%}
+    {%- for link in [{'branch': epoch.branch, 'fork': epoch.fork}] + epoch.chain -%}
+        {%- do lines.append("named_struct('branch', " ~ dbt_history._text(link.branch) ~ ", 'fork', " ~ link.fork ~ 'L)') -%}
+    {%- endfor -%}
+    {%- do return('array(' ~ lines | join(', ') ~ ')') -%}
 {% endmacro %}
 
 
@@ -262,10 +271,7 @@ known{{ suffix }} as (
 {% endmacro %}
 
 
-{# A stored state of the written item on the write's own branch or one that it comes from. #}
-{% macro _same_line(features) %}
-    {%- do return(
-        dbt_history._same_feature(features, 'written', dbt_history._item(features))
-        ~ ' and (stored.`branch` = written.' ~ dbt_history._c('branch') ~ ' or array_contains(written.lineage, stored.`branch`))'
-    ) -%}
+{# A state of the written item on the write's own branch or one that it comes from; not of a dropped one that had the name. #}
+{% macro _is_of_line(branch, txn) %}
+    {%- do return('exists(written.lineage, line -> line.branch = ' ~ branch ~ ' and line.fork < ' ~ txn ~ ')') -%}
 {% endmacro %}

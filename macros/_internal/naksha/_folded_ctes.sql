@@ -252,13 +252,16 @@ based_writes{{ level.suffix }} as (
     left join {{ dbt_history._full_name(pending.states) }} as stored
         on stored.`txn` <= {{ pending.after }}L
         and stored.{{ dbt_history._quote(features.namespace) }}.`uuid` = written.base_uuid
-        and {{ dbt_history._same_feature(features, 'written') if not features.branched else dbt_history._same_line(features) }}
+        and {{ dbt_history._same_feature(features, 'written', dbt_history._item(features) if level.number else none) }}
+        {%- if level.number %}
+        and {{ dbt_history._is_of_line('stored.`branch`', 'stored.`txn`') }}
+        {%- endif %}
     {%- endif %}
     {%- if pending.has_merge and level.number %}
     left join made_before{{ level.suffix }} as made_before
         on made_before.state.uuid = written.base_uuid
         and {{ dbt_history._same_item(features, 'made_before', 'written') }}
-        and array_contains(written.lineage, made_before.{{ dbt_history._c('branch') }})
+        and {{ dbt_history._is_of_line('made_before.' ~ dbt_history._c('branch'), 'made_before.state.txn') }}
     {%- endif %}
 ),
 {% endmacro %}
