@@ -430,6 +430,7 @@ def test_a_snapshot_names_one_transaction_in_all_spaces_or_in_none(
     project.dbt("run-operation", *clean)
     assert {row["payload"] for row in project.rows("roads")} == {"a2", "a3"}
     assert read() == ["p2", "a2"]
+    assert "as it was" in snapshot("release", at=4), "also below the horizon, which it outlives"
     low = snapshot("before", check=False, at=3)
     assert "roads: 3 lies below the horizon 5" in low
     project.dbt("run-operation", "drop_tag", "--args", json.dumps({"tag": "release"}))

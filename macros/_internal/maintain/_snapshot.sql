@@ -49,11 +49,12 @@
 {% endmacro %}
 
 
-{# What a space must be like to be named at a point. #}
+{# What a space must be like to be named at a point; one that has the name there already is kept by it. #}
 {% macro _check_space(table, point, writes, problems) %}
+    {% if table.tagged is not none %} {% do return(none) %} {% endif %}
     {% do dbt_history._check_above_horizon(table, dbt_history._marks_of(table), problems) %}
     {% set source = dbt_history._writes_of(table, writes) %}
-    {% if source is not none and table.tagged is none %}
+    {% if source is not none %}
         {% set taken = dbt_history._commit_log(table.relation, table.node.unique_id if table.node else none).last_batch %}
         {% set waiting = run_query(
             'select count(*) from ' ~ source ~ ' where `txn` > ' ~ (taken if taken is not none else -1) ~ ' and `txn` <= ' ~ point
