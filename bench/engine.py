@@ -195,7 +195,7 @@ def _cluster(folder: Path, executors: int) -> Iterator[Engine]:
     cluster.start(workers=executors, cores=2)
     try:
         spark = SparkSession.builder.remote(cluster.remote).getOrCreate()
-        targets = {"thrift": profile(cluster.thrift_port, SCHEMA)}
+        targets = {"thrift": profile(cluster, SCHEMA)}
         project = plain_project(folder / "project", spark, targets)
         page = Page(f"http://{HOST}:{cluster.record()['ports']['driver_ui']}")
         yield Engine(Warehouse(spark, cluster.warehouse), project, page)
