@@ -512,6 +512,7 @@ def local_settings() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.analyzer.maxIterations": "400",
         "spark.sql.shuffle.partitions": str(cores()),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
         "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",

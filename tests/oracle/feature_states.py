@@ -329,6 +329,10 @@ class Database:
         branch = self.branches.get(name)
         return [name, *(self._line(branch.parent) if branch else [])]
 
+    def level(self, name: str) -> int:
+        """How many forks lead to a branch; 0 is main."""
+        return len(self._line(name)) - 1
+
     def _visible(self, key: Key, at: int) -> State | None:
         for state in self.states:
             if state.key == key and state.txn <= at < (state.closed_by or at + 1):

@@ -39,8 +39,10 @@ def random_branched_database(chance: random.Random) -> Database:
     return Database({"foo": {}, "bar": {}}, chance.choice(("record", "skip")))
 
 
-def random_branch_step(chance: random.Random, database: Database) -> dict[str, Any] | None:
-    """What happens to a branch next; None where nothing can."""
+def random_branch_step(
+    chance: random.Random, database: Database, levels: int
+) -> dict[str, Any] | None:
+    """What happens to a branch next; None where nothing can. `levels`: 1 forks main alone."""
     names = [*database.branches]
     free = [name for name in BRANCHES if name not in names]
     op = chance.choice(("create", "create", "merge", "merge", "merge", "rebase", "rebase", "drop"))
@@ -48,7 +50,7 @@ def random_branch_step(chance: random.Random, database: Database) -> dict[str, A
         if not free:
             return None
         at = None if chance.random() < 0.5 else chance.randint(database.head // 2, database.head)
-        parent = chance.choice([MAIN, *names])
+        parent = chance.choice([name for name in [MAIN, *names] if database.level(name) < levels])
         return {"op": "create", "name": chance.choice(free), "from": parent, "at": at}
     if op == "drop":
         parents = {branch.parent for branch in database.branches.values()}

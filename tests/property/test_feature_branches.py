@@ -1,7 +1,8 @@
 """Random logs with branches: the real macros against the plain-Python oracle, whatever the runs.
 
 A log is a few phases: transactions on main and on branches, a run of the model, then something
-happens to a branch. `LOGS=40 make test ARGS=tests/property/test_feature_branches.py` plays more.
+happens to a branch. `LOGS=40 LEVELS=3 make test ARGS=tests/property/test_feature_branches.py`
+plays more of them, with branches of branches; these take minutes, most of them Spark's planning.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from tests.support.tables import assert_same_rows, data_frame
 
 LOGS = int(os.environ.get("LOGS", "6"))
 SEED = int(os.environ.get("SEED", "1"))
-PHASES = 5
+LEVELS = int(os.environ.get("LEVELS", "1"))
+PHASES = 4
 TRANSACTIONS = 4
 OPERATE = """
 {% macro operate(calls) %}
@@ -84,7 +86,7 @@ class Logs:
     def operate(self) -> None:
         """Something happens to a branch of each log; what succeeds is one command."""
         steps = [
-            random_branch_step(chance, space.database)
+            random_branch_step(chance, space.database, LEVELS)
             for space, chance in zip(self.spaces, self.chances, strict=True)
         ]
         calls, refused = [], []
