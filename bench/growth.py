@@ -29,18 +29,9 @@ REPORT = ROOT / "docs" / "measured_growth.md"
 VERSIONS_A_KEY = 10
 FORMATS = {"session": "Delta", "iceberg": "Iceberg"}
 LARGER = 100
-HEAD = (
-    *(
-        "batch",
-        "versions",
-        "format",
-        "files",
-        "MB",
-        "MB searched",
-        "whole",
-        "MERGE",
-        "MERGE / smallest table's",
-    ),
+TABLES = ("versions", "format", "files", "MB", "MB searched")
+COSTS = (
+    *("versions", "format", "whole", "MERGE", "MERGE / smallest table's"),
     *("tasks", "seconds of tasks", "MB shuffled", "files written", "MB written"),
 )
 
@@ -77,16 +68,12 @@ class Point:
     format: str
     costs: list[Cost] = field(default_factory=list)
 
-    def row(self, size: Size, smallest: Point) -> tuple[str, ...]:
+    def row(self, smallest: Point) -> tuple[str, ...]:
         """A line of the report."""
         ratio = middle(self.costs, "merge") / middle(smallest.costs, "merge")
         return (
-            self.kind.title,
             self.table.title,
             FORMATS[self.format],
-            f"{size.files:,}",
-            f"{size.bytes / MB:.0f}",
-            f"{size.searched / MB:.2f}",
             f"{middle(self.costs, 'seconds'):.2f}",
             f"{middle(self.costs, 'merge'):.2f}",
             f"{ratio:.2f}",
@@ -129,25 +116,44 @@ def measure(
     return list(points.values())
 
 
+def size_rows(found: Sequence[Point], sizes: Sizes) -> list[tuple[str, ...]]:
+    """Each table in each format, as it was made."""
+    rows = {}
+    for point in found:
+        size = sizes[point.table.name, point.format]
+        rows[point.table.name, point.format] = (
+            point.table.title,
+            FORMATS[point.format],
+            f"{size.files:,}",
+            f"{size.bytes / MB:.0f}",
+            f"{size.searched / MB:.2f}",
+        )
+    return list(rows.values())
+
+
 def text(options: argparse.Namespace, found: Sequence[Point], sizes: Sizes) -> str:
     """The report without its notes."""
     smallest: dict[tuple[str, bool], Point] = {}
-    rows = []
+    rows: dict[str, list[tuple[str, ...]]] = {}
     for point in found:
         first = smallest.setdefault((point.format, point.kind.late), point)
-        rows.append(point.row(sizes[point.table.name, point.format], first))
-    about = (
+        rows.setdefault(point.kind.title, []).append(point.row(first))
+    parts = [
+        "# Measured: how a batch's cost grows with the table",
         "Written by `make bench` (`bench/growth.py`) on a machine with "
         f"{machine()}, a session a format; medians of {options.repeats} rounds, all tables and "
-        "formats in turn; seconds. Compare the ratios. Ten versions a key, about "
-        f"{ROWS_A_FILE:,} rows a file, laid out as `history_batch` makes them; batches as on "
-        "[the first page](measured.md). The table in many files has as many as one of 100 times "
-        "the largest would have: it shows what their number alone costs. `MB searched` are the key "
-        "and the period of the open rows, compressed, from the files' footers: what a batch on "
-        "time looks through."
-    )
-    title = "# Measured: how a batch's cost grows with the table"
-    return "\n\n".join([title, about, markdown_table(HEAD, rows)]) + "\n"
+        "formats in turn; seconds. Compare the ratios. Batches are as on "
+        "[the first page](measured.md).",
+        "## The tables",
+        f"Ten versions a key, about {ROWS_A_FILE:,} rows a file, laid out as `history_batch` makes "
+        "them. The one in many files has as many as one of 100 times the largest would have: it "
+        "shows what their number alone costs. `MB searched` are the key and the period of the open "
+        "rows, compressed, from the files' footers: what a batch on time looks through.",
+        markdown_table(TABLES, size_rows(found, sizes)),
+    ]
+    for title, lines in rows.items():
+        parts += [f"## {title}", markdown_table(COSTS, lines)]
+    return "\n\n".join(parts) + "\n"
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
