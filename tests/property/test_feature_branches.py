@@ -1,8 +1,8 @@
 """Random logs with branches: the real macros against the plain-Python oracle, whatever the runs.
 
 A log is a few phases: transactions on main and on branches, a run of the model, then something
-happens to a branch. `LOGS=40 LEVELS=3 make test ARGS=tests/property/test_feature_branches.py`
-plays more of them, with branches of branches; these take minutes, most of them Spark's planning.
+happens to a branch. More of them, with branches of branches (minutes, mostly Spark's planning):
+`LOGS=40 LEVELS=3 PHASES=5 make test ARGS=tests/property/test_feature_branches.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.tables import assert_same_rows, data_frame
 LOGS = int(os.environ.get("LOGS", "6"))
 SEED = int(os.environ.get("SEED", "1"))
 LEVELS = int(os.environ.get("LEVELS", "1"))
-PHASES = 4
+PHASES = int(os.environ.get("PHASES", "3"))
 TRANSACTIONS = 4
 OPERATE = """
 {% macro operate(calls) %}
