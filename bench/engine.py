@@ -25,18 +25,14 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from bench.measure import data_files, dbt_work, plain_project, start_spark, use_utc
-from bench.tables import INPUT, Warehouse
-from scripts.cluster import HOST, Cluster
+from bench.tables import INPUT, LAST, Warehouse
+from scripts.cluster import HOST, JAVA, Cluster
 from tests.support.iceberg import SETTINGS, Catalog
 from tests.support.project import ROOT, SCHEMA, Project
 from tests.support.thrift import profile
 
 OUTPUT = f"{SCHEMA}_bench"
-SELECT = (
-    f"select * from {INPUT}.{{staged}} where _batch > {{{{{{{{ dbt_history.last_batch() }}}}}}}}"
-)
-# What a cluster's processes are started with: the better compiler, and a page with the counters.
-JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -Duser.timezone=UTC"
+# As a cluster's processes are started, and with a page of the counters.
 WITH_PAGE = {
     "spark.driver.extraJavaOptions": JAVA,
     "spark.ui.enabled": "true",
@@ -108,7 +104,7 @@ class Engine:
     def create(self, name: str, versions: int, versions_a_key: int, rows_a_file: float) -> Size:
         """A history that dbt made and Spark filled."""
         config = {"file_format": "iceberg"} if self.warehouse.format == "iceberg" else {}
-        self.project.history(name, SELECT.format(staged=name), config=config)
+        self.project.history(name, f"select * from {INPUT}.{name} {LAST}", config=config)
         self.warehouse.stage_nothing(f"{INPUT}.{name}")
         dbt_work(self.project, "run", name)()
         self.keys[name] = versions // versions_a_key
@@ -267,13 +263,6 @@ class Remote:
         except EOFError:
             self.process.join()
             raise RuntimeError(f"an engine has ended with {self.process.exitcode}") from None
-
-
-def in_turn(up: Mapping[str, Remote], number: int) -> list[tuple[str, Remote]]:
-    """All engines, each round beginning with another one."""
-    everyone = list(up.items())
-    turn = number % len(everyone)
-    return everyone[turn:] + everyone[:turn]
 
 
 def check_same_rows(up: Mapping[str, Remote], name: str) -> None:

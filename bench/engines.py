@@ -9,22 +9,19 @@ table. Writes docs/measured_engines.md; its notes stay.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.engine import NAMES, Cost, Remote, check_same_rows, engines, in_turn, middle
-from bench.measure import say
+from bench.engine import NAMES, Cost, Remote, check_same_rows, engines, middle
+from bench.measure import in_turn, say, workspace
 from bench.report import MB, machine, markdown_table, write_page
-from bench.tables import ROWS_A_FILE
+from bench.tables import ROWS_A_FILE, VERSIONS_A_KEY
 from tests.support.project import ROOT
 
 REPORT = ROOT / "docs" / "measured_engines.md"
-VERSIONS_A_KEY = 10
 TABLE = "history"
 LABELS = {
     "session": "session (dbt's own process), Delta",
@@ -40,7 +37,7 @@ def rounds(up: Mapping[str, Remote], repeats: int, late: bool, first: int) -> Co
     costs: Costs = {name: [] for name in up}
     for number in range(first, first + repeats + 1):
         line = []
-        for name, engine in in_turn(up, number):
+        for name, engine in in_turn(up.items(), number):
             cost = engine.batch(TABLE, number, late)
             line.append(f"{name} {cost.seconds:.1f} ({cost.merge:.1f})")
             if number > first:
@@ -125,8 +122,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Start the engines, make the tables, measure, report."""
     options = parse()
-    folder = Path(tempfile.mkdtemp(prefix="dbt_history_engines_"))
-    try:
+    with workspace("engines") as folder:
         say(f"starting {', '.join(options.engines)}")
         with engines(tuple(options.engines), folder) as up:
             for name, engine in up.items():
@@ -136,8 +132,6 @@ def main() -> None:
             on_time = rounds(up, options.repeats, late=False, first=options.repeats + 2)
         write_page(options.output, text(options, late, on_time))
         say(f"written: {options.output.name}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ table. Writes docs/measured_feature_states.md.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +33,7 @@ from bench.measure import (
     run_dbt,
     say,
     start_spark,
+    workspace,
 )
 from bench.report import MB, markdown_table, seconds_table, write_page
 from bench.tables import ROWS_A_FILE, Warehouse
@@ -493,8 +492,7 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Make the tables, measure, report."""
     options = parse()
-    folder = Path(tempfile.mkdtemp(prefix="dbt_history_features_"))
-    try:
+    with workspace("features") as folder:
         spark = start_spark(folder)
         warehouse = Warehouse(spark, folder / "warehouse")
         project = plain_project(folder / "project", spark)
@@ -516,8 +514,6 @@ def main() -> None:
         write_report(options, writes, numbers, changesets)
         say(f"written: {options.output.name}")
         spark.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

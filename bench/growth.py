@@ -10,23 +10,20 @@ docs/measured_growth.md; its notes stay.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.engine import Cost, Remote, Size, check_same_rows, engines, in_turn, middle
-from bench.measure import say
+from bench.engine import Cost, Remote, Size, check_same_rows, engines, middle
+from bench.measure import in_turn, say, workspace
 from bench.report import MB, machine, markdown_table, write_page
-from bench.tables import KEYS, LATE, ROWS_A_FILE
+from bench.tables import KEYS, LATE, ROWS_A_FILE, VERSIONS_A_KEY
 from tests.support.project import ROOT
 
 REPORT = ROOT / "docs" / "measured_growth.md"
-VERSIONS_A_KEY = 10
 FORMATS = {"session": "Delta", "iceberg": "Iceberg"}
 LARGER = 100
 TABLES = ("versions", "format", "files", "MB", "MB searched")
@@ -107,7 +104,7 @@ def measure(
     for number in rounds:
         line = []
         for one in tables:
-            for name, engine in in_turn(up, number):
+            for name, engine in in_turn(up.items(), number):
                 cost = engine.batch(one.name, number, kind.late, kind.times)
                 line.append(f"{one.title} {FORMATS[name]} {cost.merge:.1f}")
                 if number > 1:
@@ -184,7 +181,6 @@ def chosen(options: argparse.Namespace) -> list[Table]:
 def main() -> None:
     """Make all tables, measure them in turn, report."""
     options = parse()
-    folder = Path(tempfile.mkdtemp(prefix="dbt_history_growth_"))
     tables = chosen(options)
     largest = max(tables, key=lambda one: one.versions)
     # A larger batch still leaves most keys alone.
@@ -195,7 +191,7 @@ def main() -> None:
         (Kind(late=False, times=times), [largest], options.repeats),
     ]
     found: list[Point] = []
-    try:
+    with workspace("growth") as folder:
         with engines(tuple(FORMATS), folder) as up:
             say("tables")
             sizes = create(up, tables)
@@ -207,8 +203,6 @@ def main() -> None:
                 check_same_rows(up, one.name)
         write_page(options.output, text(options, found, sizes))
         say(f"written: {options.output.name}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
 from tests.support.project import Project
 
+Item = TypeVar("Item")
 # Seconds of each round by contender.
 Seconds = dict[str, list[float]]
 
@@ -69,6 +73,23 @@ class Samples:
         return median(numbers) if numbers else None
 
 
+@contextmanager
+def workspace(name: str) -> Iterator[Path]:
+    """A folder for all that a measurement writes; it is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix=f"dbt_history_{name}_"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def in_turn(items: Iterable[Item], number: int) -> list[Item]:
+    """All of them, each round beginning with another one."""
+    everyone = list(items)
+    turn = number % len(everyone)
+    return everyone[turn:] + everyone[:turn]
+
+
 def use_utc() -> None:
     """PySpark shows a datetime without a zone in the zone of the process."""
     os.environ["TZ"] = "UTC"
@@ -116,11 +137,9 @@ def interleaved(
     The first round, number 0, warms up and is not kept.
     """
     seconds: Seconds = {name: [] for name in work}
-    names = list(work)
     for number in range(repeats + 1):
         before(number)
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
+        for name in in_turn(work, number):
             began = time.perf_counter()
             work[name]()
             if number:

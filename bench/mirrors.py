@@ -10,9 +10,7 @@ docs/measured_mirrors.md.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -21,7 +19,15 @@ from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.measure import Seconds, interleaved, plain_project, run_dbt, say, start_spark
+from bench.measure import (
+    Seconds,
+    interleaved,
+    plain_project,
+    run_dbt,
+    say,
+    start_spark,
+    workspace,
+)
 from bench.report import write_page
 from tests.support.project import ROOT, SCHEMA, Project
 from tests.support.rendering import Renderer, renderer
@@ -222,8 +228,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=Path, default=REPORT)
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="dbt_history_mirrors_"))
-    try:
+    with workspace("mirrors") as folder:
         spark = start_spark(folder)
         project = plain_project(folder / "project", spark)
         write_models(project)
@@ -239,8 +244,6 @@ def main() -> None:
         write_report(options.output, options, seconds, state)
         say(f"written: {options.output.name}")
         spark.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,7 @@ Writes docs/measured.md. Nothing fails because it was slow; targets stand beside
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from bench.measure import (
     Sample,
     Samples,
     dbt_work,
+    in_turn,
     kept_files,
     log_files,
     measured,
@@ -27,20 +26,19 @@ from bench.measure import (
     say,
     sql_work,
     start_spark,
+    workspace,
 )
 from bench.report import Checks, Size, write_report
 from bench.statements import five_statements
-from bench.tables import DATA, INPUT, Warehouse
+from bench.tables import DATA, INPUT, LAST, VERSIONS_A_KEY, Warehouse
 from tests.support.project import ROOT, SCHEMA, Project
 
 OUTPUT = f"{SCHEMA}_bench"
 REPORT = ROOT / "docs" / "measured.md"
-VERSIONS_A_KEY = 10
 STAGED = f"{INPUT}.staged"
 SOURCE = f"{INPUT}.current_rows"
 FIVE = f"{INPUT}.five_statements"
 SELECT = f"select * from {STAGED}"
-LAST = "where _batch > {{ dbt_history.last_batch() }}"
 SNAPSHOT = f"""{{% snapshot snapshot_rows %}}
 {{{{ config(
     schema='bench', unique_key='id', strategy='check', check_cols={list(DATA)},
@@ -118,13 +116,12 @@ def take_rounds(
 ) -> Samples:
     """Rounds of a fresh batch for every contender in turn; the first warms up and is not kept."""
     samples = Samples()
-    everyone = list(contenders(warehouse, project, is_first).items())
+    everyone = contenders(warehouse, project, is_first)
     for number in range(1, repeats + 2):
         warehouse.stage(STAGED, keys, number)
         warehouse.update_source(SOURCE, STAGED)
-        turn = number % len(everyone)
         line = []
-        for name, (table, work) in everyone[turn:] + everyone[:turn]:
+        for name, (table, work) in in_turn(everyone.items(), number):
             sample = take(warehouse, table, work)
             line.append(f"{name} {sample.seconds:.1f}")
             if number > 1:
@@ -216,17 +213,13 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Measure each size in turn; the report is written again after each."""
     options = parse()
-    folder = Path(tempfile.mkdtemp(prefix="dbt_history_bench_"))
     sizes: list[Size] = []
-    try:
-        with benched(folder) as (warehouse, project):
-            for versions in options.versions:
-                is_first = not sizes
-                sizes.append(measure_size(warehouse, project, versions, options.repeats, is_first))
-                write_report(options.output, sizes, options.repeats)
-                say(f"written: {options.output.name}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with workspace("bench") as folder, benched(folder) as (warehouse, project):
+        for versions in options.versions:
+            is_first = not sizes
+            sizes.append(measure_size(warehouse, project, versions, options.repeats, is_first))
+            write_report(options.output, sizes, options.repeats)
+            say(f"written: {options.output.name}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,9 @@ from pyspark.sql import SparkSession
 from tests.support.iceberg import drop_tables
 
 INPUT = "bench_input"
+LAST = "where _batch > {{ dbt_history.last_batch() }}"
 ROWS_A_FILE = 125_000
+VERSIONS_A_KEY = 10
 KEYS, LATE, UPDATES, DELETES = 500, 50, 400, 20  # the rest of the keys are upserts
 
 DATA = ("name", "city", "status", "amount", "quantity")

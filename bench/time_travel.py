@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,16 +30,16 @@ from bench.measure import (
     run_dbt,
     say,
     start_spark,
+    workspace,
 )
 from bench.report import seconds_table, write_page
-from bench.tables import Warehouse
+from bench.tables import VERSIONS_A_KEY, Warehouse
 from tests.support.project import ROOT, SCHEMA, Project
 from tests.support.rendering import Renderer, renderer
 
 REPORT = ROOT / "docs" / "measured_time_travel.md"
 TABLES = f"{SCHEMA}_travel"
 HISTORY = f"{TABLES}.history"
-VERSIONS_A_KEY = 10
 # Versions of a key start a day apart, the newest on 1 June 2024.
 INSTANTS = ("2024-06-03", "2024-06-01 12:00:00", "2024-05-30", "2024-05-27", "2024-05-23 12:00:00")
 HALF = "2024-05-28"
@@ -169,8 +168,7 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Make the tables, measure, report."""
     options = parse()
-    folder = Path(tempfile.mkdtemp(prefix="dbt_history_travel_"))
-    try:
+    with workspace("travel") as folder:
         spark = start_spark(folder)
         warehouse = Warehouse(spark, folder / "warehouse")
         project = plain_project(folder / "project", spark)
@@ -191,8 +189,6 @@ def main() -> None:
         write_report(options, states, cleaning, joining)
         say(f"written: {options.output.name}")
         spark.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

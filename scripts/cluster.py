@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".state"
 FOLDER = STATE / "cluster"
 HOST = "127.0.0.1"
+JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -Duser.timezone=UTC"
 # Seconds in which all must answer (13 on two idle cores), and in which a process must end.
 PATIENCE = 180
 FAREWELL = 30
@@ -213,7 +214,6 @@ class Cluster:
         for name in ("logs", "work", "warehouse", "metastore"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         jars = STATE / "jars" / "*"
-        java = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -Duser.timezone=UTC"
         settings = {
             "spark.driver.extraClassPath": jars,
             "spark.executor.extraClassPath": jars,
@@ -223,8 +223,8 @@ class Cluster:
             "spark.driver.memory": "2g",
             "spark.executor.memory": "1g",
             "spark.driver.extraJavaOptions":
-                f'{java} "-Dderby.system.home={self.folder / "metastore"}"',
-            "spark.executor.extraJavaOptions": java,
+                f'{JAVA} "-Dderby.system.home={self.folder / "metastore"}"',
+            "spark.executor.extraJavaOptions": JAVA,
             "spark.driver.host": HOST,
             "spark.driver.bindAddress": HOST,
             "spark.ui.port": ports["driver_ui"],
