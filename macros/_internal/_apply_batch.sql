@@ -6,7 +6,7 @@
     {% do dbt_history._count_skipped(target, staged, columns, settings, plan) %}
     {% set place = dbt_history._writing_place(target) %}
     {% set failed = dbt_history._commit_once(
-        target, dbt_history._merge_sql(place, staged, columns, settings, plan), plan, log, before
+        target, dbt_history._merge_sql(place, staged, columns, settings, plan), plan, log, before, caller_name
     ) %}
     {% if failed is not none %}
         {% do dbt_history._finish_writes(target, log) %}

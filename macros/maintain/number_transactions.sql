@@ -14,6 +14,9 @@
 
 {% macro default__number_transactions(transactions, numbers, spaces, visible, dry_run) %}
     {% if not execute %}{% do return(0) %}{% endif %}
+    {% if dbt_history._belongs_to_iceberg(numbers) %}
+        {% do dbt_history._refuse_iceberg(numbers, 'number_transactions', 'a Delta table of numbers: of two jobs at once it refuses one') %}
+    {% endif %}
     {% set log_name, numbers_name = dbt_history._table_name(transactions), dbt_history._table_name(numbers) %}
     {% set create = 'create table if not exists ' ~ numbers_name ~ ' (`txid` bigint, `id` bigint, `ts` timestamp) using delta' %}
     {% if dry_run %}

@@ -15,6 +15,9 @@
 
 {% macro default__resync_features(writes, states, snapshot, app_id, id, payload, json, author, message, at, where, even_if_ahead, dry_run) %}
     {% if not execute %}{% do return(none) %}{% endif %}
+    {% if dbt_history._belongs_to_iceberg(writes) %}
+        {% do dbt_history._refuse_iceberg(writes, 'resync_features', 'a log of writes in Delta: of two at once it refuses one') %}
+    {% endif %}
     {% set call = {
         'writes': dbt_history._table_name(writes), 'states': dbt_history._table_name(states),
         'snapshot': snapshot if snapshot is string and '(' in snapshot else dbt_history._table_name(snapshot),

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from dbt.adapters.spark.session import Cursor
 from pyspark.sql import SparkSession
 
 from tests.conformance.test_history_batch import play_together
@@ -174,7 +175,7 @@ def test_two_runs_at_once_apply_every_batch_once(
     both = [ready(tmp_path / name, catalog, project.schema) for name in ("one", "two")]
     for process in both:
         go(process)
-    # The loser of the very same instant ends with Iceberg's own error; it has written nothing.
+    # The loser of the very same instant ends with an error; it has written nothing.
     ended = [process.communicate(timeout=300) and process.returncode for process in both]
     assert 0 in ended
 
@@ -185,6 +186,37 @@ def test_two_runs_at_once_apply_every_batch_once(
     assert_same_rows(project.rows("h"), PLAYED, COLUMNS)
     assert numbers(spark, project.table("h")) == [1, 2, 3, 4]
     assert len({record["invocation_id"] for record in records(spark, project.table("h"))}) >= 1
+
+
+def test_a_run_overtaken_at_the_last_moment_says_so_and_what_killed_runs_left_goes(
+    project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(project)
+    project.run("h")
+    table = project.table("h")
+    offer(project, *new_version(3, 1, day(5), "c"))
+    execute = Cursor.execute
+
+    def overtaken(cursor: Cursor, sql: str, *parameters: object) -> None:
+        if "fast_forward" in sql:
+            spark.sql(f"insert into {table} select * from {table} where false")
+        execute(cursor, sql, *parameters)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cursor, "execute", overtaken)
+        message = project.run("h", check=False).message("h")
+    assert "dbt_history.history_batch: batch 3 was not applied" in message
+    assert "way out: run the model again" in message
+    assert "fast_forward" not in message
+    assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
+
+    # Its branch stays: it could be that of a run that goes on. What is older than a day goes.
+    (young,) = set(refs(spark, table)) - {"main"}
+    for name in ("dbt_history_1700000000_0123456789ab", "dbt_history_mine", "mine"):
+        spark.sql(f"alter table {table} create branch {name}")
+    assert "no new batch" not in project.run("h").message("h")
+    assert numbers(spark, table) == [1, 2, 3]
+    assert refs(spark, table) == sorted([young, "dbt_history_mine", "main", "mine"])
 
 
 @pytest.mark.parametrize("commits", [1, 8], ids=["created", "between batches"])

@@ -30,7 +30,7 @@
         {% do return({'added': 0, 'message': 'applied by another run' if plan.is_taken else 'nothing new'}) %}
     {% endif %}
     {% do dbt_history._alter_log(target, change, ((log.about or {}).get('not_null') or []) | reject('in', not_null) | list) %}
-    {% set failed = dbt_history._commit_once(target, dbt_history._append_sql(target, staged, change.names, plan), plan, log, before) %}
+    {% set failed = dbt_history._commit_once(target, dbt_history._append_sql(target, staged, change.names, plan), plan, log, before, caller_name) %}
     {% do dbt_history._finish_writes(target, log) %}
     {% if failed is not none %}
         {% do dbt_history._raise_failed_append(failed, staged, plan, caller_name) %}

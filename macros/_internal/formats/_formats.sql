@@ -52,9 +52,9 @@
     again, and either finds the number taken or tries once more on the newer table.
     Returns none, or the class of the failure.
 #}
-{% macro _commit_once(target, statement, plan, log, before) %}
+{% macro _commit_once(target, statement, plan, log, before, caller_name) %}
     {% do return(
-        dbt_history._iceberg_commit_once(target, statement, plan, log) if target.is_iceberg
+        dbt_history._iceberg_commit_once(target, statement, plan, log, caller_name) if target.is_iceberg
         else dbt_history._delta_commit_once(target, statement, plan, log, before)
     ) %}
 {% endmacro %}
@@ -159,4 +159,26 @@
         {% do return(false) %}
     {% endif %}
     {% do return(dbt_history._table_property(target, 'write.merge.mode') != 'merge-on-read') %}
+{% endmacro %}
+
+
+{#
+    Whether a table of this name, there or not, is one of Iceberg's: it names no catalog, and the session's own is Iceberg's. Then no
+    statement of Delta finds or makes it.
+#}
+{% macro _belongs_to_iceberg(table) %}
+    {% if (table | string).split('.') | length > 2 %}
+        {% do return(false) %}
+    {% endif %}
+    {% set key = 'spark.sql.catalog.' ~ run_query('select current_catalog()').rows[0][0] %}
+    {% do return((dbt_history._session_settings([key]).get(key) or '').startswith('org.apache.iceberg.')) %}
+{% endmacro %}
+
+
+{# What needs Delta is refused before anything is written; `expected` says what for. #}
+{% macro _refuse_iceberg(table, caller_name, expected) %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        caller_name, 'this is not there for Iceberg tables; nothing was written', got=table ~ ', an Iceberg table', expected=expected,
+        way_out='keep this table in Delta (docs/iceberg.md lists what Iceberg tables do not have)',
+    )) %}
 {% endmacro %}

@@ -8,7 +8,7 @@
 
     Where another run was first, the branch begins anew at the newer snapshot, if the batch is not taken by then.
 #}
-{% macro _iceberg_commit_once(target, statement, plan, log) %}
+{% macro _iceberg_commit_once(target, statement, plan, log, caller_name) %}
     {% set state = namespace(failed='conflict') %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
         {% if attempt or log.snapshot is none %}
@@ -21,7 +21,7 @@
             {% set record = dict(dbt_history._commit_record(plan, log), parent=log.snapshot) %}
             {% set state.failed = dbt_history._guarded_statement(statement, {dbt_history._snapshot_property(): tojson(record)}, {}) %}
             {% if state.failed is none %}
-                {% set state.failed = dbt_history._publish(target, log, record) %}
+                {% set state.failed = dbt_history._publish(target, log, record, caller_name) %}
             {% endif %}
         {% endif %}
     {% endfor %}
@@ -40,7 +40,7 @@
 {% endmacro %}
 
 
-{# A branch that nobody else writes; one that a killed run left goes when snapshots are expired. #}
+{# A branch that nobody else writes; of those that killed runs left see `_drop_left_branches`. #}
 {% macro _branch_off(target, log) %}
     {% if log.get('branch_at') != log.snapshot %}
         {% do run_query(
@@ -53,16 +53,25 @@
 
 
 {#
-    Returns none, or 'conflict' where another run was first. Iceberg's own error, which neither dbt nor a script can catch, comes only if
-    the other run publishes between the look and the call; nothing is written then either.
+    Returns none, or 'conflict' where another run was first. If the other one publishes between the look and the call, Iceberg refuses the
+    call. No script catches that, and dbt cannot go on after it, but it lets the message be ours.
 #}
-{% macro _publish(target, log, record) %}
+{% macro _publish(target, log, record, caller_name) %}
     {% set name = dbt_history._full_name(target) %}
     {% do log.update({'branch_at': none}) %}
     {% if dbt_history._head_of(target) != log.snapshot %}
         {% do return('conflict') %}
     {% endif %}
-    {% do run_query(
+    {% set message = dbt_history._message(
+        caller_name,
+        (('batch ' ~ record.batch) if record.batch is not none else 'the batch without a number') ~ ' was not applied: the table did not take it',
+        got='an error of Iceberg (in dbt\'s log), most often because another run published at the same moment',
+        expected='no snapshot after ' ~ log.snapshot ~ ', which the batch was merged on',
+        node=model.unique_id,
+        way_out='run the model again; batches that were published before, by this run or another, are not applied twice',
+    ) %}
+    {% do try_or_compiler_error(
+        message, run_query,
         'call system.fast_forward(' ~ dbt_history._text(name) ~ ", 'main', " ~ dbt_history._text(dbt_history._branch_name()) ~ ')'
     ) %}
     {% set written = dbt_history._head_of(target, dbt_history._branch_name()) %}
@@ -84,8 +93,10 @@
 {% endmacro %}
 
 
+{# Of this run and model, with the second in which the run began. #}
 {% macro _branch_name() %}
-    {% do return('dbt_history_' ~ local_md5(model.unique_id ~ invocation_id)[:12]) %}
+    {% set since = run_started_at.timestamp() | int %}
+    {% do return('dbt_history_' ~ since ~ '_' ~ local_md5(model.unique_id ~ invocation_id)[:12]) %}
 {% endmacro %}
 
 
@@ -104,7 +115,27 @@
     {% endif %}
     {% if log.get('has_written') %}
         {% do dbt_history._keep_last_batch(target) %}
+        {% do dbt_history._drop_left_branches(target) %}
     {% endif %}
+{% endmacro %}
+
+
+{#
+    What runs left that were killed: their branches, a day after they began. A younger one may belong to a run that is still going on.
+    If an older one does, it has lost already, because `main` has moved since: `_publish` refuses what it merges.
+#}
+{% macro _drop_left_branches(target) %}
+    {% set name = dbt_history._full_name(target) %}
+    {% set sql %}
+        select name
+        from {{ name }}.refs
+        where
+            name rlike '^dbt_history_[0-9]+_'
+            and cast(split_part(name, '_', 3) as bigint) < unix_seconds(current_timestamp()) - 86400
+    {% endset %}
+    {% for row in run_query(sql).rows %}
+        {% do run_query('alter table ' ~ name ~ ' drop branch if exists ' ~ row[0]) %}
+    {% endfor %}
 {% endmacro %}
 
 

@@ -2,7 +2,9 @@
     {% set problems = [] %}
     {% for table in tables %}
         {% do dbt_history._find_namespace(table) %}
-        {% if table.namespace and not (said.writes and said.app_id) %}
+        {% if table.namespace and table.relation.is_iceberg %}
+            {% do problems.append(table.name ~ ': its states come from a log of writes, which has to be a Delta table, and it is on Iceberg') %}
+        {% elif table.namespace and not (said.writes and said.app_id) %}
             {% do problems.append(table.name ~ ': its states come from a log of writes: say the log (writes) and who writes (app_id)') %}
         {% elif dbt_history._identity_columns(table.conv) | length > 1 and table.conv.type != 'bigint' %}
             {% do problems.append(table.name ~ ': its versions have numbers (' ~ table.conv.version_id ~ '), and a restored one would have none') %}

@@ -9,7 +9,9 @@
     {% if relation is none and is_optional %}
         {% do return(none) %}
     {% endif %}
-    {% if relation is none or relation.is_view or relation.is_delta is sameas false %}
+    {% if relation is not none and relation.is_iceberg %}
+        {% do dbt_history._refuse_iceberg(relation, caller_name, 'a Delta table: its log says which migrations it has had') %}
+    {% elif relation is none or relation.is_view or relation.is_delta is sameas false %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
             'there is no Delta table of this name',

@@ -57,6 +57,9 @@
 #}
 {% macro _branch_call(table, branches, branch, caller_name, convention=none, key=none, author=none, reason=none) %}
     {% set tables = dbt_history._maintained(table, convention, key, caller_name) %}
+    {% for found in tables if found.relation.is_iceberg %}
+        {% do dbt_history._refuse_iceberg(found.relation, caller_name, 'states, log and branches in Delta: of two operations at once it refuses one') %}
+    {% endfor %}
     {% set facts = dbt_history._branch_facts(branches) %}
     {% set epochs = dbt_history._branch_epochs(facts) %}
     {% set problems = [] %}

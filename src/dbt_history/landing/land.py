@@ -23,7 +23,12 @@ from dbt_history.landing.errors import BusyError, FileError, LandingError, Probl
 from dbt_history.landing.files import Limits, StoredFile, digest_of, place_below
 from dbt_history.landing.request import Request, RequestFile
 from dbt_history.landing.rows import Source
-from dbt_history.landing.table import LandedRecord, LandingTable, staged_schema
+from dbt_history.landing.table import (
+    LandedRecord,
+    LandingTable,
+    refuse_iceberg,
+    staged_schema,
+)
 
 ATTEMPTS = 6
 READERS = 8
@@ -63,6 +68,7 @@ def land(
     `root` is the folder that every file of the request must lie in. `batch` is the number to give;
     None: the next one. A request that the table took before changes nothing.
     """
+    refuse_iceberg(spark)
     sources = find_sources(request, root, limits or Limits())
     fingerprint = fingerprint_of(request, sources)
     table.check(request.columns)

@@ -24,6 +24,18 @@ BOOKKEEPING_TYPES = {
 LOG_RETENTION = "interval 90 days"
 TABLE_NAME = re.compile("[A-Za-z0-9_]+")
 NOT_IN_PARQUET = set(" ,;{}()\n\t=")
+ICEBERG = "org.apache.iceberg."
+
+
+def refuse_iceberg(spark: SparkSession) -> None:
+    """Raises RefusedError where tables would be Iceberg's: landing tables are Delta's."""
+    catalog = spark.catalog.currentCatalog()
+    kind = spark.conf.get(f"spark.sql.catalog.{catalog}", None)
+    if kind and kind.startswith(ICEBERG):
+        raise RefusedError(
+            f"the catalog of this Spark, {catalog}, is Iceberg's, and landing needs Delta tables;"
+            " nothing was written. Start it with spark.sql.defaultCatalog=spark_catalog"
+        )
 
 
 @dataclass(frozen=True)

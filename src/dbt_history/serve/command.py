@@ -14,6 +14,7 @@ import click
 from dbt_history.landing.command import Size
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.files import Limits
+from dbt_history.landing.table import refuse_iceberg
 from dbt_history.session import start_session
 
 TOKEN_VARIABLE = "DBT_HISTORY_TOKEN"
@@ -120,6 +121,7 @@ def serve_command(
     try:
         engine = Engine(find_package(project_dir), max_deleted_share)
         spark = start_session("dbt-history serve")
+        refuse_iceberg(spark)
         service = Service(Destination(spark, root.resolve(), engine, limits), token)
         certificate = None
         if tls_key is not None and tls_cert is not None:
