@@ -131,7 +131,7 @@
         from {{ name }}.refs
         where
             name rlike '^dbt_history_[0-9]+_'
-            and cast(split_part(name, '_', 3) as bigint) < unix_seconds(current_timestamp()) - 86400
+            and try_cast(split_part(name, '_', 3) as bigint) < unix_seconds(current_timestamp()) - 86400
     {% endset %}
     {% for row in run_query(sql).rows %}
         {% do run_query('alter table ' ~ name ~ ' drop branch if exists ' ~ row[0]) %}

@@ -28,12 +28,12 @@ ICEBERG = "org.apache.iceberg."
 
 
 def refuse_iceberg(spark: SparkSession) -> None:
-    """Raises RefusedError where tables would be Iceberg's: landing tables are Delta's."""
+    """Raises RefusedError where tables would be Iceberg's: what is written here are Delta's."""
     catalog = spark.catalog.currentCatalog()
     kind = spark.conf.get(f"spark.sql.catalog.{catalog}", None)
     if kind and kind.startswith(ICEBERG):
         raise RefusedError(
-            f"the catalog of this Spark, {catalog}, is Iceberg's, and landing needs Delta tables;"
+            f"the catalog of this Spark, {catalog}, is Iceberg's, and Delta tables are needed;"
             " nothing was written. Start it with spark.sql.defaultCatalog=spark_catalog"
         )
 
