@@ -1,8 +1,8 @@
 {#
     One pass over the staged rows, which also fills their cache: per batch the number of rows, the problems, the least time it
-    names (what ended a gap before it is never needed) and the columns that some update row leaves unmodified.
+    names (what ended a gap before it is never needed), the columns that some update row leaves unmodified, and a bitmap of its keys.
 
-    Returns a list of batches in order: {'batch', 'rows', 'stages', 'least', 'unmodified', 'deleting', 'problems', 'evaluated_at'}.
+    Returns a list of batches in order: {'batch', 'rows', 'stages', 'least', 'unmodified', 'deleting', 'problems', 'evaluated_at', 'key_bits'}.
 #}
 {% macro _plan_batches(staged, columns, settings) %}
     {% set batches = [] %}
@@ -40,6 +40,7 @@
             batch,
             kind,
             at,
+            {{ dbt_history._key_bit(settings, columns) }} as key_bit,
             count(*) as copies,
             size(collect_set(position)) as positions,
             flatten(collect_set(unmodified)) as unmodified,
@@ -67,6 +68,12 @@
         {%- for problem in problems %}
         sum({{ problem.name }}) as {{ problem.name }},
         {%- endfor %}
+        -- Of more keys the bitmap would hold back little.
+        if(
+            bitmap_count(bitmap_construct_agg(key_bit)) <= {{ dbt_history._key_bits() // 4 }},
+            hex(bitmap_construct_agg(key_bit)),
+            null
+        ) as key_bits,
         max(evaluated_at) as evaluated_at
     )) as batch
     from identities

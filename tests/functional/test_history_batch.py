@@ -470,6 +470,15 @@ def test_keys_of_every_sensible_type(project: Project) -> None:
     assert run.message("h") == "2 batches: 4 added, 2 closed, 0 removed, 0 skipped, 0 replayed"
 
 
+def test_keys_that_are_equal_are_one_key_whatever_their_bytes(project: Project) -> None:
+    rows = [upsert(1, -0.0, day(1)), earliest(2, 0.0, day(2)), upsert(2, 0.0, day(2))]
+    project.history("h", stage(project, "staged", rows, TYPES | {"id": "double"}))
+
+    run = project.run("h")
+
+    assert run.message("h") == "2 batches: 2 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
+
+
 def test_a_table_of_200_columns(project: Project) -> None:
     wide = {f"c{number}": "string" for number in range(200)}
     names = list(wide)

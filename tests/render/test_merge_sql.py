@@ -30,6 +30,7 @@ class MergeCase:
     bound       the least time of the batch, less a gap
     unmodified  columns that some update row keeps, lower case
     staged      columns that the SELECT has in another type or spelling; None: it lacks the column
+    key_bits    the bitmap of the batch's keys as the plan gives it, or a shorter one
     """
 
     convention: Any
@@ -37,6 +38,7 @@ class MergeCase:
     bound: str | int
     key: list[str] = field(default_factory=lambda: ["id"])
     unmodified: list[str] = field(default_factory=list)
+    key_bits: str | None = None
     staged: dict[str, dict[str, str] | None] = field(default_factory=dict)
     update_without_base: str = "skip"
     batch: int | None = 7
@@ -95,6 +97,7 @@ CASES = {
         key=["My Key", "path"],
         unmodified=["select", "it's", "end", "is `current`"],
         staged={"My Key": {"name": "MY KEY"}, "select": {"type": "int"}},
+        key_bits="0000001080000000",
         update_without_base="insert",
     ),
 }
@@ -153,6 +156,7 @@ def merge_sql(call: Renderer, case: MergeCase) -> str:
                 "bound": case.bound,
                 "evaluated_at": 0,
                 "unmodified": case.unmodified,
+                "key_bits": case.key_bits,
             },
         )
     )
@@ -576,3 +580,12 @@ def test_a_map_of_any_connection_is_a_mapping(
     call: Renderer, value: Any, mapping: dict[str, Any]
 ) -> None:
     assert call("_as_mapping", value=value) == mapping
+
+
+def test_keys_with_a_collation_have_no_bitmap(call: Renderer) -> None:
+    def bit(type_: str) -> object:
+        column = {"name": "id", "type": type_}
+        return call("_key_bit", settings={"key": ["Id"]}, columns=[column])
+
+    assert bit("string") == "pmod(xxhash64(`c_Id`), 32768) ^ 24"
+    assert bit("string collate UTF8_LCASE") == "cast(null as bigint)"
