@@ -51,8 +51,11 @@ $(PLAYED): scripts/play_days.py $(wildcard scripts/days/*/*.sql) | reachable
 	@PYTHONPATH=. $(RUN) python scripts/play_days.py
 	@touch $@
 
-test: lint ## Lint, then run all tests (ARGS="-k …")
-	@$(RUN) pytest $(ARGS)
+# Each process has a Spark of its own; a file's tests stay in one.
+TEST_PROCESSES ?= 2
+
+test: lint ## Lint, then run all tests (ARGS="-k …" TEST_PROCESSES=0: in one process)
+	@$(RUN) pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 	@$(if $(findstring tests/,$(ARGS)),:,DBT_HISTORY_FORMAT=iceberg $(RUN) pytest tests/iceberg $(ARGS) || test $$? -eq 5)
 
 iceberg: setup ## Build the examples of version tables on Iceberg (ARGS="--select …")

@@ -506,6 +506,7 @@ def local_settings() -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": (STATE / "warehouse").as_uri(),
         "spark.driver.memory": "3g",
+        "spark.buffer.pageSize": "2m",
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
