@@ -66,10 +66,12 @@ iceberg: setup ## Build the examples of version tables on Iceberg (ARGS="--selec
 CASES_THERE := PC2 PP1 PD4 ED1 E-P1
 CASES_BY_CONNECT := PC2 ED1
 MIRRORS := $(addprefix tests/conformance/test_,hx_mirror.py events.py hx_readers.py)
+# Over thrift test_cluster.py plays them.
+RULES_BY_CONNECT := tests/conformance/test_history_batch.py::test_every_batch_replayed_changes_nothing
 
 test-cluster: setup ## Run conformance cases, and what happens to connections, on a cluster of processes
 	@CASES="$(CASES_THERE)" $(RUN) pytest --on-cluster thrift $(MIRRORS) tests/functional/test_cluster.py $(ARGS)
-	@CASES="$(CASES_BY_CONNECT)" $(RUN) pytest --on-cluster connect $(MIRRORS) $(ARGS)
+	@CASES="$(CASES_BY_CONNECT)" $(RUN) pytest --on-cluster connect $(RULES_BY_CONNECT) $(MIRRORS) $(ARGS)
 
 test-matrix: setup ## Build the consumer project with the oldest and the newest dbt, parse it with dbt 2 (ARGS=oldest)
 	@$(PYTHON) scripts/matrix.py $(ARGS)
