@@ -14,9 +14,13 @@
         {% do dbt_history._raise_failed_merge(failed, plan, caller_name) %}
     {% endif %}
     {% set counts = dbt_history._applied_counts(target, plan, caller_name) %}
-    {% if not counts.applied and plan.batch is none %}
+    {% if plan.batch is none %}
         {# A merge that changes nothing makes no commit, unless a number has to be kept. #}
-        {% do counts.update({'applied': true, 'skipped': dbt_history._rows_without_base(target, staged, columns, settings, plan) | length}) %}
+        {% do counts.update({'applied': true}) %}
+    {% endif %}
+    {% if counts.applied and not (counts.added or counts.closed or counts.removed) %}
+        {# Spark need not read the source where it finds no row to join: then its rows are not counted. #}
+        {% do counts.update({'skipped': dbt_history._rows_without_base(target, staged, columns, settings, plan) | length}) %}
     {% endif %}
     {% do return(counts) %}
 {% endmacro %}
