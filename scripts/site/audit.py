@@ -34,9 +34,11 @@ def has_text(thing: Any) -> bool:
 
 def described(project: Project) -> list[Share]:
     nodes = list(project.nodes.values())
+    # A private macro is described by the comment above it.
+    macros = [one for one in project.macros if not one["name"].startswith("_")]
     arguments = [
         (f"{macro['name']}({argument['name']})", argument)
-        for macro in project.macros
+        for macro in macros
         # dbt lists the languages of a materialization as an argument.
         if not macro["name"].startswith("materialization_")
         for argument in macro["arguments"]
@@ -53,7 +55,7 @@ def described(project: Project) -> list[Share]:
     ]
     kinds = {"models": "model", "seeds": "seed", "snapshots": "snapshot", "sources": "source"}
     return [
-        share("macros described", [(one["name"], has_text(one)) for one in project.macros]),
+        share("public macros described", [(one["name"], has_text(one)) for one in macros]),
         share("arguments described", [(name, has_text(one)) for name, one in arguments]),
         share("arguments typed", [(name, bool(one["type"])) for name, one in arguments]),
         *(

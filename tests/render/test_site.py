@@ -188,8 +188,8 @@ def test_each_flow_chart_of_the_site_is_a_picture_that_asks_for_nothing(site: Pa
 def test_the_audit_counts_what_is_there(project: Project) -> None:
     counts = {one.what: one for one in audit.described(project)}
 
-    for what in ("macros described", "arguments described", "arguments typed"):
-        assert counts[what].all > 400
+    for what in ("public macros described", "arguments described", "arguments typed"):
+        assert counts[what].all > 100
         assert counts[what].missing == ()
     assert counts["columns in yml described"].missing == ()
     assert sum(count for _, count in audit.tests_by_kind(project)) == len(project.tests)
