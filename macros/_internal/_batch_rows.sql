@@ -40,10 +40,10 @@
 {% macro _staged_column(staged, column) %}
     {%- set name = staged.names.get(column.name | lower) -%}
     {%- if name is none -%}
-        {%- do return('cast(null as ' ~ column.type ~ ')') -%}
+        {%- do return('cast(null as ' ~ dbt_history._ddl_type(column.type) ~ ')') -%}
     {%- endif -%}
     {%- set is_same = {'name': name, 'type': column.type} in staged.columns -%}
-    {%- do return(dbt_history._quote(name) if is_same else 'cast(' ~ dbt_history._quote(name) ~ ' as ' ~ column.type ~ ')') -%}
+    {%- do return(dbt_history._quote(name) if is_same else 'cast(' ~ dbt_history._quote(name) ~ ' as ' ~ dbt_history._ddl_type(column.type) ~ ')') -%}
 {% endmacro %}
 
 

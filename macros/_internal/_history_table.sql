@@ -135,21 +135,6 @@
 {% endmacro %}
 
 
-{# The table's columns in order: {'name', 'type'}. #}
-{% macro _table_columns(relation) %}
-    {% set columns = [] %}
-    {% set state = namespace(done=false) %}
-    {% for row in run_query('describe ' ~ dbt_history._full_name(relation)).rows if not state.done %}
-        {% if not row[0] or row[0].startswith('#') %}
-            {% set state.done = true %}
-        {% else %}
-            {% do columns.append({'name': row[0], 'type': row[1], 'comment': row[2]}) %}
-        {% endif %}
-    {% endfor %}
-    {% do return(columns) %}
-{% endmacro %}
-
-
 {# The columns of a new table: what the SELECT returns without the bookkeeping, the period in the convention's types. #}
 {% macro _new_columns(staged, settings) %}
     {% set conv = settings.convention %}

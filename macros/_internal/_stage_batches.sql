@@ -37,9 +37,9 @@
     {% endcall %}
     {% set columns = [] %}
     {% set names = {} %}
-    {% for row in run_query('describe ' ~ view).rows if row[0] and not row[0].startswith('#') %}
-        {% do columns.append({'name': row[0], 'type': row[1]}) %}
-        {% do names.update({row[0] | lower: row[0]}) %}
+    {% for column in dbt_history._table_columns(view) %}
+        {% do columns.append({'name': column.name, 'type': column.type}) %}
+        {% do names.update({column.name | lower: column.name}) %}
     {% endfor %}
     {% do return({'id': id, 'view': view, 'relation': view, 'is_table': false, 'columns': columns, 'names': names}) %}
 {% endmacro %}

@@ -103,13 +103,3 @@ select 'missing' as _difference, * from (select * from {{ expected }} except all
     {% endfor %}
     {% do return(types) %}
 {% endmacro %}
-
-
-{# Column name to type of a query, without running it. #}
-{% macro _types_of_query(query) %}
-    {% set types = {} %}
-    {% for row in run_query('describe query ' ~ query).rows %}
-        {% do types.update({row[0]: row[1]}) %}
-    {% endfor %}
-    {% do return(types) %}
-{% endmacro %}

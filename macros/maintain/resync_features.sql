@@ -69,7 +69,7 @@ insert into {{ call.writes }} (
     {%- set key = dbt_history._quoted(call.key) -%}
     {%- set payload = dbt_history._quoted(call.payload) -%}
     {%- set types = {} -%}
-    {%- for column in dbt_history._table_columns_named(call.states) -%}{%- do types.update({column.name | lower: column.type}) -%}{%- endfor -%}
+    {%- for column in dbt_history._table_columns(call.states) -%}{%- do types.update({column.name | lower: column.type}) -%}{%- endfor -%}
     {%- set sql -%}
 with heads as (
     select * from {{ call.states }} where `txn_next` is null and ({{ call.where }})
@@ -125,14 +125,4 @@ where (select coalesce(max(`txn`), 0) from {{ call.writes }}) = {{ call.head }}L
         {%- do sides.append('coalesce(to_json(try_parse_json(' ~ value ~ ')), ' ~ value ~ ')' if is_json else dbt_history._comparable(value, type)) -%}
     {%- endfor -%}
     {%- do return(sides | join(' <=> ')) -%}
-{% endmacro %}
-
-
-{# The columns of a table named as SQL: {'name', 'type'}. #}
-{% macro _table_columns_named(name) %}
-    {% set columns = [] %}
-    {% for row in run_query('describe ' ~ name).rows if row[0] and not row[0].startswith('#') %}
-        {% do columns.append({'name': row[0], 'type': row[1]}) %}
-    {% endfor %}
-    {% do return(columns) %}
 {% endmacro %}

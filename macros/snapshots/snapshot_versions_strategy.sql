@@ -38,7 +38,7 @@
     {% set left_out = [] %}
     {% for name in keys + [updated_at, conv.active] if name %}{% do left_out.append(name | lower) %}{% endfor %}
     {% set relation = adapter.get_relation(database=none, schema=node.schema, identifier=node.alias) %}
-    {% set stored = adapter.get_columns_in_relation(relation) | map(attribute='name') | map('lower') | list %}
+    {% set stored = dbt_history._table_columns(relation) | map(attribute='name') | map('lower') | list %}
     {% set wanted = types.keys() | map('lower') | list if check_cols == 'all' else check_cols | map('lower') | list %}
     {% set differences = [] %}
     {% for name, type in types.items() if name | lower in wanted and name | lower not in left_out %}

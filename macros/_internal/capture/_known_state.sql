@@ -84,16 +84,6 @@
 {% endmacro %}
 
 
-{# The columns of a query, which is not run: {'name', 'type'}. #}
-{% macro _query_columns(sql) %}
-    {% set columns = [] %}
-    {% for row in run_query('describe query ' ~ sql).rows %}
-        {% do columns.append({'name': row[0], 'type': row[1]}) %}
-    {% endfor %}
-    {% do return(columns) %}
-{% endmacro %}
-
-
 {# A column's name as the source writes it. #}
 {% macro _column_of(capture, name) %}
     {% for column in capture.columns if column.name | lower == name | lower %}

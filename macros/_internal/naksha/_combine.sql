@@ -30,7 +30,7 @@
     ).rows[0][0] | int %}
     {% if changes and not dry_run %}
         {% do dbt_history._append_writes(
-            target.writes, head.txn, dbt_history._combined_sql(features, ctes, target, said, dbt_history._table_columns_named(target.writes)), call.caller_name
+            target.writes, head.txn, dbt_history._combined_sql(features, ctes, target, said, dbt_history._table_columns(target.writes)), call.caller_name
         ) %}
     {% endif %}
     {% do log(

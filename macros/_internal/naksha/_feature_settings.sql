@@ -5,9 +5,9 @@
 {% macro _feature_settings(writes, options, caller_name) %}
     {% set types = {} %}
     {% set spelled = {} %}
-    {% for row in run_query('describe ' ~ dbt_history._relation_name(writes)).rows if row[0] and not row[0].startswith('#') %}
-        {% do types.update({row[0] | lower: row[1]}) %}
-        {% do spelled.update({row[0] | lower: row[0]}) %}
+    {% for column in dbt_history._table_columns(writes) %}
+        {% do types.update({column.name | lower: column.type}) %}
+        {% do spelled.update({column.name | lower: column.name}) %}
     {% endfor %}
     {% set problems = [] %}
     {% set meanings = dbt_history._write_columns() %}
@@ -104,12 +104,6 @@
         'keep_states': {'required': false, 'type': 'bigint'},
         'resync': {'required': false, 'type': 'boolean'},
     }) %}
-{% endmacro %}
-
-
-{# A relation as SQL: quoted where it is one, as it stands where it is text. #}
-{% macro _relation_name(relation) %}
-    {%- do return(relation if relation is string or not relation.schema else dbt_history._full_name(relation)) -%}
 {% endmacro %}
 
 

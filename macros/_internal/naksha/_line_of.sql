@@ -39,7 +39,7 @@
     {% if line.epoch is none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(caller_name, 'main is no branch: it has no base', got=branch)) %}
     {% endif %}
-    {% set features = dbt_history._features_of(dbt_history._table_columns_named(states), dbt_history._key_columns(id), payload, json) %}
+    {% set features = dbt_history._features_of(dbt_history._table_columns(states), dbt_history._key_columns(id), payload, json) %}
     {% do return({'features': features, 'ctes': dbt_history._sides_ctes(features, states, line.epochs, line.epoch)}) %}
 {% endmacro %}
 

@@ -1,0 +1,98 @@
+"""Columns are columns, whatever they are called: DESCRIBE writes its own headers between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.project import Project
+
+ODD = ("# Partition Information", "# col_name", "#x", "Mixed", "b`t", " ", "null", "1")
+WIDE = ", ".join(f"{number} as f{number}" for number in range(30))
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def select(batch: int, value: str, key: str = "#k") -> str:
+    """An upsert of one record, its start the batch's day; each odd column has `value`."""
+    cells = ", ".join(f"'{value}' as {quoted(name)}" for name in ODD)
+    return (
+        f"select 'upsert' as _stage, {batch}L as _batch, 1L as {quoted(key)}, {cells},"
+        f" named_struct('w', struct({WIDE})) as wide,"
+        f" timestamp'2024-01-0{batch} 00:00:00 UTC' as valid_from, cast(null as timestamp) as valid_to"
+    )
+
+
+def cells(rows: list[dict[str, Any]]) -> list[list[Any]]:
+    """The odd columns of the rows in order of time."""
+    ordered = sorted(rows, key=lambda row: row["valid_from"])
+    return [[row[name] for name in ODD] for row in ordered]
+
+
+def test_a_column_whose_name_begins_with_a_hash_is_kept_in_a_new_table(project: Project) -> None:
+    by = "# col_name"
+    project.history("h", select(1, "a"), "#k", convention="validity", config={"partition_by": by})
+    project.model(
+        "log", "select 1L as `#k`, 'a' as `#x`, 'b' as b", materialized="history_append",
+        unique_key="#k",
+    )  # fmt: skip
+    project.run("h", "log")
+    project.history("h", select(2, "b"), "#k", convention="validity", config={"partition_by": by})
+
+    run = project.run("h", "log")
+
+    assert run.message("h") == "1 batch: 1 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
+    assert cells(project.rows("h")) == [["a"] * len(ODD), ["b"] * len(ODD)]
+    assert project.rows("h")[0]["wide"]["w"]["f29"] == 29
+    assert project.rows("log") == [{"#k": 1, "#x": "a", "b": "b"}]
+
+
+def test_an_adopted_table_keeps_every_column_after_one_that_begins_with_a_hash(
+    project: Project,
+) -> None:
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    columns = ", ".join(f"{quoted(name)} string" for name in ODD)
+    project.spark.sql(
+        f"create table {project.table('h')} ({columns}, id bigint, after string,"
+        " valid_from timestamp, valid_to timestamp) using delta partitioned by (`#x`)"
+        " tblproperties ('delta.columnMapping.mode' = 'name')"
+    )
+    old = ", ".join("'old'" for _ in ODD)
+    project.spark.sql(
+        f"insert into {project.table('h')} values ({old},"
+        " 1, 'kept', timestamp'2024-01-01 00:00:00 UTC', null)"
+    )
+    update = (
+        "select 'update' as _stage, 2L as _batch, 1L as id, 'new' as `#x`,"
+        " timestamp'2024-01-02 00:00:00 UTC' as valid_from, cast(null as timestamp) as valid_to"
+    )
+    project.history("h", update, convention="validity")
+
+    project.run("h")
+
+    new = ["new" if name == "#x" else "old" for name in ODD]
+    assert cells(project.rows("h")) == [["old"] * len(ODD), new]
+    assert [row["after"] for row in project.rows("h")] == ["kept", "kept"]
+
+
+def test_dbts_own_list_of_columns_has_those_that_begin_with_a_hash(project: Project) -> None:
+    project.write(
+        "macros/show_columns.sql",
+        "{% macro show_columns(schema, name) %}"
+        "{% set relation = api.Relation.create(schema=schema, identifier=name) %}"
+        "{% for column in get_columns_in_relation(relation) %}"
+        "{% do log(column.name ~ ':' ~ column.data_type ~ ';', info=true) %}"
+        "{% endfor %}{% endmacro %}",
+    )
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {project.table('t')} (a int, `#b` string, c decimal(5,2)) using delta"
+        " partitioned by (a)"
+    )
+
+    arguments = f"{{schema: {project.schema}, name: t}}"
+    run = project.dbt("run-operation", "show_columns", "--args", arguments)
+
+    shown = [line for line in run.log.split("\n") if line.endswith(";")]
+    assert shown == ["a:int;", "#b:string;", "c:decimal(5,2);"]
