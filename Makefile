@@ -1,7 +1,7 @@
 # One entry point for people and CI. `make build ARGS="--select fivetran"` passes options on; see `make help`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build cluster cluster-stop reachable test test-cluster test-matrix iceberg lint fix docs bench cases proto lock clean
+.PHONY: help setup build cluster cluster-stop reachable check test test-cluster test-matrix iceberg lint fix docs bench cases proto lock clean
 
 # The Python that makes the environment; everything else runs in it, through $(RUN).
 PYTHON ?= python3
@@ -57,6 +57,9 @@ TEST_PROCESSES ?= 2
 test: lint ## Lint, then run all tests (ARGS="-k …" TEST_PROCESSES=0: in one process)
 	@$(RUN) pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 	@$(if $(findstring tests/,$(ARGS)),:,DBT_HISTORY_FORMAT=iceberg $(RUN) pytest tests/iceberg $(ARGS) || test $$? -eq 5)
+
+check: lint ## Lint, then run the tests that need no Spark: the rules in plain Python, the text of SQL and messages
+	@$(RUN) pytest -n $(TEST_PROCESSES) tests/oracle tests/render $(ARGS)
 
 iceberg: setup ## Build the examples of version tables on Iceberg (ARGS="--select …")
 	@DBT_HISTORY_FORMAT=iceberg $(RUN) dbt build --target iceberg --indirect-selection cautious \
