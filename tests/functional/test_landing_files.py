@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +23,7 @@ import pytest
 from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
 from dbt_history.landing import read_request as read
 from dbt_history.landing.land import find_sources
-from dbt_history.landing.rows import checked, staged_rows
+from dbt_history.landing.rows import Reading, checked, staged_rows
 from scripts.landing_example import parquet
 from scripts.request_files import NULL, UNMODIFIED, RequestWriter, csv_text
 from tests.support.landing import COLUMNS, END, HEADER, START, one_file, problems, small, upserts
@@ -203,6 +204,7 @@ def test_what_is_no_csv_of_the_writer_is_refused_by_line(
         ("NAIVE_TIME", ["24:00:00", "1:2"]),
         ("NAIVE_DATETIME", ["2024-01-01", "2024-01-01T00:00:00Z"]),
         ("UTC_DATETIME", ["2024-13-01T00:00:00Z", "2024-01-01T25:00Z", "+12024-01-01T00:00:00Z"]),
+        ("UTC_DATETIME", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:30:00-01:00"]),
         ("BINARY", ["a", "dGVzdA", "a b="]),
     ],
 )
@@ -247,6 +249,31 @@ def test_a_request_that_is_not_right_is_refused(
         parse_request(document, "request.json")
 
     assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize("is_longer", [True, False])
+def test_a_file_that_grows_or_shrinks_while_it_is_read_is_refused(
+    is_longer: bool, tmp_path: Path
+) -> None:
+    rows = upserts(*((str(n), "x" * 1000, "1") for n in range(5_000)))
+    path = one_file(tmp_path, csv_text(HEADER, rows))
+    source = find_sources(read(path), tmp_path, Limits())[0]
+    file = tmp_path / "rows.csv"
+    reading = Reading(source)
+    batches = reading.batches()
+    next(batches)
+    if is_longer:
+        with file.open("ab") as stream:
+            stream.write(csv_text(HEADER, upserts(("9", "b", "2"))).split(b"\n", 1)[1])
+    else:
+        data = file.read_bytes()
+        os.truncate(file, data.rindex(b"\n", 0, len(data) - 1) + 1)
+    for _ in batches:
+        pass
+
+    assert [str(problem) for problem in reading.problems] == [
+        "rows.csv: changed while it was being landed"
+    ]
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -410,6 +437,159 @@ def test_a_cut_parquet_file_is_refused(tmp_path: Path) -> None:
     for length in (5, 50, len(data) - 1):
         path = one_file(tmp_path, data[:length], "update", columns={"id": "INT"})
         assert "is no whole Parquet file" in problems(path)
+
+
+def parquet_bytes(cells: dict[str, Any], **how: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(pa.table(cells), sink, **how)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def parquet_cells(folder: Path, type_: Any, cells: pa.Array, **how: Any) -> list[Any]:
+    """The values of a column `v` of update rows, and in the place of refused ones the reasons."""
+    start = pa.array([START] * len(cells))
+    data = parquet_bytes({"id": range(len(cells)), "v": cells, "_fivetran_start": start}, **how)
+    path = one_file(folder, data, "update", columns={"id": "LONG", "v": type_})
+    source = find_sources(read(path), folder, Limits())[0]
+    reading = Reading(source)
+    rows = [row for batch in reading.batches() for row in batch.to_pylist()]
+    if reading.problems:
+        assert {problem.column for problem in reading.problems} == {"v"}
+        return [str(problem.text) for problem in reading.problems]
+    return ["unmodified" if "v" in row["_unmodified"] else row["v"] for row in rows]
+
+
+def test_a_damaged_page_of_a_parquet_file_is_refused_by_its_checksum(tmp_path: Path) -> None:
+    cells = {"id": range(1000), "_fivetran_start": [START] * 1000}
+    data = bytearray(parquet_bytes(cells, write_page_checksum=True, compression="none"))
+    data[2000] ^= 1
+    path = one_file(tmp_path, bytes(data), "update", columns={"id": "LONG"})
+
+    assert "rows.csv: is damaged, or is no whole Parquet file" in problems(path)
+
+
+def test_a_parquet_file_with_any_bit_of_its_footer_or_index_turned_is_read_or_refused(
+    tmp_path: Path,
+) -> None:
+    cells = {"id": range(90), "name": ["a", "b", "c"] * 30, "_fivetran_start": [START] * 90}
+    data = parquet_bytes(cells, write_page_index=True)
+    path = one_file(tmp_path, data, "update", columns={"id": "LONG", "name": "STRING"})
+    source = find_sources(read(path), tmp_path, Limits())[0]
+    source = replace(source, file=replace(source.file, digest=""))
+    for place in range(4, len(data), 3):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << place % 8
+        (tmp_path / "rows.csv").write_bytes(damaged)
+        reading = checked(source)
+        assert reading.problems or reading.rows == 90, place
+
+
+def test_text_of_a_parquet_file_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    offsets, text = pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")
+    bad = pa.StringArray.from_buffers(1, offsets, text)
+    cells = {"id": [1], "name": bad, "_fivetran_start": [START]}
+    path = one_file(tmp_path, parquet_bytes(cells), "update", columns={"id": "INT", "name": "JSON"})
+
+    assert "rows.csv: is damaged" in problems(path)
+
+
+@pytest.mark.parametrize(
+    ("type_", "cells", "expected"),
+    [
+        ("BINARY", [b"\0", NULL.encode(), UNMODIFIED.encode(), None],
+         [b"\0", None, "unmodified", None]),
+        ("STRING", [b"a", NULL.encode(), UNMODIFIED.encode(), b""], ["a", None, "unmodified", ""]),
+        ("INT", [b"7", NULL.encode(), UNMODIFIED.encode(), None], [7, None, "unmodified", None]),
+        ("STRING", [b"a", b"\xff"], ["\"b'\\\\xff'\" is no STRING"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_large", [False, True])
+def test_markers_are_recognised_in_byte_columns_of_a_parquet_file(
+    type_: str, cells: list[bytes], expected: list[Any], is_large: bool, tmp_path: Path
+) -> None:
+    array = pa.array(cells, pa.large_binary() if is_large else pa.binary())
+
+    assert parquet_cells(tmp_path, type_, array) == expected
+
+
+def test_the_unmodified_marker_in_a_byte_column_of_upsert_rows_is_refused(tmp_path: Path) -> None:
+    cells = {"id": [1], "b": [UNMODIFIED.encode()], "_fivetran_start": [START]}
+    cells |= {"_fivetran_end": [END], "_fivetran_active": ["true"]}
+    path = one_file(tmp_path, parquet_bytes(cells), columns={"id": "INT", "b": "BINARY"})
+
+    assert "column b: is the unmodified marker, in a file of upsert rows" in problems(path)
+
+
+@pytest.mark.parametrize(
+    ("type_", "taken", "refused"),
+    [
+        (("DECIMAL", 5, 2), [1.5, 0.1, -999.99, None],
+         [1.239, 1000.0, float("nan"), float("inf")]),
+        (("DECIMAL", 38, 20), [0.1], [1e19]),
+        ("FLOAT", [0.5, float("inf"), None, 16777216.0], [1e39, -1e300]),
+        ("LONG", [1.0, None], [1.5, 1e30]),
+        ("BOOLEAN", [], [1.0]),
+        ("UTC_DATETIME", [], [1.0]),
+    ],
+)  # fmt: skip
+def test_a_double_of_a_parquet_file_is_refused_where_csv_refuses_its_text(
+    type_: Any, taken: list[float], refused: list[float], tmp_path: Path
+) -> None:
+    doubles = pa.array([*taken, *refused], pa.float64())
+    found = parquet_cells(tmp_path, type_, doubles)
+
+    named = type_ if isinstance(type_, str) else f"DECIMAL({type_[1]}, {type_[2]})"
+    assert found == [f"{str(value)!r} is no {named}" for value in refused]
+    if taken:
+        values = parquet_cells(tmp_path, type_, pa.array(taken, pa.float64()))
+        assert values == [
+            Decimal(str(value)) if isinstance(type_, tuple) and value is not None else value
+            for value in taken
+        ]
+
+
+@pytest.mark.parametrize(
+    ("type_", "arrow"),
+    [
+        ("UTC_DATETIME", pa.timestamp("us", "UTC")),
+        ("UTC_DATETIME", pa.timestamp("s", "Asia/Tokyo")),
+        ("NAIVE_DATETIME", pa.timestamp("ms")),
+        ("NAIVE_DATETIME", pa.date32()),
+        ("NAIVE_DATE", pa.date32()),
+        ("NAIVE_DATE", pa.timestamp("us")),
+    ],
+)
+def test_times_outside_the_years_1_to_9999_are_refused_in_parquet(
+    type_: str, arrow: pa.DataType, tmp_path: Path
+) -> None:
+    days = [-719163, -719162, 2932896, 2932897]
+    midnights = [pa.array([day], pa.int32()).cast(pa.date32()).cast(arrow) for day in days]
+    found = [parquet_cells(tmp_path, type_, cells)[0] for cells in midnights]
+
+    assert [value.year for value in found[1:3]] == [1, 9999]
+    assert all(found[place].endswith(f" is no {type_}") for place in (0, 3)), found
+
+
+def test_a_native_value_of_another_kind_or_with_a_time_of_day_is_refused(tmp_path: Path) -> None:
+    noon = pa.array([datetime(2024, 1, 1, 12)], pa.timestamp("us"))
+
+    assert parquet_cells(tmp_path, "NAIVE_DATE", noon) == ["'2024-01-01 12:00:00' is no NAIVE_DATE"]
+    for type_, cells in (
+        ("UTC_DATETIME", pa.array([5])),
+        ("LONG", noon),
+        ("BOOLEAN", pa.array([5])),
+        ("INT", pa.array([True])),
+        ("STRING", pa.array([[1]])),
+    ):
+        assert parquet_cells(tmp_path, type_, cells)[0].endswith(f" is no {type_}")
+
+
+def test_an_int96_time_of_a_parquet_file_is_read_in_all_years(tmp_path: Path) -> None:
+    times = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999000)]
+    cells = pa.array(times, pa.timestamp("us"))
+
+    found = parquet_cells(tmp_path, "NAIVE_DATETIME", cells, use_deprecated_int96_timestamps=True)
+    assert found == times
 
 
 MEMORY = """

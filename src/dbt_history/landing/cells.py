@@ -6,6 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,39 +37,45 @@ class Typed:
     wrong: list[int]
 
 
-def typed(text: pa.Array, type_: ColumnType, markers: Markers) -> Typed:
-    """Cast a column of text. A cell is NULL, "unmodified" or a value, decided in this order."""
-    unmodified = is_marker(text, markers.unmodified)
-    null = is_marker(text, markers.null)
+# Values of an Arrow type, from an array of another type. Raises ValueError for what is none.
+Convert = Callable[[pa.Array, pa.DataType], pa.Array]
+
+
+def typed(cells: pa.Array, type_: ColumnType, markers: Markers, convert: Convert) -> Typed:
+    """Cast a column of text or bytes. A cell is NULL, "unmodified" or a value, in this order."""
+    unmodified = is_marker(cells, markers.unmodified)
+    null = is_marker(cells, markers.null)
     for mask in (null, unmodified):
         if mask is not None:
-            text = pc.if_else(mask, pa.scalar(None, pa.string()), text)
-    values, wrong = cast(text, type_)
+            cells = pc.if_else(mask, pa.scalar(None, cells.type), cells)
+    values, wrong = cast(cells, type_, convert)
     return Typed(values, unmodified, wrong)
 
 
-def is_marker(text: pa.Array, marker: str | None) -> pa.Array | None:
+def is_marker(cells: pa.Array, marker: str | None) -> pa.Array | None:
     """Which cells are the marker; None if no cell is."""
     if marker is None:
         return None
-    mask = pc.fill_null(pc.equal(text, marker), False)
+    wanted = pa.scalar(marker.encode()).cast(cells.type)
+    mask = pc.fill_null(pc.equal(cells, wanted), False)
     return mask if pc.any(mask).as_py() else None
 
 
-def cast(text: pa.Array, type_: ColumnType) -> tuple[pa.Array, list[int]]:
+def cast(cells: pa.Array, type_: ColumnType, convert: Convert) -> tuple[pa.Array, list[int]]:
     """Values of the type, and the places of the cells that are none (NULL in the values)."""
-    convert = CASTS[type_.name]
     try:
-        return convert(text, type_.arrow), []
-    except (pa.ArrowInvalid, ValueError):
+        return convert(cells, type_.arrow), []
+    except (pa.ArrowNotImplementedError, ValueError):
         pass
     values, wrong = [], []
-    for place in range(len(text)):
-        try:
-            values.append(convert(text.slice(place, 1), type_.arrow))
-        except (pa.ArrowInvalid, ValueError):
-            wrong.append(place)
-            values.append(pa.nulls(1, type_.arrow))
+    for place in range(len(cells)):
+        value = pa.nulls(1, type_.arrow)
+        if cells[place].is_valid:
+            try:
+                value = convert(cells.slice(place, 1), type_.arrow)
+            except (pa.ArrowNotImplementedError, ValueError):
+                wrong.append(place)
+        values.append(value)
     return pa.concat_arrays(values), wrong
 
 
@@ -104,8 +111,7 @@ def to_float(text: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 def to_date(text: pa.Array, arrow: pa.DataType) -> pa.Array:
     check(text, DATE)
-    check_year(text)
-    return pc.cast(text, arrow)
+    return in_years(pc.cast(text, arrow))
 
 
 def to_time(text: pa.Array, arrow: pa.DataType) -> pa.Array:
@@ -115,21 +121,27 @@ def to_time(text: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 def to_naive(text: pa.Array, arrow: pa.DataType) -> pa.Array:
     check(text, NAIVE)
-    check_year(text)
-    return pc.cast(pc.replace_substring_regex(text, BEYOND_MICROSECONDS, r"\1"), arrow)
+    text = pc.replace_substring_regex(text, BEYOND_MICROSECONDS, r"\1")
+    return in_years(pc.cast(text, arrow))
 
 
 def to_instant(text: pa.Array, arrow: pa.DataType) -> pa.Array:
     check(text, INSTANT)
-    check_year(text)
     text = pc.replace_substring_regex(text, BEYOND_MICROSECONDS, r"\1")
     has_zone = pc.match_substring_regex(text, ZONE + "$")
-    return pc.cast(pc.if_else(has_zone, text, pc.binary_join_element_wise(text, "Z", "")), arrow)
+    text = pc.if_else(has_zone, text, pc.binary_join_element_wise(text, "Z", ""))
+    return in_years(pc.cast(text, arrow))
 
 
-def check_year(text: pa.Array) -> None:
-    if pc.any(pc.starts_with(text, "0000")).as_py():
-        raise ValueError("there is no year 0")
+def in_years(times: pa.Array) -> pa.Array:
+    """The dates or timestamps as they are. Raises ValueError outside the years 1 to 9999 (UTC)."""
+    naive = pa.timestamp("us") if pa.types.is_timestamp(times.type) else times.type
+    first, last = (pa.scalar(limit, naive) for limit in (datetime.min, datetime.max))
+    times_as_they_are = pc.cast(times, naive)
+    is_outside = pc.or_(pc.less(times_as_they_are, first), pc.greater(times_as_they_are, last))
+    if pc.any(is_outside).as_py():
+        raise ValueError("outside the years 1 to 9999")
+    return times
 
 
 def to_binary(text: pa.Array, arrow: pa.DataType) -> pa.Array:
@@ -147,7 +159,7 @@ def as_it_is(text: pa.Array, arrow: pa.DataType) -> pa.Array:
     return text
 
 
-CASTS: dict[str, Callable[[pa.Array, pa.DataType], pa.Array]] = {
+CASTS: dict[str, Convert] = {
     "BOOLEAN": to_boolean,
     "SHORT": to_integer,
     "INT": to_integer,

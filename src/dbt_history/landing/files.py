@@ -181,16 +181,18 @@ class Decompressed:
 
 
 class Limited:
-    """Refuses a file that expands too far."""
+    """Refuses a file that expands too far. `is_at_end`: there is nothing more to read."""
 
     def __init__(self, source: Readable, limits: Limits, stored: int) -> None:
         self.source = source
         self.limits = limits
         self.stored = stored
         self.expanded = 0
+        self.is_at_end = False
 
     def read(self, size: int) -> bytes:
         data = self.source.read(size)
+        self.is_at_end = not data
         self.expanded += len(data)
         if self.expanded > self.limits.expanded:
             raise FileError(f"expands to more than {self.limits.expanded:,} bytes")
@@ -214,6 +216,11 @@ def open_content(file: StoredFile, limits: Limits) -> Iterator[Readable]:
             hint = "wrong key, " if file.key is not None else ""
             hint += f"not {file.compression}, or the file is cut"
             source = Decompressed(source, file.compression, hint)
-        yield Limited(source, limits, size)
-        if file.digest and raw.tell() == size and hashed.digest.hexdigest() != file.digest:
-            raise FileError("changed while it was being landed")
+        content = Limited(source, limits, size)
+        yield content
+        if file.digest and content.is_at_end:
+            # Bytes after the end of a compressed stream belong to the digest, too.
+            while hashed.read(CHUNK):
+                pass
+            if hashed.digest.hexdigest() != file.digest:
+                raise FileError("changed while it was being landed")

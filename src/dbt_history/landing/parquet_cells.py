@@ -31,17 +31,33 @@ def spooled(content: Readable) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_parquet(file: IO[bytes]) -> Iterator[pyarrow.parquet.ParquetFile]:
-    """A Parquet file whose texts stay in their dictionaries."""
-    try:
+    """A Parquet file whose texts stay in their dictionaries.
+
+    An INT96 time is read in microseconds: nanoseconds do not reach beyond the years 1677 to 2262.
+    """
+    with refused_if_damaged():
         with pyarrow.parquet.ParquetFile(file) as parquet:
             fields = list(parquet.schema_arrow)
         texts = [field.name for field in fields if is_bytes(field.type)]
         file.seek(0)
-        parquet = pyarrow.parquet.ParquetFile(file, read_dictionary=texts, pre_buffer=False)
-    except (pa.ArrowException, OSError):
-        raise FileError("is no whole Parquet file") from None
+        parquet = pyarrow.parquet.ParquetFile(
+            file,
+            read_dictionary=texts,
+            pre_buffer=False,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        )
     with parquet:
         yield parquet
+
+
+@contextmanager
+def refused_if_damaged() -> Iterator[None]:
+    """Around calls of pyarrow: what damaged bytes make it raise can be any exception."""
+    try:
+        yield
+    except Exception:
+        raise FileError("is damaged, or is no whole Parquet file") from None
 
 
 def is_bytes(type_: pa.DataType) -> bool:
@@ -53,19 +69,22 @@ def record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Its rows, no more than `BATCH_BYTES` at once. `stored`: size of the file, 0 if not known."""
     limit = min(limits.expanded, max(CALM, limits.ratio * stored) if stored else limits.expanded)
-    expanded = 0
+    expanded = rows = 0
     batches = parquet.iter_batches(batch_size=BATCH_ROWS)
     while True:
-        try:
+        with refused_if_damaged():
             batch = next(batches, None)
-        except (pa.ArrowException, OSError):
-            raise FileError("is no whole Parquet file") from None
-        if batch is None:
-            return
-        expanded += expanded_size(batch)
+            if batch is None:
+                break
+            # Text that is no UTF-8, a place outside a dictionary: Arrow would read on.
+            batch.validate(full=True)
+            expanded += expanded_size(batch)
         if expanded > limit:
             raise FileError(f"expands to more than {limit:,} bytes")
+        rows += batch.num_rows
         yield from small_batches(batch)
+    if rows != parquet.metadata.num_rows:
+        raise FileError(f"is damaged: it has {rows:,} rows, not {parquet.metadata.num_rows:,}")
 
 
 def small_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

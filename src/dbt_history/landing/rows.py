@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt_history.landing import csv_cells, parquet_cells
-from dbt_history.landing.cells import Typed, typed
+from dbt_history.landing.cells import Typed
 from dbt_history.landing.errors import FileError, Problem, RefusedError, shown
 from dbt_history.landing.files import Limits, Readable, StoredFile, open_content
+from dbt_history.landing.native_cells import typed_cells
 from dbt_history.landing.request import ACTIVE, END, START, Column, Markers
 
 # Rows of file n have the orders n * ORDERS + 1, n * ORDERS + 2, …
@@ -192,14 +193,9 @@ class Reading:
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
         self.check_size(column, cells, line_of)
-        if is_text(cells.type):
-            text = pc.cast(cells, pa.string())
-            found = typed(text, column.type, self.source.markers)
-        else:
-            found = from_parquet(cells, column)
+        found = typed_cells(cells, column.type, self.source.markers)
         for row in found.wrong:
-            cell = shown(str(cells[row].as_py()))
-            self.tell(f"{cell} is no {column.type}", line_of(row), column.name)
+            self.tell(f"{cell_text(cells[row])} is no {column.type}", line_of(row), column.name)
         self.check_markers(column, found, line_of)
         return found
 
@@ -281,37 +277,12 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def is_text(type_: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_null(type_)
-    )
-
-
-def from_parquet(cells: pa.Array, column: Column) -> Typed:
-    """A native column: a safe cast, so that no value changes."""
-    arrow = column.type.arrow
+def cell_text(cell: pa.Scalar) -> str:
+    """A cell for a message. Python has no value for some, such as a time after the year 9999."""
     try:
-        if pa.types.is_timestamp(cells.type) and pa.types.is_timestamp(arrow):
-            return Typed(to_microseconds(cells, arrow), None, [])
-        if pa.types.is_string(arrow) and pa.types.is_binary(cells.type):
-            return Typed(pc.cast(cells, arrow), None, [])
-        return Typed(pc.cast(cells, arrow), None, [])
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        pass
-    values, wrong = [], []
-    for place in range(len(cells)):
-        try:
-            values.append(pc.cast(cells.slice(place, 1), arrow))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            wrong.append(place)
-            values.append(pa.nulls(1, arrow))
-    return Typed(pa.concat_arrays(values), None, wrong)
-
-
-def to_microseconds(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
-    if cells.type.unit == "ns":
-        cells = pc.floor_temporal(cells, unit="microsecond")
-    return pc.cast(cells, arrow)
+        return shown(str(cell.as_py()))
+    except (ValueError, OverflowError):
+        return shown(str(pc.cast(cell, pa.string())))
 
 
 def places(mask: pa.Array) -> list[int]:

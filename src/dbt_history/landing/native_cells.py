@@ -1,0 +1,92 @@
+"""Cells of a Parquet file become values: text, bytes, or native types of the file.
+
+A native value is refused where CSV refuses its text, and where the cast would change it.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dbt_history.landing.cells import CASTS, Convert, Typed, cast, in_years, typed
+from dbt_history.landing.request import Markers
+from dbt_history.landing.types import ColumnType
+
+
+def typed_cells(cells: pa.Array, type_: ColumnType, markers: Markers) -> Typed:
+    """Cast a column of a file, of any type that Arrow reads."""
+    if is_text(cells.type):
+        return typed(pc.cast(cells, pa.string()), type_, markers, CASTS[type_.name])
+    if is_bytes(cells.type):
+        return typed(pc.cast(cells, pa.binary()), type_, markers, from_bytes(type_))
+    values, wrong = cast(cells, type_, from_native(type_))
+    return Typed(values, None, wrong)
+
+
+def is_text(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_null(type_)
+    )
+
+
+def is_bytes(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+        or pa.types.is_fixed_size_binary(type_)
+    )
+
+
+def from_bytes(type_: ColumnType) -> Convert:
+    """Bytes stay bytes; for another type they are text that the file does not mark as text."""
+
+    def convert(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
+        if pa.types.is_binary(arrow):
+            return cells
+        return CASTS[type_.name](pc.cast(cells, pa.string()), arrow)
+
+    return convert
+
+
+def from_native(type_: ColumnType) -> Convert:
+    def convert(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
+        goes_by_text = pa.types.is_string(arrow) or (
+            pa.types.is_floating(cells.type) and pa.types.is_decimal(arrow)
+        )
+        if goes_by_text:
+            return CASTS[type_.name](pc.cast(cells, pa.string()), arrow)
+        if kind_of(cells.type) != kind_of(arrow):
+            raise ValueError("another kind of value")
+        return to_time(cells, arrow) if kind_of(arrow) == "time" else to_number(cells, arrow)
+
+    return convert
+
+
+def kind_of(type_: pa.DataType) -> str:
+    """Within a kind a value keeps its meaning; an integer is no time and no truth value."""
+    if pa.types.is_date(type_) or pa.types.is_timestamp(type_):
+        return "time"
+    if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
+        return "number"
+    return str(type_)
+
+
+def to_number(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
+    values = pc.cast(cells, arrow)
+    if pa.types.is_floating(arrow) and pa.types.is_floating(cells.type):
+        overflown = pc.and_not(pc.is_inf(values), pc.is_inf(cells))
+        if pc.any(overflown).as_py():
+            raise ValueError("out of range")
+    return values
+
+
+def to_time(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """Beyond microseconds a time is cut; a date has no time of day to be cut."""
+    if pa.types.is_timestamp(cells.type) and cells.type.unit == "ns":
+        cells = pc.floor_temporal(cells, unit="microsecond")
+    values = pc.cast(cells, arrow)
+    if pa.types.is_date(arrow) and pa.types.is_timestamp(cells.type):
+        midnights = pc.cast(pc.cast(values, pa.timestamp("us")), cells.type)
+        if pc.any(pc.not_equal(midnights, cells)).as_py():
+            raise ValueError("a time of day")
+    return in_years(values)
