@@ -4,30 +4,35 @@
 
     dbt run-operation erase_subject --args '{table: customers, only: {customer_id: 7}, mirrors: [customers_hx], reason: "request 12"}'
 
-    `columns`: what to erase, default everything but key and period. Older files still hold the data until they are vacuumed, which
-    compact_history does.
+    `columns`: what to erase, default everything but key and period. All tables are checked before the first one is changed. Repeating
+    it finishes what a killed run began, and changes nothing where all is erased. Older files still hold the data until they are
+    vacuumed, which compact_history does.
 #}
 {% macro erase_subject(table, only, columns=none, mirrors=[], dry_run=false, convention=none, key=none, author=none, reason=none) %}
-    {% set main = dbt_history._maintained(table, convention, key, 'erase_subject') | first %}
-    {% set erased = dbt_history._erased_columns(main, only, columns) %}
-    {% set places = [dbt_history._full_name(main.relation)] %}
-    {% for mirror in mirrors %}
-        {% do places.append(dbt_history._referring({'table': mirror})) %}
-    {% endfor %}
+    {% set tables = dbt_history._maintained(table, convention, key, 'erase_subject') %}
+    {% set main = tables | first %}
+    {% set problems = ['name one table; the others are mirrors'] if tables | length > 1 else [] %}
+    {% set places = dbt_history._erased_places(main, only, columns, mirrors, problems) %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'erase_subject', 'this cannot be erased; nothing was changed', got='\n    ' ~ problems | join('\n    '),
+            expected='only: {key column: value, ...} for all of ' ~ main.key | join(', ') ~ '; columns and mirrors as lists of names',
+        )) %}
+    {% endif %}
     {% for place in places %}
-        {% set there = dbt_history._types_of_query('select * from ' ~ place).keys() | map('lower') | list %}
-        {% set assignments = [] %}
-        {% for name in erased if name | lower in there %}
-            {% do assignments.append(dbt_history._quote(name) ~ ' = null') %}
-        {% endfor %}
-        {% set rows = run_query('select count(*) from ' ~ place ~ ' where ' ~ dbt_history._key_filter(only)).rows[0][0] | int %}
-        {% if rows and assignments and not dry_run %}
-            {% do dbt_history._update_log('update ' ~ place ~ ' set ' ~ assignments | join(', ') ~ ' where ' ~ dbt_history._key_filter(only), place, main) %}
+        {% if not dry_run %}
+            {% do dbt_history._erase_place(place, main, only) %}
         {% endif %}
-        {% do log('dbt_history: ' ~ place ~ ': ' ~ rows ~ ' versions ' ~ ('would be erased' if dry_run else 'erased'), info=true) %}
+        {% do log(
+            'dbt_history: ' ~ place.name ~ ': ' ~ place.rows ~ ' versions ' ~ ('would be erased' if dry_run else 'erased')
+            ~ (' (' ~ (place.rows - place.changed) ~ ' were before)' if place.changed != place.rows else '')
+            ~ ', columns ' ~ place.columns | map(attribute='name') | join(', '), info=true
+        ) %}
     {% endfor %}
     {% if not dry_run %}
-        {% do dbt_history._add_mark(main, 'erasure', name=local_md5(tojson(only) ~ invocation_id), author=author, reason=reason) %}
+        {% if places | sum(attribute='changed') or not dbt_history._has_erasure(main, only) %}
+            {% do dbt_history._add_mark(main, 'erasure', name=dbt_history._subject_hash(only, invocation_id), author=author, reason=reason) %}
+        {% endif %}
         {% do log('dbt_history: older files hold the data until compact_history with vacuum_hours removes them', info=true) %}
     {% endif %}
 {% endmacro %}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from tests.support.processes import die_before
 from tests.support.project import Project
 
 
@@ -67,3 +70,18 @@ def test_doubles_of_a_key_are_refused_with_samples(project: Project) -> None:
     message = project.run("log", check=False).message("log")
     assert "several rows of the SELECT have the same key; nothing was written" in message
     assert '{"id":1,"rows":2}' in message
+
+
+def test_a_log_left_open_by_a_killed_full_refresh_is_locked_by_the_next_run(
+    project: Project,
+) -> None:
+    log(project, "select 1 as id", meta={"history": {"allow_full_refresh": True}})
+    project.run("log")
+    with pytest.MonkeyPatch.context() as patch:
+        die_before(patch, "create or replace table")
+        assert not project.run("log", check=False, options=["--full-refresh"]).success
+    assert values(project, "id") == [(1,)]
+
+    project.run("log")
+    with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
+        project.spark.sql(f"delete from {project.table('log')}")

@@ -8,6 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.adapters.spark.session import Cursor
 
 from tests.support.project import ROOT
 
@@ -78,3 +82,18 @@ def kill_when(process: subprocess.Popen[str], happened: Callable[[], bool]) -> N
         assert time.monotonic() < deadline
         time.sleep(0.005)
     kill(process)
+
+
+def die_before(patch: pytest.MonkeyPatch, statement: str) -> None:
+    """From the first statement on that contains this text, no statement of dbt reaches Spark."""
+    execute = Cursor.execute
+    dead = False
+
+    def run(self: Cursor, sql: str, *arguments: Any) -> None:
+        nonlocal dead
+        dead = dead or statement in sql
+        if dead:
+            raise RuntimeError("killed")
+        execute(self, sql, *arguments)
+
+    patch.setattr(Cursor, "execute", run)

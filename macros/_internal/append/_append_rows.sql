@@ -23,6 +23,9 @@
         {% set change = dbt_history._log_change(staged, dbt_history._table_columns(target)) %}
         {% do dbt_history._refuse_columns(dbt_history._check_log_change(change, settings, false), staged, caller_name) %}
     {% endif %}
+    {% if not is_new and not target.is_iceberg and dbt_history._log_lock(dbt_history._full_name(target)) == 'open' %}
+        {% do dbt_history._close_log(dbt_history._full_name(target)) %}
+    {% endif %}
     {% set log = dbt_history._commit_log(target, model.unique_id) %}
     {% set plan = dbt_history._plan_append(target, staged, log, settings, captured, caller_name) %}
     {% if not plan.is_new %}

@@ -101,7 +101,7 @@
     {% set partition_by = [partition_by] if partition_by is string else partition_by %}
     {% set properties = dbt_history._properties_of_format(relation, columns, is_log=true) %}
     {% if replace and not relation.is_iceberg %}
-        {% do run_query('alter table ' ~ dbt_history._full_name(relation) ~ " set tblproperties ('delta.appendOnly' = 'false')") %}
+        {% do dbt_history._open_log(dbt_history._full_name(relation)) %}
     {% endif %}
     {% do dbt_history._create_table(relation, columns, partition_by, properties, before, replace) %}
 {% endmacro %}

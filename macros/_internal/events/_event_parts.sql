@@ -44,17 +44,19 @@
     refuses `show create table`), but a plan does: where a column cannot be NULL, `is null` is a constant there.
 #}
 {% macro _not_null_columns(capture) %}
-    {% if not capture.head.is_delta %}
-        {% do return([]) %}
-    {% endif %}
+    {% do return(dbt_history._not_null_in(capture.table, capture.head_columns) if capture.head.is_delta else []) %}
+{% endmacro %}
+
+
+{% macro _not_null_in(table, columns) %}
     {% set cells = [] %}
-    {% for column in capture.head_columns %}
+    {% for column in columns %}
         {% do cells.append(dbt_history._quote(column.name) ~ ' is null as `__null_' ~ loop.index0 ~ '`') %}
     {% endfor %}
-    {% set plan = run_query('explain extended select ' ~ cells | join(', ') ~ ' from ' ~ capture.table).rows | map(attribute=0) | join('\n') %}
+    {% set plan = run_query('explain extended select ' ~ cells | join(', ') ~ ' from ' ~ table).rows | map(attribute=0) | join('\n') %}
     {% set optimized = plan.split('== Optimized Logical Plan ==')[-1] %}
     {% set found = [] %}
-    {% for column in capture.head_columns %}
+    {% for column in columns %}
         {% if modules.re.search('false AS __null_' ~ loop.index0 ~ '#', optimized) %}{% do found.append(column.name) %}{% endif %}
     {% endfor %}
     {% do return(found) %}
