@@ -321,8 +321,9 @@ def seal(versions: Sequence[Version], convention: Convention) -> None:
 def cut(versions: Sequence[Version], convention: Convention) -> None:
     """Rule 6b: an inactive version ends a gap before a row of the batch that starts in its period.
 
-    A stored version ends before the first row of the batch behind it. A row of the batch ends before
-    whatever version follows it, stored or not. Two stored versions stay to each other as they were.
+    A stored version ends before the first row of the batch behind it. A row of the batch ends
+    before whatever version follows it, stored or not. Two stored versions stay to each other as
+    they were.
 
         stored      [ a -------------)          [ c ---
         batch                [ b ------------------)

@@ -126,8 +126,8 @@ def random_history(
     """A history; the same arguments give the same one.
 
     keys, batches        how many at most
-    in_order             False: the table before may hold overlapping versions, as another tool might
-                         have written them; pruning cannot work on it
+    in_order             False: the table before may hold overlapping versions, as another tool
+                         might have written them; pruning cannot work on it
     update_without_base  the option with which the batches will be applied (skip or insert)
     """
     if profile == "well_formed":

@@ -190,7 +190,7 @@ merge into `golden`.`records` as history
                         case when not survives then 'remove' when not (final_end <=> `c_dbt_valid_to`) then 'close' end
                     when is_replaced then null
                     when not is_stored then 'add'
-                    when not ((`c_id` <=> stored.`c_id` and `c_v` <=> stored.`c_v` and `c_w` <=> stored.`c_w` and `c_dbt_scd_id` <=> stored.`c_dbt_scd_id` and `c_dbt_updated_at` <=> stored.`c_dbt_updated_at` and `c_dbt_valid_from` <=> stored.`c_dbt_valid_from`)) then 'replace'
+                    when not (`c_id` <=> stored.`c_id` and `c_v` <=> stored.`c_v` and `c_w` <=> stored.`c_w` and `c_dbt_scd_id` <=> stored.`c_dbt_scd_id` and `c_dbt_updated_at` <=> stored.`c_dbt_updated_at` and `c_dbt_valid_from` <=> stored.`c_dbt_valid_from`) then 'replace'
                     when not (final_end <=> stored.`c_dbt_valid_to`) then 'close'
                 end as op,
                 not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,

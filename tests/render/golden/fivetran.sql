@@ -198,7 +198,7 @@ merge into `golden`.`records` as history
                         case when not survives then 'remove' when not (final_end <=> `c__fivetran_end`) or not (if(can_close, is_open, `c__fivetran_active`) <=> `c__fivetran_active`) then 'close' end
                     when is_replaced then null
                     when not is_stored then 'add'
-                    when not ((`c_id` <=> stored.`c_id` and `c_v` <=> stored.`c_v` and `c_w` <=> stored.`c_w` and `c__fivetran_start` <=> stored.`c__fivetran_start`)) then 'replace'
+                    when not (`c_id` <=> stored.`c_id` and `c_v` <=> stored.`c_v` and `c_w` <=> stored.`c_w` and `c__fivetran_start` <=> stored.`c__fivetran_start`) then 'replace'
                     when not (final_end <=> stored.`c__fivetran_end`) or not (if(can_close, is_open, `c__fivetran_active`) <=> stored.`c__fivetran_active`) then 'close'
                 end as op,
                 not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,

@@ -186,7 +186,7 @@ merge into `golden`.`records` as history
                         case when not survives then 'remove' when not (final_end <=> `c_txn_next`) then 'close' end
                     when is_replaced then null
                     when not is_stored then 'add'
-                    when not ((`c_id` <=> stored.`c_id` and `c_i` <=> stored.`c_i` and array_sort(transform(map_entries(`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(stored.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and `c_txn` <=> stored.`c_txn`)) then 'replace'
+                    when not (`c_id` <=> stored.`c_id` and `c_i` <=> stored.`c_i` and array_sort(transform(map_entries(`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(stored.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and `c_txn` <=> stored.`c_txn`) then 'replace'
                     when not (final_end <=> stored.`c_txn_next`) then 'close'
                 end as op,
                 not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,
