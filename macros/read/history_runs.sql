@@ -19,8 +19,10 @@
     {%- for table in tables if execute -%}
         {%- set relation = load_relation(table) -%}
         {%- if relation is not none -%}
-            {%- for entry in dbt_history._history_entries(relation) if entry.record is not none and entry.record.get('invocation_id') -%}
-                {%- do dbt_history._count_run(runs, table, entry) -%}
+            {%- set entries = dbt_history._history_entries(relation) -%}
+            {%- set times = {} if relation.is_iceberg else dbt_history._micros_of_all(entries) -%}
+            {%- for entry in entries if entry.record is not none and entry.record.get('invocation_id') -%}
+                {%- do dbt_history._count_run(runs, table, entry, times.get(entry.version, entry.micros)) -%}
             {%- endfor -%}
         {%- endif -%}
     {%- endfor -%}
@@ -34,7 +36,7 @@
         {%- set cells = [] -%}
         {%- for name, type in columns.items() -%}
             {%- set value = run.get(name) -%}
-            {%- set value = 'array(' ~ (value or []) | join(', ') ~ ')' if name == 'versions' else 'null' if value is none else dbt_history._text(value) -%}
+            {%- set value = 'array(' ~ (value or []) | join(', ') ~ ')' if name == 'versions' else 'null' if value is none else 'timestamp_micros(' ~ value ~ ')' if name == 'at' else dbt_history._text(value) -%}
             {%- do cells.append('cast(' ~ value ~ ' as ' ~ type ~ ') as ' ~ dbt_history._quote(name)) -%}
         {%- endfor -%}
         {%- do lines.append('select ' ~ cells | join(', ')) -%}
@@ -44,14 +46,14 @@
 
 
 {# Adds a commit to the run that made it; commits are newest first. #}
-{% macro _count_run(runs, table, entry) %}
+{% macro _count_run(runs, table, entry, micros) %}
     {% set name = entry.record.invocation_id ~ ' ' ~ table %}
     {% if name not in runs %}
         {% do runs.update({name: {
             'invocation_id': entry.record.invocation_id, 'schema': table.schema, 'table': table.identifier,
             'author': entry.record.get('author') or entry.user, 'application': entry.record.get('application'), 'message': entry.record.get('message'),
             'commits': 0, 'inserted': 0, 'updated': 0, 'deleted': 0, 'last_version': entry.version, 'versions': [],
-            'at': entry.timestamp,
+            'at': micros,
         }}) %}
     {% endif %}
     {% set run = runs[name] %}

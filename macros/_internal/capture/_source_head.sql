@@ -45,16 +45,24 @@
         'has_feed': (properties.get('delta.enableChangeDataFeed') or 'false') | lower == 'true',
     } %}
     {% set until = dbt_history._first_untaken(references) %}
-    {% if until is not none and entries[-1].timestamp >= until and entries[-1].version > 0 %}
+    {% if until is none %}
+        {% do return(dict(head, version=head.newest)) %}
+    {% endif %}
+    {% set times = dbt_history._micros_of_all(entries) %}
+    {% if times[entries[-1].version] >= until and entries[-1].version > 0 %}
         {% do head.update({'entries': dbt_history._history_entries(table)}) %}
+        {% set times = dbt_history._micros_of_all(head.entries) %}
     {% endif %}
     {% set allowed = [] %}
-    {% for entry in head.entries if until is none or entry.timestamp < until %}{% do allowed.append(entry.version) %}{% endfor %}
+    {% for entry in head.entries if times[entry.version] < until %}{% do allowed.append(entry.version) %}{% endfor %}
     {% do return(dict(head, version=allowed[0] if allowed else none)) %}
 {% endmacro %}
 
 
-{# The time of the earliest change of a referenced table that its history has not taken yet; none if it has all. #}
+{#
+    The time of the earliest change of a referenced table that its history has not taken yet, in microseconds since 1970; none if it has
+    all. Within a table versions are in the order of their times.
+#}
 {% macro _first_untaken(references) %}
     {% set state = namespace(until=none) %}
     {% for reference in references if reference.log and not (reference.log.control or {}).get('suspended') %}
@@ -63,9 +71,11 @@
             {% if rows[-1]['version'] | int > watermark.version + 1 %}
                 {% set rows = run_query('describe history ' ~ source).rows %}
             {% endif %}
-            {% for row in rows if row['version'] | int > watermark.version and (state.until is none or row['timestamp'] < state.until) %}
-                {% set state.until = row['timestamp'] %}
-            {% endfor %}
+            {% set untaken = rows | selectattr('version', 'gt', watermark.version) | list %}
+            {% if untaken %}
+                {% set micros = dbt_history._micros_of(untaken[-1]['timestamp']) %}
+                {% set state.until = micros if state.until is none else [state.until, micros] | min %}
+            {% endif %}
         {% endfor %}
     {% endfor %}
     {% do return(state.until) %}
@@ -102,14 +112,31 @@
 {% endmacro %}
 
 
-{#
-    A timestamp that came from a command, which SQL cannot convert. A session shows it in the zone of its Python process, a
-    thrift server in the zone of the Spark session: the clock, read both ways, tells which.
-#}
 {% macro _micros_of(moment) %}
+    {% do return(dbt_history._micros_of_all([{'version': 0, 'timestamp': moment}])[0]) %}
+{% endmacro %}
+
+
+{#
+    The times of commits in microseconds since 1970: {version: micros}. They came from a command, which SQL cannot convert. A session shows them
+    in the zone of its Python process, where an hour that comes twice is told by `fold`, which `timestamp()` respects and a comparison
+    does not; a thrift server shows them in the zone of the Spark session. The clock, read both ways, tells which.
+#}
+{% macro _micros_of_all(entries) %}
     {% set clock = dbt_history._clock() %}
-    {% if moment is not string and (clock.moment.timestamp() * 1000000 - clock.micros) | abs < 1000000 %}
-        {% do return((moment.timestamp() | round(0, 'floor') | int) * 1000000 + moment.microsecond) %}
+    {% set found = {} %}
+    {% set texts = [] %}
+    {% for entry in entries %}
+        {% set moment = entry['timestamp'] %}
+        {% if moment is not string and (clock.moment.timestamp() * 1000000 - clock.micros) | abs < 1000000 %}
+            {% do found.update({entry['version'] | int: (moment.timestamp() | round(0, 'floor') | int) * 1000000 + moment.microsecond}) %}
+        {% else %}
+            {% do texts.append('(' ~ entry['version'] ~ ', ' ~ dbt_history._text(moment) ~ ')') %}
+        {% endif %}
+    {% endfor %}
+    {% if texts %}
+        {% set sql = 'select version, unix_micros(cast(moment as timestamp)) from values ' ~ texts | join(', ') ~ ' as commits(version, moment)' %}
+        {% for row in run_query(sql).rows %}{% do found.update({row[0] | int: row[1] | int}) %}{% endfor %}
     {% endif %}
-    {% do return(run_query('select unix_micros(cast(' ~ dbt_history._text(moment) ~ ' as timestamp))').rows[0][0] | int) %}
+    {% do return(found) %}
 {% endmacro %}
