@@ -1,6 +1,7 @@
 {#
     Applies one planned batch: one MERGE, one commit.
-    Returns {'applied', 'added', 'closed', 'removed', 'skipped'}; `applied` is false where another run was first.
+    Returns {'applied', 'added', 'closed', 'removed', 'skipped', 'reset'}; `applied` is false where another run was first, `reset` says what
+    somebody did to the table, where all has to be planned again.
 #}
 {% macro _apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
     {% do dbt_history._count_skipped(target, staged, columns, settings, plan) %}
@@ -8,12 +9,16 @@
     {% set failed = dbt_history._commit_once(
         target, dbt_history._merge_sql(place, staged, columns, settings, plan), plan, log, before, caller_name
     ) %}
-    {% if failed is not none %}
+    {% if failed not in [none, 'reset'] %}
         {% do dbt_history._finish_writes(target, log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do dbt_history._raise_failed_merge(failed, plan, caller_name) %}
     {% endif %}
-    {% set counts = dbt_history._applied_counts(target, plan, caller_name) %}
+    {% set own = dbt_history._own_commit(target, plan, log) %}
+    {% if own.reset and plan.batch is not none %}
+        {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'reset': own.reset}) %}
+    {% endif %}
+    {% set counts = dbt_history._applied_counts(own.metrics, plan, caller_name) %}
     {% if plan.batch is none %}
         {# A merge that changes nothing makes no commit, unless a number has to be kept. #}
         {% do counts.update({'applied': true}) %}
@@ -26,7 +31,10 @@
 {% endmacro %}
 
 
-{# Delta ignores a commit whose number is taken (txnAppId, txnVersion), so the statement and its number are one thing. #}
+{#
+    txnAppId and txnVersion make the statement idempotent: Delta ignores a commit whose number is taken. A conflict with a reset is not tried
+    again (`reset`): what was planned before it does not fit the table any more.
+#}
 {% macro _delta_commit_once(target, statement, plan, log, before) %}
     {% set state = namespace(failed='conflict', log=log) %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
@@ -34,11 +42,13 @@
             {% set state.log = dbt_history._delta_commit_log(target, model.unique_id) %}
         {% endif %}
         {% set taken = state.log.last_batch %}
-        {% if attempt and plan.batch is not none and taken is not none and taken >= plan.batch %}
+        {% if attempt and plan.batch is not none and dbt_history._reset_since(log, dbt_history._entries_since_log(target, log)) %}
+            {% set state.failed = 'reset' %}
+        {% elif attempt and plan.batch is not none and taken is not none and taken >= plan.batch %}
             {% set state.failed = none %}
         {% else %}
             {% set state.failed = dbt_history._guarded_statement(
-                statement, dbt_history._commit_settings(plan, state.log), before,
+                statement, dbt_history._commit_settings(plan, dict(state.log, seen=log.seen)), before,
             ) %}
         {% endif %}
     {% endfor %}
@@ -54,6 +64,7 @@
         'batch': plan.batch,
         'table_id': log.table_id,
         'epoch': log.epoch,
+        'seen': (log.get('seen') or {}).get('version'),
         'staged_rows': plan.stages,
         'invocation_id': invocation_id,
     } %}
@@ -79,21 +90,30 @@
 {% endmacro %}
 
 
-{# The metrics of this run's commit of the batch; none where it made no commit. #}
-{% macro _own_metrics(target, plan) %}
-    {% set found = namespace(metrics=none) %}
-    {% for entry in dbt_history._history_entries(target, 10) if found.metrics is none and entry.record is not none %}
+{#
+    This run's commit of the batch: {'metrics', none where it made no commit; 'reset', what somebody did to the table since `log` was read}.
+    If nothing, `log` has seen all that is there now.
+#}
+{% macro _own_commit(target, plan, log) %}
+    {% set found = namespace(metrics=none, reset=none) %}
+    {% set entries = dbt_history._history_entries(target, 10) if target.is_iceberg else dbt_history._entries_since_log(target, log) %}
+    {% for entry in entries if found.metrics is none and entry.record is not none and (target.is_iceberg or entry.version > log.seen.version) %}
         {% if entry.record.get('invocation_id') == invocation_id and entry.record.get('batch') == plan.batch and entry.record.get('model') == model.unique_id %}
             {% set found.metrics = entry.metrics %}
         {% endif %}
     {% endfor %}
-    {% do return(found.metrics) %}
+    {% if target.is_iceberg %}
+        {% set found.reset = log.get('reset') %}
+    {% else %}
+        {% set found.reset = dbt_history._reset_since(log, entries) %}
+        {% do log.update({'seen': {'version': entries[0].version, 'timestamp': entries[0].timestamp}}) if not found.reset %}
+    {% endif %}
+    {% do return({'metrics': found.metrics, 'reset': found.reset}) %}
 {% endmacro %}
 
 
 {# What the commit did, by its own metrics; a row of the source that is neither counted there nor a skip is an error. #}
-{% macro _applied_counts(target, plan, caller_name) %}
-    {% set metrics = dbt_history._own_metrics(target, plan) %}
+{% macro _applied_counts(metrics, plan, caller_name) %}
     {% if metrics is none %}
         {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0}) %}
     {% endif %}

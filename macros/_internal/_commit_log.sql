@@ -6,16 +6,20 @@
                                                       '- reset: the app id changes, so that batch 2
                                                          and 3, undone here, are applied again
     The newest record above the newest reset is the last batch; a restore goes on reading at the version it restored.
-    Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch', 'app_id', 'watermarks', 'about', 'control'}; `is_empty` is only
-    known where no batch is, and `is_known` says that a batch, numbered or not, was merged into the table before. `watermarks`
-    says how far the batch's sources were read (none: the log's entries have expired), `control` whether capture was
-    suspended or resumed since.
+    Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch', 'owner', 'app_id', 'watermarks', 'about', 'control', 'seen',
+    'misplaced'}; `is_empty` is only known where no batch is, and `is_known` says that a batch, numbered or not, was merged into the
+    table before. `owner` is the model that wrote the last batch. `watermarks` says how far the batch's sources were read (none: the
+    log's entries have expired), `control` whether capture was suspended or resumed since. `seen` is the newest commit, and `misplaced` a
+    batch to be undone: see `_undo_misplaced`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
-    {% set found = dbt_history._find_last_batch(dbt_history._delta_history_entries(relation, 30)) %}
+    {% set entries = dbt_history._delta_history_entries(relation, 30) %}
+    {% set found = dbt_history._find_last_batch(entries) %}
     {% if not found.is_final %}
-        {% set found = dbt_history._find_last_batch(dbt_history._delta_history_entries(relation)) %}
+        {% set entries = dbt_history._delta_history_entries(relation) %}
+        {% set found = dbt_history._find_last_batch(entries) %}
     {% endif %}
+    {% set seen = {'version': entries[0].version, 'timestamp': entries[0].timestamp} %}
     {# A record names the table's id; without one it is asked for, which makes Delta add up all files. #}
     {% set log = {'table_id': found.table_id, 'is_empty': false} %}
     {% if not found.table_id %}
@@ -23,11 +27,14 @@
         {% set log = {'table_id': detail['id'], 'location': detail['location'], 'is_empty': (detail['numFiles'] or 0) == 0} %}
     {% endif %}
     {% if not found.is_final and not found.is_restored %}
-        {% set found = dbt_history._last_batch_in_checkpoint(node_id, log) %}
+        {% set found = dbt_history._last_batch_in_checkpoint(log) %}
     {% endif %}
     {% do log.update({'epoch': found.epoch or 0, 'last_batch': found.last_batch, 'is_known': found.get('is_known', false)}) %}
     {% do log.update({'watermarks': found.get('watermarks'), 'about': found.get('about'), 'control': found.get('control')}) %}
-    {% do log.update({'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch}) %}
+    {% do log.update({
+        'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
+        'owner': found.get('owner'), 'misplaced': found.get('misplaced'), 'seen': seen,
+    }) %}
     {% do return(log) %}
 {% endmacro %}
 
@@ -46,6 +53,7 @@
             'record': record if record is mapping else none,
             'said': row['userMetadata'],
             'user': row['userName'],
+            'relation': relation,
         }) %}
     {% endfor %}
     {% do return(entries) %}
@@ -73,9 +81,16 @@
 {% endmacro %}
 
 
-{# Walks the log as drawn above. `is_final` is false when the answer may lie further back than `entries`. #}
+{#
+    Walks the log as drawn above. `is_final` is false when the answer may lie further back than `entries`. A batch counts only if the table
+    was not reset between the commit that its run had `seen` and the batch's own:
+
+        version   3        4          5                      6
+                  batch 2  truncate   batch 3, seen 3        undo: restore to 4
+                                      '- misplaced: without 1 and 2 it must not stay
+#}
 {% macro _find_last_batch(entries) %}
-    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none, oldest=none, record={}, control=none) %}
+    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none, oldest=none, record={}, control=none, owner=none, misplaced=none) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
         {% set walk.is_known = walk.is_known or entry.record is not none %}
@@ -83,11 +98,15 @@
         {% if not is_restored_away %}
             {% if entry.operation == 'RESTORE' %}
                 {% set walk.epoch = entry.version if walk.epoch is none else walk.epoch %}
-                {% set walk.resume_at = dbt_history._restored_version(entry, entries) %}
+                {% set walk.resume_at = dbt_history._restored_version(entry) %}
             {% elif dbt_history._is_reset(entry) %}
                 {% set walk.epoch = entry.version if walk.epoch is none else walk.epoch %}
                 {% set walk.is_final = true %}
+            {% elif dbt_history._is_misplaced(entry, entries) %}
+                {% set walk.misplaced = entry %}
+                {% set walk.owner = walk.owner or entry.record.get('model') %}
             {% elif entry.record is not none and entry.record.get('batch') is not none %}
+                {% set walk.owner = walk.owner or entry.record.get('model') %}
                 {% set walk.last_batch = entry.record.batch | int %}
                 {% set walk.record = entry.record %}
                 {% set walk.table_id = entry.record.get('table_id') %}
@@ -103,9 +122,23 @@
     {% endif %}
     {% do return({
         'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch, 'table_id': walk.table_id,
-        'is_restored': walk.resume_at is not none, 'is_known': walk.is_known,
+        'is_restored': walk.resume_at is not none, 'is_known': walk.is_known, 'owner': walk.owner, 'misplaced': walk.misplaced,
         'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}), 'control': walk.control,
     }) %}
+{% endmacro %}
+
+
+{# Whether the table was reset between what the batch's run had seen and the batch: the batches in between are not there. #}
+{% macro _is_misplaced(entry, entries) %}
+    {% set seen = (entry.record or {}).get('seen') %}
+    {% if seen is none or entry.record.get('batch') is none %}
+        {% do return(false) %}
+    {% endif %}
+    {% set resets = [] %}
+    {% for other in entries if seen | int < other.version < entry.version and (other.operation == 'RESTORE' or dbt_history._is_reset(other)) %}
+        {% do resets.append(other.version) %}
+    {% endfor %}
+    {% do return(resets | length > 0) %}
 {% endmacro %}
 
 
@@ -116,37 +149,107 @@
 {% endmacro %}
 
 
-{# The version a RESTORE went back to: named by number, or by a time. #}
-{% macro _restored_version(entry, entries) %}
+{#
+    The version a RESTORE went back to. One by time does not tell it: the log has the time as text, in the zone of the JVM that wrote it,
+    and Delta reads that in the zone of the session. So the version is the newest one whose files, and whose settings if possible, are those
+    that the RESTORE left.
+#}
+{% macro _restored_version(entry) %}
     {% set named = entry.parameters.get('version') %}
     {% if named is not none and named | string not in ['', 'None', 'null'] %}
         {% do return(named | int) %}
     {% endif %}
-    {% set state = namespace(version=0) %}
-    {% for other in entries | sort(attribute='version') if other.timestamp | string <= (entry.parameters.get('timestamp') | string).replace('T', ' ') %}
-        {% set state.version = other.version %}
-    {% endfor %}
-    {% do return(state.version) %}
+    {% set location = run_query('describe detail ' ~ dbt_history._full_name(entry.relation)).rows[0]['location'] %}
+    {% set rows = run_query(dbt_history._same_state_sql(location, entry.version)).rows %}
+    {% do return(rows[0][0] | int if rows | length else 0) %}
+{% endmacro %}
+
+
+{#
+    The versions before `version` in which the table had the same files, the best one first; read from the commits themselves.
+    A file counts with its deletion vector. `later` is what happens to it after a version:
+
+        version     4       5        6       7 (restore)
+        file a      add              remove  add          as in 7: versions 4 and 5
+        file b              add              remove       as in 7: version 4
+#}
+{% macro _same_state_sql(location, version) %}
+    {% set file = 'struct<path: string, deletionVector: struct<storageType: string, pathOrInlineDv: string, offset: int>>' %}
+    with actions as (
+        select
+            cast(left(_metadata.file_name, 20) as bigint) as version,
+            from_json(value, 'add {{ file }}, remove {{ file }}, metaData string') as action
+        from text.`{{ location }}/_delta_log/[0-9]*.json`
+        where _metadata.file_name rlike '^[0-9]{20}[.]json$'
+    ),
+
+    past as (
+        select *
+        from actions
+        where version <= {{ version }}
+    ),
+
+    files as (
+        select
+            version,
+            action.add is not null as is_there,
+            to_json(coalesce(action.add, action.remove)) as file
+        from past
+        where action.add is not null or action.remove is not null
+    ),
+
+    changes as (
+        select
+            version,
+            lag(version, 1, -1) over (partition by file order by version) as since,
+            is_there <=> last_value(is_there) over (
+                partition by file order by version rows between unbounded preceding and unbounded following
+            ) as is_as_restored
+        from files
+    ),
+
+    versions as (
+        select
+            version,
+            last_value(max(action.metaData), true) over (order by version) as settings
+        from past
+        group by version
+    )
+
+    select versions.version
+    from versions
+    cross join (select settings from versions where version = {{ version }}) as restored
+    where
+        versions.version < {{ version }}
+        and not exists (
+            select 1
+            from changes
+            where changes.is_as_restored and changes.since <= versions.version and versions.version < changes.version
+        )
+    order by versions.settings <=> restored.settings desc, versions.version desc
+    limit 1
 {% endmacro %}
 
 
 {# The log's own entries have expired (delta.logRetentionDuration); the transaction ids in its checkpoint stay for ever.
    They outlive a RESTORE too, so after one they say nothing: the batches are applied again, which the rules make harmless. #}
-{% macro _last_batch_in_checkpoint(node_id, log) %}
-    {% set prefix = 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' %}
+{% macro _last_batch_in_checkpoint(log) %}
+    {% set pattern = '^dbt_history:(.+):' ~ log.table_id ~ ':([0-9]+)$' %}
     {% set sql %}
         select
             max(struct(
-                cast(substring(txn.appId, {{ prefix | length + 1 }}) as bigint) as epoch,
-                txn.version as last_batch
+                cast(regexp_extract(txn.appId, {{ dbt_history._text(pattern) }}, 2) as bigint) as epoch,
+                txn.version as last_batch,
+                regexp_extract(txn.appId, {{ dbt_history._text(pattern) }}, 1) as owner
             )) as newest
         from parquet.`{{ log.location }}/_delta_log/*.checkpoint*.parquet`
-        where startswith(txn.appId, {{ dbt_history._text(prefix) }})
+        where txn.appId rlike {{ dbt_history._text(pattern) }}
     {% endset %}
-    {% set row = run_query('select newest.epoch, newest.last_batch from (' ~ sql ~ ') as found').rows[0] %}
+    {% set row = run_query('select newest.epoch, newest.last_batch, newest.owner from (' ~ sql ~ ') as found').rows[0] %}
     {% do return({
         'is_final': true,
         'epoch': row[0] | int if row[0] is not none else none,
         'last_batch': row[1] | int if row[1] is not none else none,
+        'owner': row[2],
     }) %}
 {% endmacro %}

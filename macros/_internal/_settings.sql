@@ -4,7 +4,7 @@
     {% set meta = {} if meta is sameas true else meta %}
     {% set known = [
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
-        'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order',
+        'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order', 'continues',
     ] %}
     {% set problems = [] %}
     {% for name in meta if name not in known %}
@@ -29,6 +29,7 @@
         'max_deleted_share': meta.get('max_deleted_share', 0.5),
         'allow_full_refresh': meta.get('allow_full_refresh', false),
         'version_order': meta.get('version_order', 'any'),
+        'continues': dbt_history._continued_models(meta, problems),
         'on_schema_change': dbt_history._on_schema_change(node),
     } %}
     {% if settings.update_without_base not in ['skip', 'insert', 'fail'] %}
@@ -53,6 +54,18 @@
         )) %}
     {% endif %}
     {% do return(settings) %}
+{% endmacro %}
+
+
+{# The models whose batches this one goes on from: the names it had before, as dbt's unique ids. #}
+{% macro _continued_models(meta, problems) %}
+    {% set said = meta.get('continues') or [] %}
+    {% set names = [said] if said is string else said %}
+    {% if names is mapping or names is not iterable or names | reject('string') | list %}
+        {% do problems.append('continues is ' ~ said ~ ': the unique id of the model before it was renamed (model.<project>.<name>), or a list of them') %}
+        {% do return([]) %}
+    {% endif %}
+    {% do return(names | list) %}
 {% endmacro %}
 
 

@@ -3,6 +3,13 @@
     Returns the counts of the run: {'batches', 'added', 'closed', 'removed', 'skipped', 'replayed'}.
 #}
 {% macro _write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
+    {% do return(dbt_history._write_planned(
+        dbt_history._plan_and_write_batches, target, existing, select_sql, settings, full_refresh, caller_name
+    )) %}
+{% endmacro %}
+
+
+{% macro _plan_and_write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% set before = dbt_history._session_settings([
         'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
         'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
@@ -24,21 +31,27 @@
     {% endif %}
     {% do dbt_history._refuse_columns(dbt_history._check_void_columns(columns if is_new else added), staged, caller_name) %}
 
-    {% set log = none if is_new else dbt_history._commit_log(existing, model.unique_id) %}
+    {% set log = none if is_new else dbt_history._log_to_write(existing, caller_name) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
     {% set pending = dbt_history._pending_batches(
         dbt_history._plan_batches(staged, columns, settings), log.last_batch if log else none, settings, staged, caller_name, captured
     ) %}
+    {% do dbt_history._refuse_other_owner(log or {}, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name) %}
     {% do dbt_history._refuse_bad_rows(staged, pending.batches, columns, settings, caller_name) %}
 
     {% if is_new %}
         {% set columns = dbt_history._create_history_table(target, columns, settings, before, replace=existing is not none) %}
-        {% set log = dbt_history._commit_log(target, model.unique_id) %}
+        {% set log = dbt_history._log_to_write(target, caller_name) %}
+        {% do dbt_history._refuse_other_owner(log, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name) %}
         {# A table taken over from a killed run may be another than the one asked for. #}
         {% do dbt_history._refuse_columns(dbt_history._check_table_columns(staged, columns, settings), staged, caller_name) %}
         {% set added = dbt_history._added_columns(staged, columns) %}
         {% set columns = columns + added %}
         {% set pending = dbt_history._not_taken(pending, log.last_batch) %}
+    {% endif %}
+    {% if dbt_history._is_compiled_before_reset(captured, log) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return({'reset': 'since the model was compiled'}) %}
     {% endif %}
     {% if log.last_batch is none and not log.is_known and not log.is_empty and pending.batches %}
         {% do dbt_history._refuse_double_versions(target, settings, staged, caller_name) %}
@@ -48,16 +61,17 @@
     {% endif %}
 
     {% set total = {'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'replayed': pending.replayed} %}
-    {% for plan in pending.batches %}
+    {% for plan in pending.batches if not total.get('reset') %}
         {% do dbt_history._refuse_earlier_version(target, staged, columns, settings, plan, caller_name) %}
         {% do dbt_history._refuse_mass_deletion(target, staged, columns, settings, plan, caller_name) %}
         {% do dbt_history._refuse_rows_without_base(target, staged, columns, settings, plan, caller_name) %}
         {% set counts = dbt_history._apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
         {% do total.update({'batches': total.batches + 1} if counts.applied else {'replayed': total.replayed + 1}) %}
+        {% do total.update({'reset': counts.get('reset')}) %}
         {% for name in ['added', 'closed', 'removed', 'skipped'] %}
             {% do total.update({name: total[name] + counts[name]}) %}
         {% endfor %}
-        {% do dbt_history._log_batch(plan, counts) %}
+        {% do dbt_history._log_batch(plan, counts) if not total.reset %}
     {% endfor %}
     {% do dbt_history._finish_writes(target, log) %}
     {% do dbt_history._drop_staged(staged) %}
@@ -82,6 +96,12 @@
     {% endfor %}
     {% do dbt_history._number_captured(pending, captured) %}
     {% do return(dbt_history._not_taken({'batches': pending, 'replayed': 0}, last_batch)) %}
+{% endmacro %}
+
+
+{# Whether the SELECT numbers its batches, also where it returns none. #}
+{% macro _has_numbers(pending, staged, captured) %}
+    {% do return(captured is not none or ('_batch' in staged.names and not (pending.batches and pending.batches[0].batch is none))) %}
 {% endmacro %}
 
 

@@ -3,6 +3,13 @@
     Returns {'added', 'message'}.
 #}
 {% macro _append_rows(target, existing, select_sql, settings, full_refresh, caller_name) %}
+    {% do return(dbt_history._write_planned(
+        dbt_history._plan_and_append_rows, target, existing, select_sql, settings, full_refresh, caller_name
+    )) %}
+{% endmacro %}
+
+
+{% macro _plan_and_append_rows(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% set before = dbt_history._session_settings([
         'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
         'spark.databricks.delta.write.txnVersion',
@@ -23,10 +30,15 @@
         {% set change = dbt_history._log_change(staged, dbt_history._table_columns(target)) %}
         {% do dbt_history._refuse_columns(dbt_history._check_log_change(change, settings, false), staged, caller_name) %}
     {% endif %}
+    {% set log = dbt_history._log_to_write(target, caller_name) %}
+    {% do dbt_history._refuse_other_owner(log, settings, true, staged, caller_name) %}
+    {% if dbt_history._is_compiled_before_reset(captured, log) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return({'reset': 'since the model was compiled'}) %}
+    {% endif %}
     {% if not is_new and not target.is_iceberg and dbt_history._log_lock(dbt_history._full_name(target)) == 'open' %}
         {% do dbt_history._close_log(dbt_history._full_name(target)) %}
     {% endif %}
-    {% set log = dbt_history._commit_log(target, model.unique_id) %}
     {% set plan = dbt_history._plan_append(target, staged, log, settings, captured, caller_name) %}
     {% if not plan.is_new %}
         {% do dbt_history._drop_staged(staged) %}
@@ -35,11 +47,15 @@
     {% do dbt_history._alter_log(target, change, ((log.about or {}).get('not_null') or []) | reject('in', not_null) | list) %}
     {% set failed = dbt_history._commit_once(target, dbt_history._append_sql(target, staged, change.names, plan), plan, log, before, caller_name) %}
     {% do dbt_history._finish_writes(target, log) %}
-    {% if failed is not none %}
+    {% if failed not in [none, 'reset'] %}
         {% do dbt_history._raise_failed_append(failed, staged, plan, caller_name) %}
     {% endif %}
-    {% set metrics = dbt_history._own_metrics(target, plan) %}
+    {% set own = dbt_history._own_commit(target, plan, log) %}
+    {% set metrics = own.metrics %}
     {% do dbt_history._drop_staged(staged) %}
+    {% if own.reset %}
+        {% do return({'reset': own.reset}) %}
+    {% endif %}
     {% if metrics is none %}
         {% do return({'added': 0, 'message': 'applied by another run'}) %}
     {% endif %}

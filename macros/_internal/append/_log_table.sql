@@ -3,7 +3,7 @@
 {% macro _append_settings(node, caller_name) %}
     {% set meta = (node.config.get('meta') or {}).get('history') or {} %}
     {% set meta = {} if meta is sameas true else meta %}
-    {% set known = ['allow_full_refresh'] %}
+    {% set known = ['allow_full_refresh', 'continues'] %}
     {% set problems = [] %}
     {% for name in meta if name not in known %}
         {% do problems.append('meta.history has no setting ' ~ name ~ ' for a log (known: ' ~ known | join(', ') ~ ')') %}
@@ -11,6 +11,7 @@
     {% set settings = {
         'key': dbt_history._key_columns(node.config.get('unique_key')),
         'allow_full_refresh': meta.get('allow_full_refresh', false),
+        'continues': dbt_history._continued_models(meta, problems),
         'on_schema_change': dbt_history._on_schema_change(node),
     } %}
     {% if settings.on_schema_change not in ['append_new_columns', 'fail', 'ignore'] %}

@@ -6,15 +6,21 @@
         main     s4 ------------------------- s5        fast_forward: main moves from s4 to s5, or not at all
         branch   s4 --- MERGE, with record --- s5
 
-    Where another run was first, the branch begins anew at the newer snapshot, if the batch is not taken by then.
+    Where another run was first, the branch begins anew at the newer snapshot, if the batch is not taken by then; unless somebody rolled
+    the table back or replaced it (`log.reset`): then all is planned again.
 #}
 {% macro _iceberg_commit_once(target, statement, plan, log, caller_name) %}
     {% set state = namespace(failed='conflict') %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
-        {% if attempt or log.snapshot is none %}
+        {% if attempt and plan.batch is not none %}
+            {% do log.update({'reset': dbt_history._iceberg_reset_since(target, log)}) %}
+        {% endif %}
+        {% if (attempt or log.snapshot is none) and not log.get('reset') %}
             {% do dbt_history._look_again(target, log) %}
         {% endif %}
-        {% if attempt and plan.batch is not none and log.last_batch is not none and log.last_batch >= plan.batch %}
+        {% if log.get('reset') %}
+            {% set state.failed = 'reset' %}
+        {% elif attempt and plan.batch is not none and log.last_batch is not none and log.last_batch >= plan.batch %}
             {% set state.failed = none %}
         {% else %}
             {% do dbt_history._branch_off(target, log) %}
@@ -26,6 +32,20 @@
         {% endif %}
     {% endfor %}
     {% do return(state.failed) %}
+{% endmacro %}
+
+
+{# What happened to the table since `log` was read, as text; none if its snapshot is still in the past of `main` and nobody replaced all rows. #}
+{% macro _iceberg_reset_since(target, log) %}
+    {% set state = namespace(is_there=false, reset=none) %}
+    {% set chain = dbt_history._snapshot_chain(target) %}
+    {% for entry in chain.entries if not state.is_there %}
+        {% set state.is_there = entry.version == log.snapshot %}
+        {% if not state.is_there and entry.record is none and entry.replaces_all %}
+            {% set state.reset = entry.operation ~ ', snapshot ' ~ entry.version %}
+        {% endif %}
+    {% endfor %}
+    {% do return(state.reset if state.is_there else 'rolled back or replaced: snapshot ' ~ log.snapshot ~ ' is not in its past') %}
 {% endmacro %}
 
 
@@ -143,7 +163,7 @@
     {% set chain = dbt_history._snapshot_chain(relation, 30) %}
     {% for entry in chain.entries if entry.record is not none and entry.record.get('batch') is not none %}
         {% if loop.first %}
-            {% set kept = {'batch': entry.record.batch, 'micros': entry.micros} %}
+            {% set kept = {'batch': entry.record.batch, 'micros': entry.micros, 'model': entry.record.get('model')} %}
             {% for name in ['watermarks', 'about'] if entry.record.get(name) %}
                 {% do kept.update({name: entry.record[name]}) %}
             {% endfor %}

@@ -25,7 +25,7 @@
         'snapshot': head.get('version'), 'table_id': none, 'epoch': 0, 'app_id': none,
         'is_empty': (head.get('summary') or {}).get('total-records', '0') == '0',
         'is_known': found.is_known or record is not none,
-        'last_batch': record.batch | int if record is not none else none,
+        'last_batch': record.batch | int if record is not none else none, 'owner': (record or {}).get('model'),
         'watermarks': (record or {}).get('watermarks', {}), 'about': (record or {}).get('about', {}), 'control': found.control,
     }) %}
 {% endmacro %}

@@ -57,7 +57,7 @@
     {% set walk = namespace(found=[], since_ours=[], resume_at=none) %}
     {% for entry in entries if walk.resume_at is none or entry.version <= walk.resume_at %}
         {% if entry.operation == 'RESTORE' %}
-            {% set walk.resume_at = dbt_history._restored_version(entry, entries) %}
+            {% set walk.resume_at = dbt_history._restored_version(entry) %}
         {% elif entry.record is not none or 'history_operation' in (entry.said or '') or 'history_migration' in (entry.said or '') %}
             {% set walk.found = walk.found + walk.since_ours %}
             {% set walk.since_ours = [] %}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,7 +166,31 @@ class LandingTable:
         """The requests in the log, newest first; `limit`: of the newest commits only."""
         newest = f" limit {limit}" if limit else ""
         rows = self.spark.sql(f"describe history {self.full_name}{newest}").collect()
-        return list(landed_records([row.asDict() for row in rows]))
+        return list(landed_records([row.asDict() for row in rows], self.restored_version))
+
+    def restored_version(self, entry: Mapping[str, Any]) -> int:
+        """The version a RESTORE went back to.
+
+        One by time does not tell it: the log has the time in the zone of the Java that wrote it,
+        and Delta reads that in the zone of the session. So it is the newest version with the same
+        files.
+        """
+        version = int(entry["version"])
+        named = entry["operationParameters"].get("version")
+        if named and str(named).isdigit():
+            return int(named)
+        location = self.spark.sql(f"describe detail {self.full_name}").collect()[0]["location"]
+        file = "struct<path: string, deletionVector: struct<pathOrInlineDv: string, offset: int>>"
+        rows = self.spark.sql(
+            "select version, to_json(coalesce(action.add, action.remove)) as file,"
+            " action.add is not null as is_there from (select"
+            " cast(left(_metadata.file_name, 20) as bigint) as version,"
+            f" from_json(value, 'add {file}, remove {file}') as action"
+            f" from text.`{location}/_delta_log/[0-9]*.json`"
+            " where _metadata.file_name rlike '^[0-9]{20}[.]json$') as actions"
+            f" where version <= {version} and coalesce(action.add, action.remove) is not null"
+        ).collect()
+        return same_files_before(version, [(row[0], row[1], row[2]) for row in rows])
 
     def table_id(self, records: list[LandedRecord]) -> str:
         """Delta's id of the table; asking Delta makes it add up all files."""
@@ -209,7 +233,30 @@ def needs_mapping(names: Iterable[str]) -> bool:
     return any(NOT_IN_PARQUET & set(name) for name in names)
 
 
-def landed_records(entries: list[dict[str, Any]]) -> Iterator[LandedRecord]:
+def same_files_before(version: int, changes: Iterable[tuple[int, str, bool]]) -> int:
+    """The newest version before `version` with the same files; 0 if there is none.
+
+    `changes` are (version, file, whether the file is there from then on), of all files.
+    """
+    by_version: dict[int, list[tuple[str, bool]]] = {}
+    for number, file, is_there in changes:
+        by_version.setdefault(number, []).append((file, is_there))
+    at_last: dict[str, bool] = {}
+    different: set[str] = set()
+    for candidate in range(version - 1, -1, -1):
+        for file, is_there in by_version.get(candidate + 1, []):
+            if at_last.setdefault(file, is_there) == is_there:
+                different.add(file)
+            else:
+                different.discard(file)
+        if not different:
+            return candidate
+    return 0
+
+
+def landed_records(
+    entries: list[dict[str, Any]], restored_version: Callable[[Mapping[str, Any]], int]
+) -> Iterator[LandedRecord]:
     """Walk the log from the newest commit back.
 
     version   0       1    2    3         4             5
@@ -222,7 +269,7 @@ def landed_records(entries: list[dict[str, Any]]) -> Iterator[LandedRecord]:
         is_undone = is_reset or (resume_at is not None and version > resume_at)
         parameters = entry["operationParameters"] or {}
         if operation == "RESTORE" and not is_undone:
-            resume_at = restored_version(entry, entries)
+            resume_at = restored_version(entry)
         elif is_overwrite(operation, parameters) and not is_undone:
             is_reset = True
         record = own_record(entry["userMetadata"])
@@ -244,15 +291,6 @@ def own_record(metadata: str | None) -> dict[str, Any] | None:
     except ValueError:
         return None
     return record if {"request", "batch", "landing", "table_id"} <= record.keys() else None
-
-
-def restored_version(entry: Mapping[str, Any], entries: list[dict[str, Any]]) -> int:
-    """The version a RESTORE went back to: named by number, or by a time."""
-    named = entry["operationParameters"].get("version")
-    if named and str(named).isdigit():
-        return int(named)
-    until = str(entry["operationParameters"].get("timestamp")).replace("T", " ")
-    return max((e["version"] for e in entries if str(e["timestamp"]) <= until), default=0)
 
 
 def is_overwrite(operation: str, parameters: Mapping[str, str]) -> bool:

@@ -1,0 +1,300 @@
+"""A history table is reset by somebody, or has another owner: nothing is lost without a word."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.adapters.spark.session import Cursor
+
+from dbt_history.landing.table import LandingTable
+from tests.support.project import Project
+from tests.support.staging import COLUMNS, batches_of_one
+from tests.support.tables import assert_same_rows
+
+SELECT, EXPECTED = batches_of_one(4)
+# In New York, 01:00 to 02:00 comes twice on this day: until 06:00 UTC, and after it.
+CLOCKS_GO_BACK = datetime(2025, 11, 2, 6, tzinfo=UTC)
+
+
+Interrupt = Callable[[str, int, Callable[[], Any]], None]
+
+
+@pytest.fixture
+def before_statement(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
+    """Does something right before dbt sends the n-th statement that has a text in it, once."""
+    execute = Cursor.execute
+
+    def install(text: str, number: int, act: Callable[[], Any]) -> None:
+        seen: list[str] = []
+
+        def executed(cursor: Cursor, sql: str, *parameters: Any) -> None:
+            if text in sql:
+                seen.append(sql)
+                if len(seen) == number:
+                    act()
+            execute(cursor, sql, *parameters)
+
+        monkeypatch.setattr(Cursor, "execute", executed)
+
+    return install
+
+
+def die() -> None:
+    raise RuntimeError("killed")
+
+
+def time_of(project: Project, version: int) -> str:
+    """When a version of `h` was committed, in the time zone of Java."""
+    log = project.spark.sql(f"describe history {project.table('h')}")
+    texts = log.selectExpr("version", "cast(timestamp as string) as at").collect()
+    return next(str(row["at"]) for row in texts if row["version"] == version)
+
+
+def forge(project: Project, name: str, *minutes: int) -> None:
+    """Let the commits of a table have been made so many minutes after the clocks went back."""
+    place = project.spark.sql(f"describe detail {project.table(name)}").collect()[0]["location"]
+    for version, number in enumerate(minutes):
+        at = (CLOCKS_GO_BACK + timedelta(minutes=number)).timestamp()
+        commit = Path(place.removeprefix("file:")) / "_delta_log" / f"{version:020}.json"
+        os.utime(commit, (at, at))
+
+
+def commits(project: Project, name: str) -> list[Any]:
+    """What the commits of the table are, oldest first: numbers of batches, else operations."""
+    found = []
+    for row in reversed(project.log_of(name)):
+        record = json.loads(row["userMetadata"]) if row["userMetadata"] else {}
+        found.append(record.get("batch") or row["operation"])
+    return found
+
+
+def statement(kind: str, table: str) -> str:
+    return {
+        "restore": f"restore table {table} to version as of 1",
+        "truncate": f"truncate table {table}",
+        "replace": f"create or replace table {table} using delta as select * from {table} limit 0",
+    }[kind]
+
+
+@pytest.fixture
+def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Python, unlike Java, lives in New York; the function takes it home."""
+
+    def go_home() -> None:
+        monkeypatch.undo()
+        time.tzset()
+
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    yield go_home
+    go_home()
+
+
+@pytest.mark.parametrize(
+    ("kind", "after"),
+    [
+        ("restore", ["RESTORE", 3, "RESTORE", 2, 3, 4]),
+        ("truncate", ["TRUNCATE", 3, "RESTORE", 1, 2, 3, 4]),
+    ],
+)
+def test_a_reset_right_before_a_merge_makes_the_run_plan_again(
+    project: Project, before_statement: Interrupt, kind: str, after: list[Any]
+) -> None:
+    project.history("h", SELECT)
+    table = project.table("h")
+    before_statement("merge into", 3, lambda: project.spark.sql(statement(kind, table)))
+
+    first = project.run("h")
+
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert commits(project, "h") == ["CREATE TABLE", 1, 2, *after]
+    assert "was reset by another writer" in first.log
+    assert project.run("h").message("h").startswith("no new batch")
+
+
+def test_a_batch_that_a_killed_run_left_above_a_reset_is_undone_by_the_next(
+    project: Project, before_statement: Interrupt
+) -> None:
+    project.history(
+        "h", f"select * from ({SELECT}) where _batch > {{{{ dbt_history.last_batch() }}}}"
+    )
+    table = project.table("h")
+
+    def replace_and_die_after() -> None:
+        project.spark.sql(statement("replace", table))
+        before_statement("describe history", 1, die)
+
+    before_statement("merge into", 3, replace_and_die_after)
+
+    assert not project.run("h", check=False).success
+    assert commits(project, "h") == ["CREATE TABLE", 1, 2, "CREATE OR REPLACE TABLE AS SELECT", 3]
+    before_statement("nothing has this in it", 1, die)
+    project.run("h")
+
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert commits(project, "h")[5:] == ["RESTORE", 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("moment", ["insert into", "create temporary view"])
+def test_changes_that_a_reset_of_their_log_undid_during_a_run_are_taken_again(
+    project: Project, before_statement: Interrupt, moment: str
+) -> None:
+    items, log = project.table("items"), project.table("log")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {items} (id bigint) using delta"
+        " tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    )
+    project.model(
+        "log",
+        "select * from {{ dbt_history.changes(api.Relation.create("
+        f"schema='{project.schema}', identifier='items'), 'id') }}}}",
+        materialized="history_append",
+        tblproperties={"delta.appendOnly": "false"},
+    )
+    for number in (1, 2):
+        project.spark.sql(f"insert into {items} values ({number})")
+        project.run("log")
+    project.spark.sql(f"insert into {items} values (3)")
+    before_statement(moment, 1, lambda: project.spark.sql(statement("restore", log)))
+
+    run = project.run("log")
+
+    assert "was reset by another writer" in run.log
+    assert sorted(row["id"] for row in project.rows("log")) == [1, 2, 3]
+    assert project.run("log").message("log") == "nothing new"
+
+
+def test_batches_after_a_restored_time_are_applied_again_in_any_time_zone(
+    project: Project, new_york: Callable[[], None]
+) -> None:
+    project.history("h", SELECT)
+    project.run("h")
+    project.spark.sql(
+        f"restore table {project.table('h')} to timestamp as of '{time_of(project, 2)}'"
+    )
+
+    again = project.run("h")
+
+    new_york()
+    assert again.message("h").startswith("2 batches")
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+
+
+def test_a_request_after_a_restored_time_is_landed_again_in_any_time_zone(
+    project: Project, new_york: Callable[[], None]
+) -> None:
+    table = LandingTable(project.spark, project.schema, "h")
+    table.create([])
+    for number, request in enumerate("ab", 1):
+        rows = project.spark.sql(
+            f"select {number}L as `_batch`, 'upsert' as `_stage`, 1L as `_order`,"
+            " cast(null as array<string>) as `_unmodified`"
+        )
+        record = {"request": request, "batch": number, "landing": request, "table_id": "x"}
+        table.append(rows, "x", number, {"dbt_history": "1", **record})
+    project.spark.sql(
+        f"restore table {project.table('h')} to timestamp as of '{time_of(project, 1)}'"
+    )
+
+    assert [(record.request, record.is_there) for record in table.records()] == [
+        ("b", False),
+        ("a", True),
+    ]
+
+
+def test_a_mirror_waits_for_an_earlier_change_though_local_time_repeats_an_hour(
+    project: Project, new_york: Callable[[], None]
+) -> None:
+    spark = project.spark
+    spark.sql(f"create schema if not exists {project.schema}")
+    for name, columns in (("a", "a_id bigint"), ("b", "b_id bigint, a_id bigint")):
+        spark.sql(
+            f"create table {project.table(name)} ({columns}) using delta"
+            " tblproperties ('delta.enableChangeDataFeed' = 'true',"
+            " 'delta.logRetentionDuration' = 'interval 36500 days',"
+            " 'delta.deletedFileRetentionDuration' = 'interval 36500 days')"
+        )
+    relation = f"api.Relation.create(schema='{project.schema}', identifier='%s')"
+    project.model(
+        "a_hx", f"select * from {{{{ dbt_history.hx_rows({relation % 'a'}, 'a_id') }}}}",
+        materialized="history_append",
+    )  # fmt: skip
+    project.model(
+        "b_hx",
+        f"select * from {{{{ dbt_history.hx_rows({relation % 'b'}, 'b_id', references=["
+        "{'column': 'a_id', 'history': ref('a_hx')}]) }}",
+        materialized="history_append",
+    )
+    spark.sql(f"insert into {project.table('a')} values (1)")
+    spark.sql(f"insert into {project.table('b')} values (1, 1)")
+    forge(project, "a", -60, -50)
+    forge(project, "b", -60, -50)
+    project.run("a_hx", "b_hx")
+    spark.sql(f"insert into {project.table('a')} values (2)")
+    spark.sql(f"insert into {project.table('b')} values (2, 2)")
+    forge(project, "a", -60, -50, -10)
+    forge(project, "b", -60, -50, 10)
+
+    assert project.run("b_hx").message("b_hx") == "nothing new"
+    project.run("a_hx", "b_hx")
+
+    assert sorted((row["b_id"], row["a_hx_id"]) for row in project.rows("b_hx")) == [(1, 1), (2, 2)]
+
+
+def test_a_table_with_the_numbered_batches_of_another_model_is_refused_unless_it_is_continued(
+    project: Project,
+) -> None:
+    project.history("h", SELECT)
+    project.run("h")
+    project.clear()
+    five, expected = batches_of_one(5)
+    here = {"alias": "h"}
+    project.history("renamed", five, config=here)
+
+    refused = project.run("renamed", check=False)
+
+    message = refused.message("renamed")
+    assert "holds the batches of another model" in message
+    assert "continues: model.history_tests.h" in message
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    project.history("renamed", five, continues="model.history_tests.h", config=here)
+    taken = project.run("renamed").message("renamed")
+    assert taken.startswith("1 batch: 1 added")
+    assert taken.endswith("4 replayed")
+    assert_same_rows(project.rows("h"), expected, COLUMNS)
+    project.clear()
+    # Without numbers nothing can be mistaken for applied.
+    project.history("bare", f"select * except (_batch) from ({five})", config=here)
+    project.run("bare")
+
+
+def test_a_log_with_the_rows_of_another_model_is_refused_unless_it_is_continued(
+    project: Project,
+) -> None:
+    select = "select id as _batch, id from range({})"
+    project.model("l", select.format(3), materialized="history_append")
+    project.run("l")
+    project.clear()
+    more = {"materialized": "history_append", "alias": "l"}
+    project.model("renamed", select.format(5), **more)
+
+    assert "holds the batches of another model" in project.run("renamed", check=False).message(
+        "renamed"
+    )
+    assert len(project.rows("l")) == 3
+    project.model(
+        "renamed",
+        select.format(5),
+        meta={"history": {"continues": ["model.history_tests.l"]}},
+        **more,
+    )
+    assert project.run("renamed").message("renamed") == "2 rows appended"
+    assert sorted(row["id"] for row in project.rows("l")) == [0, 1, 2, 3, 4]
