@@ -7,8 +7,9 @@
     {% set clock = '[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?' %}
     {% set zone = '( ?(Z|UTC|[+-][0-9]{2}:[0-9]{2}))?' %}
     {% set is_number = modules.re.match('^-?[0-9]+$', text) is not none %}
-    {% set is_date = modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}$', text) is not none %}
-    {% set is_time = modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}' ~ clock ~ zone ~ '$', text) is not none %}
+    {% set day = '([0-9]{4}|[+-][0-9]{4,6})-[0-9]{2}-[0-9]{2}' %}
+    {% set is_date = modules.re.match('^' ~ day ~ '$', text) is not none %}
+    {% set is_time = modules.re.match('^' ~ day ~ clock ~ zone ~ '$', text) is not none %}
     {% set fits = {
         'bigint': not is_date and not is_time,
         'date': not is_number and not is_time,

@@ -1,5 +1,5 @@
 {#
-    The ten rules as one pass: the touched versions and the batch's rows of a key stand in one window, ordered along
+    The rules as one pass: the touched versions and the batch's rows of a key stand in one window, ordered along
     the time axis, and every row finds out there what becomes of it. One exchange, one sort.
 
         at          t1            t2     E           t3         t4        D
@@ -13,6 +13,7 @@
         op        remove | close | replace | add | skip, NULL where nothing is to be done
         was_open, is_open   whether the key's version was, is in force
         match_*   identity of the stored row an operation is for (NULL for add and skip), c_* the row's new values
+        earlier_end   of the stored end and the new one the earlier: up to there a close changes nothing
     `plan` gives the literals: `least` (versions that ended a gap before it cannot matter) and `unmodified` (the columns to fill).
 #}
 {% macro _resolved_ctes(target, staged, columns, settings, plan) %}
@@ -138,7 +139,7 @@ filled as (
     )
 ),
 
--- Rule 5: of rows with one identity the last one wins; the next version seals.
+-- Rule 5: of rows with one identity the last one wins; the next version seals, the next row of the batch cuts.
 placed as (
     select
         kind,
@@ -152,14 +153,17 @@ placed as (
         lead(if(survives or (kind in (1, 2) and not is_skipped), struct(at{{ ', ' ~ c_id ~ ' as id' if has_version_id }}), null)) ignore nulls
             over (
                 {{ axis | indent(8) }}
-            ) as next_version
+            ) as next_version,
+        lead(if(kind in (1, 2) and not is_skipped, at, null)) ignore nulls over (
+            {{ axis | indent(4) }}
+        ) as next_begun
         {%- for column in columns %},
         {{ dbt_history._completed_column(column, conv, filled, fills_end, fills_active) | indent(8) }} as {{ dbt_history._c(column.name) }}
         {%- endfor %}
     from filled
 ),
 
--- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 7 deletes; rule 8: never where the flag is NULL.
+-- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 6b cuts, rule 7 deletes; rule 8: never where the flag is NULL.
 ended as (
     select
         *,
@@ -167,12 +171,16 @@ ended as (
         coalesce(next_version.at = at{{ ' and next_version.id <=> ' ~ c_id if has_version_id }}, false) as is_replaced,
         coalesce(kind in (1, 2) and stored.at = at{{ ' and stored.' ~ c_id ~ ' <=> ' ~ c_id if has_version_id }}, false) as is_stored,
         if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at,
-        case
-            when survives and earliest is not null and ({{ is_open }} or (coalesce(next_stored >= earliest, true) and {{ c_end }} >= earliest))
-                then {{ dbt_history._shift_by_gap('earliest', conv) }}
-            when {{ is_open }} and next_version is not null then {{ dbt_history._shift_by_gap('next_version.at', conv) }}
-            else {{ c_end }}
-        end as sealed_end,
+        least(
+            case
+                when survives and earliest is not null and ({{ is_open }} or (coalesce(next_stored >= earliest, true) and {{ c_end }} >= earliest))
+                    then {{ dbt_history._shift_by_gap('earliest', conv) }}
+                when {{ is_open }} and next_version is not null then {{ dbt_history._shift_by_gap('next_version.at', conv) }}
+                else {{ c_end }}
+            end,
+            -- A stored version ends before the rows of the batch, a row of the batch before any version.
+            {{ dbt_history._shift_by_gap('if(kind = 0, next_begun, next_version.at)', conv) }}
+        ) as sealed_end,
         {{ is_open }} and not (survives and earliest is not null) and next_version is null as stays_open
     from placed
     where kind <> 3
@@ -196,12 +204,12 @@ resolved as (
                 case when not survives then 'remove' when {{ dbt_history._period_changed(conv) }} then 'close' end
             when is_replaced then null
             when not is_stored then 'add'
-            when {{ dbt_history._rows_are_equal(dbt_history._without(columns, [conv.end, conv.active]), '', 'stored.') }}
-                and not ({{ dbt_history._period_changed(conv, 'stored.') }}) then null
-            else 'replace'
+            when not {{ dbt_history._rows_are_equal(dbt_history._without(columns, [conv.end, conv.active]), '', 'stored.') }} then 'replace'
+            when {{ dbt_history._period_changed(conv, 'stored.') }} then 'close'
         end as op,
         not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,
-        at
+        at,
+        least(stored.{{ c_end }}, final_end) as earlier_end
         {%- for column in columns %},
         {{ dbt_history._final_column(column, conv) }} as {{ dbt_history._c(column.name) }}
         {%- endfor %}

@@ -50,12 +50,18 @@
 {% endmacro %}
 
 
-{# A number of the axis (microseconds or days since 1970, or the integer itself) as `_literal` takes it. #}
+{#
+    A number of the axis (microseconds or days since 1970, or the integer itself) as `_literal` takes it. Python's dates have the years
+    1 to 9999, Spark's more: a point outside is moved by whole turns of the calendar, which repeats every 400 years.
+#}
 {% macro _axis_value(number, conv) %}
     {%- if conv.type == 'bigint' -%} {%- do return(number) -%} {%- endif -%}
-    {%- set day = 86400000000 -%}
-    {%- set micros = number * (day if conv.type == 'date' else 1) -%}
-    {%- set micros = [[micros, -62135596800000000] | max, 253402300799999999] | min -%}
-    {%- set moment = modules.datetime.datetime(1970, 1, 1) + modules.datetime.timedelta(days=micros // day, microseconds=micros % day) -%}
-    {%- do return((moment | string)[:10] if conv.type == 'date' else moment | string) -%}
+    {%- set day, turn = 86400000000, 146097 -%}
+    {%- set days, micros = (number, 0) if conv.type == 'date' else (number // day, number % day) -%}
+    {#- 719162 days lie between the first day of year 1 and 1970. -#}
+    {%- set turns = 0 if -719162 <= days <= 2932896 else (days + 719162) // turn -%}
+    {%- set moment = modules.datetime.datetime(1970, 1, 1) + modules.datetime.timedelta(days=days - turns * turn, microseconds=micros) -%}
+    {%- set year = moment.year + 400 * turns -%}
+    {%- set text = ('%04d' if 0 <= year <= 9999 else '%+05d') | format(year) ~ (moment | string)[4:] -%}
+    {%- do return(text[:-9] if conv.type == 'date' else text) -%}
 {% endmacro %}

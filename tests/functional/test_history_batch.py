@@ -561,3 +561,32 @@ def test_persisted_docs_and_hooks_are_dbts_own_and_make_no_second_commit(
         for row in project.spark.sql(f"describe {project.table('h')}").collect()
     }
     assert comments["v"] == "the v"
+
+
+def test_times_outside_the_years_1_to_9999_are_times_like_any_other(project: Project) -> None:
+    def versions(type_: str) -> str:
+        def point(text: str) -> str:
+            return f"{type_}'{text}{' 00:00:00 UTC' if type_ == 'timestamp' else ''}'"
+
+        periods = [("-0044-03-15", "-0030-01-01"), ("-0030-01-01", "0014-08-19"),
+                   ("+12000-01-01", "+12001-01-01")]  # fmt: skip
+        return " union all ".join(
+            f"select 'upsert' as _stage, 1L as id, {place} as v,"
+            f" {point(start)} as valid_from, {point(end)} as valid_to"
+            for place, (start, end) in enumerate(periods)
+        )
+
+    for type_ in ("timestamp", "date"):
+        project.history(f"{type_}s", versions(type_), convention="validity", type=type_)
+    project.run("timestamps", "dates")
+
+    again = project.run("timestamps", "dates")
+
+    for name in ("timestamps", "dates"):
+        nothing = "1 batch: 0 added, 0 closed, 0 removed, 0 skipped, 0 replayed"
+        assert again.message(name) == nothing
+        found = project.spark.sql(
+            f"select v, year(valid_from), year(valid_to) from {project.table(name)} order by v"
+        )
+        years = [(0, -44, -30), (1, -30, 14), (2, 12000, 12001)]
+        assert [tuple(row) for row in found.collect()] == years

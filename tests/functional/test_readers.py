@@ -288,6 +288,7 @@ def in_order(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[dict[
 def test_at_may_be_a_literal_an_expression_or_the_present(read: Read, spark: SparkSession) -> None:
     change = datetime(2024, 3, 3, 1)
     rows = [
+        {"id": 1, "v": "first", "valid_from": datetime(1, 1, 1), "valid_to": datetime(2, 1, 1)},
         {"id": 1, "v": "old", "valid_from": datetime(2020, 1, 1), "valid_to": change},
         {"id": 1, "v": "new", "valid_from": change, "valid_to": None},
         {"id": 1, "v": "to come", "valid_from": datetime(2999, 1, 1), "valid_to": None},
@@ -306,6 +307,7 @@ def test_at_may_be_a_literal_an_expression_or_the_present(read: Read, spark: Spa
     for at, value in expected.items():
         found = read("as_of", relation="times", at=at, convention="validity")
         assert [row["v"] for row in found] == [value], at
+    assert read("as_of", relation="times", at="-0044-03-15", convention="validity") == []
 
 
 def test_now_on_an_axis_of_versions_is_what_is_open(read: Read, spark: SparkSession) -> None:

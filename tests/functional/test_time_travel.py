@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.project import Project
 from tests.support.rendering import Renderer, renderer
-from tests.support.tables import assert_same_rows, data_frame
+from tests.support.tables import assert_same_rows, data_frame, literal
 
 NUMBERS: dict[str, Any] = {"convention": "validity", "type": "bigint", "open_end": 2147483647}
 TIMES: dict[str, Any] = {"convention": "validity"}
@@ -199,24 +199,54 @@ def test_a_late_correction_is_visible_only_from_when_it_was_known(
     assert_same_rows(found, expected, ["place", "price"])
 
 
-def test_rows_without_numbers_may_come_again_where_versions_increase(project: Project) -> None:
-    def offer(first: str) -> None:
-        project.history(
-            "h",
-            f"select 'upsert' as _stage, 1L as id, '{first}' as v, 1L as valid_from, 3L as valid_to"
-            " union all select 'upsert', 1L, 'b', 3L, null",
-            convention="validity",
-            type="bigint",
-            version_order="increasing",
-        )
+NUMBERED = {"convention": "validity", "type": "bigint", "version_order": "increasing"}
 
-    offer("a")
+
+def rows_of(*rows: tuple[Any, ...]) -> str:
+    """Staged rows (stage, batch, id, v, from, to) as a SELECT; without numbers if they are None."""
+    names = ("_stage", "_batch", "id", "v", "valid_from", "valid_to")
+    types = ("string", "bigint", "bigint", "string", "bigint", "bigint")
+    values = ", ".join(f"({', '.join(literal(cell) for cell in row)})" for row in rows)
+    is_numbered = rows[0][1] is not None
+    columns = ", ".join(
+        f"cast({name} as {type_}) as {name}"
+        for name, type_ in zip(names, types, strict=True)
+        if is_numbered or name != "_batch"
+    )
+    return f"select {columns} from values {values} as staged({', '.join(names)})"
+
+
+def test_rows_without_numbers_may_come_again_where_versions_increase(project: Project) -> None:
+    a, b = ("upsert", None, 1, "a", 1, 3), ("upsert", None, 1, "b", 3, None)
+    other, late = ("upsert", None, 1, "other", 1, 3), ("upsert", None, 2, "late", 2, None)
+    next_ = ("upsert", None, 1, "c", 5, None)
+    project.history("h", rows_of(a, b), **NUMBERED)
     project.run("h")
 
     again = project.run("h")
 
     assert again.message("h") == "1 batch: 0 added, 0 closed, 0 removed, 0 skipped, 0 replayed"
-    offer("other")
-    refused = project.run("h", check=False)
-    assert "at a version before the current one" in refused.message("h")
-    assert sorted(row["v"] for row in project.rows("h")) == ["a", "b"]
+    for rows in ((other, b), (a, b, late), (("delete", None, 1, None, None, 2), b)):
+        project.history("h", rows_of(*rows), **NUMBERED)
+        refused = project.run("h", check=False)
+        assert "at a version before the current one" in refused.message("h"), rows
+    project.history("h", rows_of(a, b, next_), **NUMBERED)
+    grown = project.run("h")
+    assert grown.message("h") == "1 batch: 1 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
+    periods = [(row["v"], row["valid_from"], row["valid_to"]) for row in project.rows("h")]
+    assert sorted(periods) == [("a", 1, 3), ("b", 3, 5), ("c", 5, None)]
+
+
+def test_a_late_batch_with_a_number_is_refused_also_where_it_would_change_nothing(
+    project: Project,
+) -> None:
+    project.history("h", rows_of(("upsert", 1, 1, "a", 3, None)), **NUMBERED)
+    project.run("h")
+    for late in (("delete", 2, 1, None, None, 2), ("earliest_start", 2, 9, None, 2, None)):
+        project.history("h", rows_of(late), **NUMBERED)
+        refused = project.run("h", check=False)
+        assert "at a version before the current one" in refused.message("h")
+
+    project.history("h", rows_of(("delete", 2, 1, None, None, 4)), **NUMBERED)
+
+    assert project.run("h").message("h").startswith("1 batch: 0 added, 1 closed")

@@ -9,7 +9,7 @@ and the README of the conformance area `history_batch`; the numbers below are th
     after rule 2   [-- v1 --]                                       ends at E - gap
     update                   [------------------------------...     takes v1's values
     upsert                             [--------------------...
-    after rule 6             [--------][--------------------...     ends at next start - gap
+    after rules 6, 6b        [--------][--------------------...     ends at next start - gap
     delete                                                  D
     after rule 7             [--------][-------------------]        ends at D, no gap
 
@@ -159,6 +159,7 @@ def apply_to_key(
         else:
             versions = place(versions, row, convention)
     seal(versions, convention)
+    cut(versions, convention)
     delete(versions, deletes, convention)
     return count(stored, versions, skipped, columns, convention)
 
@@ -315,6 +316,28 @@ def seal(versions: Sequence[Version], convention: Convention) -> None:
                 following.row[convention.start] - convention.gap,
                 convention,
             )
+
+
+def cut(versions: Sequence[Version], convention: Convention) -> None:
+    """Rule 6b: an inactive version ends a gap before a row of the batch that starts in its period.
+
+    A stored version ends before the first row of the batch behind it. A row of the batch ends
+    before whatever version follows it, stored or not. Two stored versions stay to each other as
+    they were.
+
+        stored      [ a -------------)          [ c ---
+        batch                [ b ------------------)
+        after       [ a ----)[ b --------------)[ c ---
+    """
+    ordered = sorted(versions, key=lambda version: convention.identity(version.row))
+    for place, version in enumerate(ordered):
+        following = next(
+            (later for later in ordered[place + 1 :] if None in (version.stored, later.stored)),
+            None,
+        )
+        if following is not None and not convention.is_untouchable(version.row):
+            limit = following.row[convention.start] - convention.gap
+            close(version.row, shorter(version.row[convention.end], limit), convention)
 
 
 def delete(versions: Sequence[Version], deletes: Sequence[Time], convention: Convention) -> None:

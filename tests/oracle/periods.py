@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from .convention import Convention, Row, Time
@@ -58,6 +59,24 @@ def period_of(row: Row, convention: Convention) -> Period:
 def as_of(rows: Iterable[Row], at: Time, convention: Convention) -> list[Row]:
     """The versions in force at an instant."""
     return [row for row in rows if period_of(row, convention).holds(at)]
+
+
+def doubled(
+    rows: Iterable[Row], key: Sequence[str], convention: Convention
+) -> list[tuple[Row, Row]]:
+    """Pairs of versions of one key that hold at one instant; a flag of NULL stands aside (rule 8).
+
+    [ a -------)
+            [ b -------)     both hold at the start of b
+    """
+    versions = [
+        (row, period_of(row, convention)) for row in rows if not convention.is_untouchable(row)
+    ]
+    return [
+        (row, other)
+        for (row, period), (other, another) in combinations(versions, 2)
+        if all(row[name] == other[name] for name in key) and period.overlaps(another)
+    ]
 
 
 def changeset(

@@ -4,10 +4,13 @@ Two profiles:
 
 * `well_formed`: what a Fivetran-like writer sends for a stream of events (`event_stream`, `split`).
   Whatever the split, the last table is `truth(stream)`.
-* `wild`: any batch that validation accepts and that leaves a table in order (`is_in_order`).
+* `wild`: any batch that validation accepts: rows without an earliest row, late rows inside closed
+  versions, rows that bring an end beyond the next start, deletes. Not drawn: a table in which an
+  active version has ended.
 
 `is_in_order` is what pruning needs: a batch whose least time is L may be applied to the rows with
-end >= L - gap alone only if no ended version could shine through from behind a pruned one.
+end >= L - gap alone only if no ended version could shine through from behind a pruned one. Rule 6b
+keeps a table in order whatever the batch.
 """
 
 from __future__ import annotations
@@ -123,9 +126,9 @@ def random_history(
     """A history; the same arguments give the same one.
 
     keys, batches        how many at most
-    in_order             False: wild batches may also leave tables that pruning cannot work on
-    update_without_base  the option with which the batches will be applied (skip or insert): a wild
-                         table stays in order for that option
+    in_order             False: the table before may hold overlapping versions, as another tool
+                         might have written them; pruning cannot work on it
+    update_without_base  the option with which the batches will be applied (skip or insert)
     """
     if profile == "well_formed":
         return written_history(seed, convention, keys, batches, key)
@@ -186,11 +189,16 @@ def versions_are_in_order(versions: Sequence[Row], convention: Convention) -> bo
             continue
         backwards = end < row[convention.start] - convention.gap
         falling = behind_endless or any(end < earlier for earlier in ends)
-        if backwards or falling or convention.is_open(row):
+        if backwards or falling or is_active_but_ended(row, convention):
             return False
         if not convention.is_untouchable(row):
             ends.append(end)
     return True
+
+
+def is_active_but_ended(row: Row, convention: Convention) -> bool:
+    """A version that contradicts itself: in force until further notice, with an end."""
+    return convention.is_open(row) and not is_beyond(row[convention.end], convention)
 
 
 def is_beyond(end: Time | None, convention: Convention) -> bool:
@@ -474,6 +482,8 @@ def wild_history(
     names = key_values(rng.randint(1, keys), key)
     empty = rng.random() < 0.2
     tables = [[] if empty else initial_versions(rng, values, convention) for values in names]
+    if not in_order:
+        tables = [[outlast(rng, row, convention) for row in table] for table in tables]
     initial = [row for table in tables for row in table]
     batches_drawn: list[Batch] = []
     past: list[list[Batch]] = [[] for _ in names]
@@ -487,7 +497,7 @@ def wild_history(
                 if validate(rows, key, convention):
                     continue
                 result = apply_batch(tables[i], rows, key, convention, update_without_base)
-                if in_order and not is_in_order(result.table, key, convention):
+                if any(is_active_but_ended(row, convention) for row in result.table):
                     continue
                 tables[i] = result.table
                 past[i].append(rows)
@@ -518,6 +528,16 @@ def initial_versions(rng: random.Random, values: KeyValues, convention: Conventi
             time += scale.tick
             cut_off(rng, row, time, convention)
     return rows
+
+
+def outlast(rng: random.Random, row: Row, convention: Convention) -> Row:
+    """A closed version as it is, or with an end that may lie beyond the next starts."""
+    if convention.is_open(row) or convention.is_untouchable(row) or rng.random() < 0.5:
+        return row
+    return {
+        **row,
+        convention.end: row[convention.end] + rng.randint(1, 3) * scale_of(convention).tick,
+    }
 
 
 def cut_off(rng: random.Random, row: Row, at: Time, convention: Convention) -> None:

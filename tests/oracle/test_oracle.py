@@ -25,6 +25,7 @@ from .history_batch import (
     rows_by_key,
     validate,
 )
+from .periods import doubled, period_of
 from .random_histories import (
     Batch,
     History,
@@ -238,6 +239,18 @@ def test_a_drawn_history_is_valid_and_stays_in_order(
 
 
 @every_convention
+@pytest.mark.parametrize("option", ["skip", "insert"])
+def test_no_batch_leaves_two_versions_of_a_key_at_one_instant(
+    convention: Convention, option: UpdateWithoutBase
+) -> None:
+    for seed in SEEDS:
+        history = random_history(seed, convention, update_without_base=option)
+        assert doubled(history.initial, history.key, convention) == []
+        for _, _, result in steps(history, option):
+            assert doubled(result.table, history.key, convention) == [], seed
+
+
+@every_convention
 @every_profile
 def test_counts_add_up_to_the_rows_of_the_table(convention: Convention, profile: Profile) -> None:
     for seed in SEEDS:
@@ -312,7 +325,7 @@ def test_wild_histories_hold_what_they_promise(convention: Convention) -> None:
         "late", "several stages", "chain", "no earliest row", "earliest row alone",
         "delete alone", "stale delete", "deletion gap", "revival", "end unmodified",
         "closed row", "open row", "twins", "NULL", "empty text", "text NULL", "at the gap",
-        "no order",
+        "no order", "inside a closed version", "beyond the next start",
     }  # fmt: skip
     if convention.active is not None:
         expected |= {"active NULL", "active unmodified", "other open end"}
@@ -370,6 +383,11 @@ def situations(
             yield "no order"
         for row in changes:
             kept = row["_unmodified"] or []
+            if any(period_of(one, convention).holds(row[start]) for one in closed):
+                yield "inside a closed version"
+            is_ended = end not in kept and not is_beyond(row[end], convention)
+            if is_ended and any(row[start] < at < row[end] for at in times):
+                yield "beyond the next start"
             if end in kept:
                 yield "end unmodified"
             if convention.active is not None and convention.active in kept:
@@ -556,6 +574,34 @@ def test_end_and_active_are_kept_independently() -> None:
     end = DAY + 2 * HOUR
     only_active = staged("update", version(DAY + HOUR, end, None), None, "_fivetran_active")
     assert outcome([version(DAY)], [only_active])[1] == version(DAY + HOUR, end, True)
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        # a row of the batch, open or closed, starts in the period of [10, 20)
+        ([("upsert", 15, None)], [(10, 15), (15, 30), (30, None)]),
+        ([("upsert", 15, 18)], [(10, 15), (15, 18), (30, None)]),
+        ([("update", 15, 18)], [(10, 15), (15, 18), (30, None)]),
+        # its own end reaches beyond the start of a stored version, or of a row of the batch
+        ([("upsert", 25, 40)], [(10, 20), (25, 30), (30, None)]),
+        ([("upsert", 22, 40), ("upsert", 24, 26)], [(10, 20), (22, 24), (24, 26), (30, None)]),
+        # before E, in an open version that ends at E
+        ([("earliest_start", 50, None), ("upsert", 40, 60)], [(10, 20), (30, 40), (40, 60)]),
+        # a skipped update starts nothing
+        ([("update", 25, 28)], [(10, 20), (30, None)]),
+    ],
+)
+def test_a_version_ends_where_a_row_of_the_batch_starts(
+    batch: list[tuple[str, int, int | None]], expected: list[tuple[int, int | None]]
+) -> None:
+    convention = ALL_CONVENTIONS["validity_bigint"]
+    table = [interval(10, 20), interval(30, None)]
+    rows = [staged(stage, interval(start, end)) for stage, start, end in batch]
+    result = apply_batch(table, rows, ("id",), convention).table
+    assert [(row["valid_from"], row["valid_to"]) for row in result] == expected
+    again = apply_batch(result, rows, ("id",), convention)
+    assert again.table == result
 
 
 def test_a_row_with_active_null_is_neither_sealed_nor_deleted() -> None:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.oracle.convention import CONVENTIONS, VALIDITY, Convention
 from tests.oracle.history_batch import apply_batch
+from tests.oracle.periods import doubled
 from tests.oracle.random_histories import (
     DATA_COLUMNS,
     KEY,
@@ -101,7 +102,9 @@ def test_random_histories_end_as_the_oracle_says(
     for batch in history.batches:
         result = apply_batch(table, batch, KEY, convention)
         table, skipped = result.table, skipped + result.skipped
-    assert_same_rows(project.rows("history"), table, columns, what=f"seed {hash_of(name)}")
+    stored = project.rows("history")
+    assert_same_rows(stored, table, columns, what=f"seed {hash_of(name)}")
+    assert doubled(stored, KEY, convention) == []
     # The oracle counts rows that repeat a row once, the merge each of them.
     counted = int(run.message("history").split(" skipped")[0].rsplit(" ", 1)[1])
     assert skipped <= counted <= skipped + repeated_rows(history)

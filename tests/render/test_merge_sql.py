@@ -301,13 +301,15 @@ def test_a_number_of_the_axis_is_a_value_to_the_microsecond(
 @pytest.mark.parametrize(
     ("number", "conv", "value"),
     [
-        (253402300800000000, TIME, "9999-12-31 23:59:59.999999"),
-        (-62135596800000001, TIME, "0001-01-01 00:00:00"),
-        (2932897, DATE, "9999-12-31"),
-        (-719163, DATE, "0001-01-01"),
+        (253402300800000000, TIME, "+10000-01-01 00:00:00"),
+        (-62135596800000001, TIME, "0000-12-31 23:59:59.999999"),
+        (-735525 * 86400000000 + 1, TIME, "-0044-03-15 00:00:00.000001"),
+        (2932897, DATE, "+10000-01-01"),
+        (-719163, DATE, "0000-12-31"),
+        (-735525, DATE, "-0044-03-15"),
     ],
 )
-def test_a_number_outside_the_calendar_is_its_nearest_end(
+def test_a_number_outside_the_years_1_to_9999_is_written_with_its_own_year(
     call: Renderer, number: int, conv: dict[str, str], value: str
 ) -> None:
     assert call("_axis_value", number=number, conv=conv) == value

@@ -1,6 +1,9 @@
 {#
-    `version_order: increasing`: a batch at a version before the current one would change what readers of that version have seen. One
-    that changes nothing may come again: a SELECT without numbers returns all its rows on every run.
+    `version_order: increasing`: what readers have seen before the table's current version stays as it is.
+
+        current version 5        axis    1    3    5    7
+        batch with a number      refused if it names a point before 5, also if it would change nothing: its number would count as taken
+        rows without a number    all of them come on every run: refused only if what holds before 5 would change
 #}
 {% macro _refuse_earlier_version(target, staged, columns, settings, plan, caller_name) %}
     {% if settings.get('version_order') != 'increasing' or plan.get('least') is none %}
@@ -10,27 +13,48 @@
     {% set current = run_query(
         'select ' ~ dbt_history._axis_number('version', conv) ~ ' from ' ~ dbt_history.current_version(target, conv) ~ ' as found'
     ).rows[0][0] %}
-    {% set is_earlier = current is not none and (plan.least | int) < (current | int) %}
-    {% if is_earlier and dbt_history._changes_anything(target, staged, columns, settings, plan) %}
+    {% if current is none or (plan.least | int) >= (current | int) %}
+        {% do return(none) %}
+    {% endif %}
+    {% set point = dbt_history._first_change(target, staged, columns, settings, plan, current) if plan.batch is none else plan.least %}
+    {% if point is not none and not dbt_history._is_taken(target, plan) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the batch is at a version before the current one; nothing of it was written',
-            got=dbt_history._axis_text(plan.least, conv),
+            got=dbt_history._axis_text(point, conv),
             expected=dbt_history._axis_text(current, conv) ~ ' or later (meta.history.version_order: increasing)',
             node=model.unique_id,
+            way_out='leave out the rows before the current version, or set version_order: any if they may change what has been read',
         )) %}
     {% endif %}
 {% endmacro %}
 
 
-{# Whether the batch would change a row of the table. #}
-{% macro _changes_anything(target, staged, columns, settings, plan) %}
-    {% set sql %}
-        with {{ dbt_history._resolved_ctes(target, staged, columns, settings, plan) | indent(8) }}
+{# Whether another run has applied the batch meanwhile: then it is what made the current version. #}
+{% macro _is_taken(target, plan) %}
+    {% if plan.batch is none %}
+        {% do return(false) %}
+    {% endif %}
+    {% set last_batch = dbt_history._commit_log(target, model.unique_id).last_batch %}
+    {% do return(last_batch is not none and last_batch >= plan.batch) %}
+{% endmacro %}
 
-        select count(*)
-        from resolved
-        where op <> 'skip'
+
+{# The first point before the current version at which the batch would change the table, as a number of the axis; none if there is none. #}
+{% macro _first_change(target, staged, columns, settings, plan, current) %}
+    {% set conv = settings.convention %}
+    {% set now = dbt_history._literal(dbt_history._axis_value(current | int, conv), conv) %}
+    {% set sql %}
+        with {{ dbt_history._resolved_ctes(target, staged, columns, settings, plan) | indent(8) }},
+
+        changed as (
+            select if(op = 'close', {{ dbt_history._shift_by_gap('earlier_end', conv, '+') }}, at) as point
+            from resolved
+            where (op in ('add', 'replace', 'remove') and at < {{ now }})
+                or (op = 'close' and earlier_end < {{ dbt_history._shift_by_gap(now, conv) }})
+        )
+
+        select {{ dbt_history._axis_number('min(point)', conv) }} from changed
     {% endset %}
-    {% do return((run_query(sql).rows[0][0] | int) > 0) %}
+    {% do return(run_query(sql).rows[0][0]) %}
 {% endmacro %}

@@ -117,7 +117,7 @@ merge into `golden`.`records` as history
             )
         ),
 
-        -- Rule 5: of rows with one identity the last one wins; the next version seals.
+        -- Rule 5: of rows with one identity the last one wins; the next version seals, the next row of the batch cuts.
         placed as (
             select
                 kind,
@@ -133,6 +133,10 @@ merge into `golden`.`records` as history
                         partition by `c_id`
                                 order by at, kind = 3, `c_i`, kind, position
                     ) as next_version,
+                lead(if(kind in (1, 2) and not is_skipped, at, null)) ignore nulls over (
+                    partition by `c_id`
+                            order by at, kind = 3, `c_i`, kind, position
+                ) as next_begun,
                 `c_id` as `c_id`,
                 `c_i` as `c_i`,
                 if(kind = 2 and array_contains(unmodified, 'tags'), `f_tags`.v, `c_tags`) as `c_tags`,
@@ -141,7 +145,7 @@ merge into `golden`.`records` as history
             from filled
         ),
 
-        -- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 7 deletes; rule 8: never where the flag is NULL.
+        -- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 6b cuts, rule 7 deletes; rule 8: never where the flag is NULL.
         ended as (
             select
                 *,
@@ -149,12 +153,16 @@ merge into `golden`.`records` as history
                 coalesce(next_version.at = at and next_version.id <=> `c_i`, false) as is_replaced,
                 coalesce(kind in (1, 2) and stored.at = at and stored.`c_i` <=> `c_i`, false) as is_stored,
                 if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at,
-                case
-                    when survives and earliest is not null and ((`c_txn_next` is null) or (coalesce(next_stored >= earliest, true) and `c_txn_next` >= earliest))
-                        then earliest
-                    when (`c_txn_next` is null) and next_version is not null then next_version.at
-                    else `c_txn_next`
-                end as sealed_end,
+                least(
+                    case
+                        when survives and earliest is not null and ((`c_txn_next` is null) or (coalesce(next_stored >= earliest, true) and `c_txn_next` >= earliest))
+                            then earliest
+                        when (`c_txn_next` is null) and next_version is not null then next_version.at
+                        else `c_txn_next`
+                    end,
+                    -- A stored version ends before the rows of the batch, a row of the batch before any version.
+                    if(kind = 0, next_begun, next_version.at)
+                ) as sealed_end,
                 (`c_txn_next` is null) and not (survives and earliest is not null) and next_version is null as stays_open
             from placed
             where kind <> 3
@@ -178,12 +186,12 @@ merge into `golden`.`records` as history
                         case when not survives then 'remove' when not (final_end <=> `c_txn_next`) then 'close' end
                     when is_replaced then null
                     when not is_stored then 'add'
-                    when (`c_id` <=> stored.`c_id` and `c_i` <=> stored.`c_i` and array_sort(transform(map_entries(`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(stored.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and `c_txn` <=> stored.`c_txn`)
-                        and not (not (final_end <=> stored.`c_txn_next`)) then null
-                    else 'replace'
+                    when not (`c_id` <=> stored.`c_id` and `c_i` <=> stored.`c_i` and array_sort(transform(map_entries(`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(stored.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and `c_txn` <=> stored.`c_txn`) then 'replace'
+                    when not (final_end <=> stored.`c_txn_next`) then 'close'
                 end as op,
                 not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,
                 at,
+                least(stored.`c_txn_next`, final_end) as earlier_end,
                 `c_id` as `c_id`,
                 `c_i` as `c_i`,
                 `c_tags` as `c_tags`,

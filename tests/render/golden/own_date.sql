@@ -135,7 +135,7 @@ merge into `golden`.`records` as history
             )
         ),
 
-        -- Rule 5: of rows with one identity the last one wins; the next version seals.
+        -- Rule 5: of rows with one identity the last one wins; the next version seals, the next row of the batch cuts.
         placed as (
             select
                 kind,
@@ -151,6 +151,10 @@ merge into `golden`.`records` as history
                         partition by `c_My Key`, `c_path`
                                 order by at, kind = 3, kind, position
                     ) as next_version,
+                lead(if(kind in (1, 2) and not is_skipped, at, null)) ignore nulls over (
+                    partition by `c_My Key`, `c_path`
+                            order by at, kind = 3, kind, position
+                ) as next_begun,
                 `c_My Key` as `c_My Key`,
                 `c_path` as `c_path`,
                 if(kind = 2 and array_contains(unmodified, 'select'), `f_select`.v, `c_select`) as `c_select`,
@@ -161,7 +165,7 @@ merge into `golden`.`records` as history
             from filled
         ),
 
-        -- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 7 deletes; rule 8: never where the flag is NULL.
+        -- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 6b cuts, rule 7 deletes; rule 8: never where the flag is NULL.
         ended as (
             select
                 *,
@@ -169,12 +173,16 @@ merge into `golden`.`records` as history
                 coalesce(next_version.at = at, false) as is_replaced,
                 coalesce(kind in (1, 2) and stored.at = at, false) as is_stored,
                 if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at,
-                case
-                    when survives and earliest is not null and (coalesce(`c_Is ``Current```, false) or (coalesce(next_stored >= earliest, true) and `c_end` >= earliest))
-                        then date_sub(earliest, 1)
-                    when coalesce(`c_Is ``Current```, false) and next_version is not null then date_sub(next_version.at, 1)
-                    else `c_end`
-                end as sealed_end,
+                least(
+                    case
+                        when survives and earliest is not null and (coalesce(`c_Is ``Current```, false) or (coalesce(next_stored >= earliest, true) and `c_end` >= earliest))
+                            then date_sub(earliest, 1)
+                        when coalesce(`c_Is ``Current```, false) and next_version is not null then date_sub(next_version.at, 1)
+                        else `c_end`
+                    end,
+                    -- A stored version ends before the rows of the batch, a row of the batch before any version.
+                    date_sub(if(kind = 0, next_begun, next_version.at), 1)
+                ) as sealed_end,
                 coalesce(`c_Is ``Current```, false) and not (survives and earliest is not null) and next_version is null as stays_open
             from placed
             where kind <> 3
@@ -198,12 +206,12 @@ merge into `golden`.`records` as history
                         case when not survives then 'remove' when not (final_end <=> `c_end`) or not (if(can_close, is_open, `c_Is ``Current```) <=> `c_Is ``Current```) then 'close' end
                     when is_replaced then null
                     when not is_stored then 'add'
-                    when (`c_My Key` <=> stored.`c_My Key` and `c_path` <=> stored.`c_path` and `c_select` <=> stored.`c_select` and `c_it's` <=> stored.`c_it's` and `c_start` <=> stored.`c_start`)
-                        and not (not (final_end <=> stored.`c_end`) or not (if(can_close, is_open, `c_Is ``Current```) <=> stored.`c_Is ``Current```)) then null
-                    else 'replace'
+                    when not (`c_My Key` <=> stored.`c_My Key` and `c_path` <=> stored.`c_path` and `c_select` <=> stored.`c_select` and `c_it's` <=> stored.`c_it's` and `c_start` <=> stored.`c_start`) then 'replace'
+                    when not (final_end <=> stored.`c_end`) or not (if(can_close, is_open, `c_Is ``Current```) <=> stored.`c_Is ``Current```) then 'close'
                 end as op,
                 not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,
                 at,
+                least(stored.`c_end`, final_end) as earlier_end,
                 `c_My Key` as `c_My Key`,
                 `c_path` as `c_path`,
                 `c_select` as `c_select`,

@@ -117,7 +117,7 @@ merge into `golden`.`records` as history
             )
         ),
 
-        -- Rule 5: of rows with one identity the last one wins; the next version seals.
+        -- Rule 5: of rows with one identity the last one wins; the next version seals, the next row of the batch cuts.
         placed as (
             select
                 kind,
@@ -133,6 +133,10 @@ merge into `golden`.`records` as history
                         partition by `c_id`
                                 order by at, kind = 3, kind, position
                     ) as next_version,
+                lead(if(kind in (1, 2) and not is_skipped, at, null)) ignore nulls over (
+                    partition by `c_id`
+                            order by at, kind = 3, kind, position
+                ) as next_begun,
                 `c_id` as `c_id`,
                 `c_v` as `c_v`,
                 if(kind = 2 and array_contains(unmodified, 'w'), `f_w`.v, `c_w`) as `c_w`,
@@ -141,7 +145,7 @@ merge into `golden`.`records` as history
             from filled
         ),
 
-        -- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 7 deletes; rule 8: never where the flag is NULL.
+        -- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 6b cuts, rule 7 deletes; rule 8: never where the flag is NULL.
         ended as (
             select
                 *,
@@ -149,12 +153,16 @@ merge into `golden`.`records` as history
                 coalesce(next_version.at = at, false) as is_replaced,
                 coalesce(kind in (1, 2) and stored.at = at, false) as is_stored,
                 if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at,
-                case
-                    when survives and earliest is not null and (coalesce(`c_valid_to` >= 9223372036854775807L, true) or (coalesce(next_stored >= earliest, true) and `c_valid_to` >= earliest))
-                        then earliest
-                    when coalesce(`c_valid_to` >= 9223372036854775807L, true) and next_version is not null then next_version.at
-                    else `c_valid_to`
-                end as sealed_end,
+                least(
+                    case
+                        when survives and earliest is not null and (coalesce(`c_valid_to` >= 9223372036854775807L, true) or (coalesce(next_stored >= earliest, true) and `c_valid_to` >= earliest))
+                            then earliest
+                        when coalesce(`c_valid_to` >= 9223372036854775807L, true) and next_version is not null then next_version.at
+                        else `c_valid_to`
+                    end,
+                    -- A stored version ends before the rows of the batch, a row of the batch before any version.
+                    if(kind = 0, next_begun, next_version.at)
+                ) as sealed_end,
                 coalesce(`c_valid_to` >= 9223372036854775807L, true) and not (survives and earliest is not null) and next_version is null as stays_open
             from placed
             where kind <> 3
@@ -178,12 +186,12 @@ merge into `golden`.`records` as history
                         case when not survives then 'remove' when not (final_end <=> `c_valid_to`) then 'close' end
                     when is_replaced then null
                     when not is_stored then 'add'
-                    when (`c_id` <=> stored.`c_id` and `c_v` <=> stored.`c_v` and `c_w` <=> stored.`c_w` and `c_valid_from` <=> stored.`c_valid_from`)
-                        and not (not (final_end <=> stored.`c_valid_to`)) then null
-                    else 'replace'
+                    when not (`c_id` <=> stored.`c_id` and `c_v` <=> stored.`c_v` and `c_w` <=> stored.`c_w` and `c_valid_from` <=> stored.`c_valid_from`) then 'replace'
+                    when not (final_end <=> stored.`c_valid_to`) then 'close'
                 end as op,
                 not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,
                 at,
+                least(stored.`c_valid_to`, final_end) as earlier_end,
                 `c_id` as `c_id`,
                 `c_v` as `c_v`,
                 `c_w` as `c_w`,
