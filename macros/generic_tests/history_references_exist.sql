@@ -4,15 +4,17 @@
 #}
 {% test history_references_exist(model, references, id=none) %}
 {%- set parts = [] -%}
+{%- set mirror = dbt_history._renames_of(model) -%}
 {%- for link in dbt_history._hx_links(references, id or 'own_id', model) -%}
     {%- set named = [] -%}
     {%- set same = [] -%}
-    {%- for name in link.columns -%}
-        {%- do named.append('log.' ~ dbt_history._quote(name) ~ ' is not null') -%}
-        {%- do same.append('referenced.' ~ dbt_history._quote(link.key[loop.index0]) ~ ' <=> log.' ~ dbt_history._quote(name)) -%}
-    {%- endfor -%}
     {%- set cells = [] -%}
-    {%- for name in link.columns -%}{%- do cells.append('log.' ~ dbt_history._quote(name)) -%}{%- endfor -%}
+    {%- for name in link.columns -%}
+        {%- set cell = dbt_history._renamed_cell(mirror, name, 'log.') -%}
+        {%- do cells.append(cell ~ ' as ' ~ dbt_history._quote(name)) -%}
+        {%- do named.append(cell ~ ' is not null') -%}
+        {%- do same.append('referenced.' ~ dbt_history._quote(link.key[loop.index0]) ~ ' <=> ' ~ cell) -%}
+    {%- endfor -%}
     {%- do parts.append(
         'select ' ~ dbt_history._text(link.name) ~ ' as link, log.' ~ dbt_history._quote(link.name) ~ ' as linked_id, to_json(struct('
         ~ cells | join(', ') ~ ')) as reference\nfrom ' ~ model ~ ' as log\nleft join ' ~ link.history ~ ' as referenced\n    on referenced.'

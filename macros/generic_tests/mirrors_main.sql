@@ -1,6 +1,7 @@
 {# Of each key the newest row of the mirror, unless it is a deletion, is the row of the main table: in all columns, NULL being equal to NULL. #}
 {% test mirrors_main(model, main, key, id=none) %}
 {%- set columns = [] -%}
+{%- set mirror = dbt_history._renames_of(model) -%}
 {%- if execute -%}
     {%- for column in dbt_history._table_columns(main) if column.name | lower not in ['mod_time', 'mod_user'] -%}{%- do columns.append(column) -%}{%- endfor -%}
 {%- endif -%}
@@ -8,6 +9,10 @@
 {%- set cells = [] -%}
 {%- for column in columns -%}
     {%- do cells.append(dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._c(column.name)) -%}
+{%- endfor -%}
+{%- set stored = [] -%}
+{%- for column in columns -%}
+    {%- do stored.append(dbt_history._renamed_cell(mirror, column.name) ~ ' as ' ~ dbt_history._c(column.name)) -%}
 {%- endfor -%}
 {%- set own_id = id or main.identifier ~ '_hx_id' -%}
 with newest as (
@@ -32,7 +37,7 @@ both as (
     select
         {{ keys }},
         false as `__is_main`,
-        struct({{ cells | join(', ') or '1' }}) as `__row`
+        struct({{ stored | join(', ') or '1' }}) as `__row`
     from newest
     where `__place` = 1 and not `deleted`
 

@@ -18,10 +18,13 @@
     {%- set capture = dbt_history._plan_capture(
         main, key, method, layout={'order': own_id, 'rows': '1 = 1', 'is_alive': 'not `deleted`'}, references=links, caller_name='hx_rows'
     ) -%}
-    {%- do capture.update({'about': {'hx': {'id': own_id, 'key': capture.key}}}) -%}
     {%- if capture.get('is_parsed_only') -%}
         {%- do return('(select * from ' ~ main ~ ')') -%}
     {%- endif -%}
+    {%- do capture.update({'renames': dbt_history._pending_renames(capture)}) -%}
+    {%- set former = dbt_history._former_names(capture) -%}
+    {%- do capture.update({'about': {'hx': dict({'id': own_id, 'key': capture.key}, **({'renamed': former} if former else {}))}}) -%}
     {%- do dbt_history._refuse_hx_columns(capture, own_id, links) -%}
+    {%- do dbt_history._set_hx_frames(capture) -%}
     {%- do return(dbt_history._hx_sql(capture, own_id, links, mod_user, noop_updates)) -%}
 {% endmacro %}

@@ -10,12 +10,12 @@
                                     or where capture resumes
 
     `layout` says how the model's own table keeps the newest state (`_known_state`); `references` are histories that the rows
-    will point into: no change is taken that happened after one they have not taken yet.
+    will point into (a list for a mirror, else none): no change is taken that happened after one they have not taken yet.
 #}
-{% macro _plan_capture(relation, key, method, layout=none, references=[], caller_name='changes') %}
+{% macro _plan_capture(relation, key, method, layout=none, references=none, caller_name='changes') %}
     {% set capture = {
         'relation': relation, 'key': dbt_history._key_columns(key), 'layout': layout, 'caller_name': caller_name,
-        'source': dbt_history._full_name(relation) | lower, 'segments': [], 'diff': none, 'entries': [], 'watermark': none,
+        'source': dbt_history._full_name(relation) | lower, 'segments': [], 'diff': none, 'entries': [], 'watermark': none, 'is_mirror': references is not none,
     } %}
     {% set method = var('dbt_history_capture', method) %}
     {% do dbt_history._refuse_capture(capture, method) %}
@@ -24,15 +24,16 @@
         {% do return(dict(capture, is_parsed_only=true, columns=[])) %}
     {% endif %}
     {% set taken = dbt_history._taken_before(capture) %}
-    {% set head = dbt_history._source_head(table, references) %}
+    {% set head = dbt_history._source_head(table, references or []) %}
     {% do capture.update({'taken': taken, 'head': head, 'table': dbt_history._full_name(relation)}) %}
     {% if taken.is_suspended %}
         {% do log('dbt_history: capture into ' ~ this ~ ' is suspended', info=true) %}
-    {% elif not head.is_delta %}
+    {% elif not head.is_delta and head.waits is none %}
         {% do dbt_history._plan_unversioned(capture, method) %}
     {% elif head.version is not none %}
         {% do dbt_history._plan_versioned(capture, method) %}
     {% endif %}
+    {% do dbt_history._log_waiting(capture) %}
     {% do capture.update({'columns': dbt_history._captured_columns(capture)}) %}
     {% do dbt_history._refuse_captured_columns(capture) %}
     {% do return(capture) %}
@@ -57,7 +58,8 @@
     {% set taken, head = capture.taken, capture.head %}
     {% set last = (taken.watermark or {}).get('version') %}
     {% set is_same = last is not none and taken.watermark.get('table_id') == head.table_id and last <= head.newest %}
-    {% set resume_at = taken.resumed.get(capture.source) %}
+    {% set resume_at, resumed = taken.resumed.get(capture.source), none %}
+    {% do capture.update({'is_same': is_same}) %}
     {% if is_same and head.version <= last %}
         {% do return(none) %}
     {% endif %}
@@ -68,18 +70,23 @@
     {% if not is_same or method == 'diff' or (method == 'auto' and not head.has_feed) %}
         {% set diff_at = head.version %}
     {% else %}
-        {% set resume_at = [resume_at, head.version] | min if resume_at is not none and resume_at > last else none %}
+        {% set resume_at = [resume_at, head.newest] | min if resume_at is not none and resume_at > last else none %}
         {% do capture.update({'entries': dbt_history._entries_since(capture, last)}) %}
+        {% set resumed = dbt_history._resumption_micros(capture, resume_at) if capture.is_mirror and resume_at is not none else none %}
+        {% if resumed is not none and dbt_history._must_wait(capture, resumed) %}
+            {% do return(none) %}
+        {% endif %}
         {% set diff_at = dbt_history._plan_feed(capture, resume_at if resume_at is not none else last, method) %}
         {% set diff_at = diff_at if diff_at is not none else resume_at %}
     {% endif %}
     {% set micros = dbt_history._version_micros(capture, diff_at) if diff_at is not none else none %}
     {% if diff_at is not none %}
+        {% set micros = resumed if resumed is not none and diff_at == resume_at else micros %}
         {% do capture.update({'diff': {'version': diff_at, 'number': diff_at, 'micros': micros, 'state': dbt_history._has_state(capture)}}) %}
     {% endif %}
     {% do capture.update({'watermark': {
         'version': head.version, 'table_id': head.table_id,
-        'populated': (taken.watermark or {}).get('populated') if taken.watermark else micros,
+        'populated': (taken.watermark or {}).get('populated') if taken.watermark else (micros if not taken.has_rows else none),
     }}) %}
 {% endmacro %}
 

@@ -5,7 +5,7 @@
     Two runs that see the same log get the same number, and only one of them commits it.
 #}
 {% macro _taken_before(capture) %}
-    {% set taken = {'number': 1, 'watermark': none, 'has_rows': false, 'other_sources': [], 'is_suspended': false, 'resumed': {}} %}
+    {% set taken = {'number': 1, 'watermark': none, 'has_rows': false, 'other_sources': [], 'is_suspended': false, 'resumed': {}, 'resumed_at': none, 'about': {}} %}
     {% set own = load_relation(this) %}
     {% if own is none or own.is_view or should_full_refresh() %}
         {% do return(taken) %}
@@ -19,6 +19,8 @@
         'other_sources': (log.watermarks or {}).keys() | reject('equalto', capture.source) | list,
         'is_suspended': control.get('suspended', false),
         'resumed': control.get('resumed', {}),
+        'resumed_at': control.get('at'),
+        'about': log.about or {},
     }) %}
     {% do return(taken) %}
 {% endmacro %}
@@ -30,13 +32,16 @@
 
         source             a     b     c        d        a, b and c are taken
         referenced table      x     y      z             x and y are in its history, z is not: it came after that run
+
+    `waits` says what is held back and why, see `_first_untaken`. The source is looked at before what it refers to: a change that is
+    seen here was there before all that is seen there.
 #}
 {% macro _source_head(table, references) %}
     {% set table = dbt_history._with_format(table) %}
     {% set detail = {} if table.is_view or table.is_iceberg else run_query('describe detail ' ~ dbt_history._full_name(table)).rows[0] %}
     {% set format = '' if table.is_view or table.is_iceberg else detail['format'] | lower %}
     {% if format != 'delta' %}
-        {% do return({'is_delta': false, 'version': none, 'newest': none}) %}
+        {% do return({'is_delta': false, 'version': none, 'newest': none, 'waits': dbt_history._first_untaken(references)}) %}
     {% endif %}
     {% set properties = dbt_history._as_mapping(detail['properties']) %}
     {% set entries = dbt_history._history_entries(table, 30) %}
@@ -44,41 +49,20 @@
         'is_delta': true, 'table_id': detail['id'], 'location': detail['location'], 'entries': entries, 'newest': entries[0].version,
         'has_feed': (properties.get('delta.enableChangeDataFeed') or 'false') | lower == 'true',
     } %}
-    {% set until = dbt_history._first_untaken(references) %}
-    {% if until is none %}
-        {% do return(dict(head, version=head.newest)) %}
+    {% set waits = dbt_history._first_untaken(references) %}
+    {% if waits is none %}
+        {% do return(dict(head, version=head.newest, waits=none)) %}
+    {% elif waits.before is none %}
+        {% do return(dict(head, version=none, waits=waits)) %}
     {% endif %}
     {% set times = dbt_history._micros_of_all(entries) %}
-    {% if times[entries[-1].version] >= until and entries[-1].version > 0 %}
+    {% if times[entries[-1].version] >= waits.before and entries[-1].version > 0 %}
         {% do head.update({'entries': dbt_history._history_entries(table)}) %}
         {% set times = dbt_history._micros_of_all(head.entries) %}
     {% endif %}
     {% set allowed = [] %}
-    {% for entry in head.entries if times[entry.version] < until %}{% do allowed.append(entry.version) %}{% endfor %}
-    {% do return(dict(head, version=allowed[0] if allowed else none)) %}
-{% endmacro %}
-
-
-{#
-    The time of the earliest change of a referenced table that its history has not taken yet, in microseconds since 1970; none if it has
-    all. Within a table versions are in the order of their times.
-#}
-{% macro _first_untaken(references) %}
-    {% set state = namespace(until=none) %}
-    {% for reference in references if reference.log and not (reference.log.control or {}).get('suspended') %}
-        {% for source, watermark in (reference.log.watermarks or {}).items() if watermark.get('version') is not none %}
-            {% set rows = run_query('describe history ' ~ source ~ ' limit 30').rows %}
-            {% if rows[-1]['version'] | int > watermark.version + 1 %}
-                {% set rows = run_query('describe history ' ~ source).rows %}
-            {% endif %}
-            {% set untaken = rows | selectattr('version', 'gt', watermark.version) | list %}
-            {% if untaken %}
-                {% set micros = dbt_history._micros_of(untaken[-1]['timestamp']) %}
-                {% set state.until = micros if state.until is none else [state.until, micros] | min %}
-            {% endif %}
-        {% endfor %}
-    {% endfor %}
-    {% do return(state.until) %}
+    {% for entry in head.entries if times[entry.version] < waits.before %}{% do allowed.append(entry.version) %}{% endfor %}
+    {% do return(dict(head, version=allowed[0] if allowed else none, waits=waits)) %}
 {% endmacro %}
 
 

@@ -1,5 +1,6 @@
 {#
-    The references as records: {'columns', 'key' of the referenced table, 'history', 'id' its own id, 'name' of the link, 'is_own', 'log'}.
+    The references as records: {'columns', 'key' of the referenced table, 'history', 'id' its own id, 'name' of the link, 'is_own', 'log',
+    'is_there', 'populated' and 'frames': from when on its rows count (`_seen_from`)}.
     Key and own id come from what the referenced mirror has committed; a column of the same name goes to its like, others by place.
 #}
 {% macro _hx_links(references, own_id, own) %}
@@ -14,11 +15,14 @@
         {% set id = reference.get('id') or about.get('id') or (own_id if is_own else history.identifier ~ '_id') %}
         {% set link = {
             'columns': columns, 'history': history, 'id': id, 'name': reference.get('name') or id, 'is_own': is_own,
-            'log': none if is_own else log, 'populated': none,
+            'log': none if is_own else log, 'populated': none, 'frames': [], 'is_there': table is not none,
             'key': dbt_history._referenced_key(columns, reference.get('key') or (none if is_own else about.get('key')) or columns),
         } %}
         {% for watermark in ((log or {}).get('watermarks') or {}).values() if watermark.get('populated') is not none %}
             {% do link.update({'populated': [link.populated or 0, watermark.populated] | max}) %}
+        {% endfor %}
+        {% for watermark in ((log or {}).get('watermarks') or {}).values() %}
+            {% do link.update({'frames': link.frames + watermark.get('frames', [])}) %}
         {% endfor %}
         {% do links.append(link) %}
     {% endfor %}
@@ -47,8 +51,13 @@
         {% do problems.append('two columns would be ' ~ name ~ ': give the reference a name') %}
     {% endfor %}
     {% for link in links %}
-        {% for name in link.columns if name | lower not in names %}
-            {% do problems.append('a reference names column ' ~ name ~ ', which is not there') %}
+        {% for name in link.columns %}
+            {% set now = dbt_history._renamed_to(capture, name) %}
+            {% if now is not none %}
+                {% do problems.append('a reference names column ' ~ name ~ ', which was renamed: write ' ~ now) %}
+            {% elif dbt_history._name_at(capture, name, capture.head.version) | lower not in names %}
+                {% do problems.append('a reference names column ' ~ name ~ ', which is not there') %}
+            {% endif %}
         {% endfor %}
         {% if not link.columns or link.columns | length != link.key | length %}
             {% do problems.append(

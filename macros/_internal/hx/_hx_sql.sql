@@ -24,6 +24,9 @@
             {{ dbt_history._last_hx_id(capture, own_id) }}L + row_number() over (
                 order by `_commit_version`, {{ dbt_history._quoted(capture.key) | join(', ') }}
             ) as {{ dbt_history._quote(own_id) }},
+            {%- if capture.renames %}
+            `_commit_version` as `__version`,
+            {%- endif %}
             {{ dbt_history._seen_until(capture) }} as `__until`
         from changes
     )
@@ -57,6 +60,10 @@
 
 {# The newest history row of the referenced item, a row for each row that has one. The rows of the run are few: they are sent to the history. #}
 {% macro _link_sql(capture, own_id, link) %}
+    {%- if capture.watermark is none -%}
+        {#- Nothing is taken, perhaps because the history is not there yet. -#}
+        {%- do return('select ' ~ dbt_history._quote(own_id) ~ ' as `__row`, cast(null as bigint) as `__link` from numbered where 1 = 0') -%}
+    {%- endif -%}
     {%- set is_population = capture.diff is not none and not capture.diff.state -%}
     select{{ '' if is_population else ' /*+ broadcast(numbered) */' }}
         numbered.{{ dbt_history._quote(own_id) }} as `__row`,
@@ -65,7 +72,7 @@
     inner join ({{ dbt_history._referenced_rows(capture, link) }}) as referenced
         on referenced.`__time` <= numbered.`__until`
         {%- for name in link.columns %}
-        and referenced.`__key_{{ loop.index }}` = numbered.{{ dbt_history._quote(name) }}
+        and referenced.`__key_{{ loop.index }}` = {{ dbt_history._reference_cell(capture, name) }}
         {%- endfor %}
     group by numbered.{{ dbt_history._quote(own_id) }}
 {%- endmacro %}
@@ -76,11 +83,9 @@
     {%- set keys = [] -%}
     {%- for name in link.key -%}{%- do keys.append(dbt_history._quote(name) ~ ' as `__key_' ~ loop.index ~ '`') -%}{%- endfor -%}
     {%- set select = 'select ' ~ keys | join(', ') ~ ', ' ~ dbt_history._quote(link.id) ~ ' as `__id`, ' -%}
-    {%- set time = '`mod_time`' if link.populated is none else
-        'if(`mod_time` <= timestamp_micros(' ~ link.populated ~ "L), timestamp_micros(0L), `mod_time`)" -%}
     {%- set parts = [] -%}
     {%- if not link.is_own or capture.taken.has_rows -%}
-        {%- do parts.append(select ~ time ~ ' as `__time` from ' ~ dbt_history._full_name(link.history)) -%}
+        {%- do parts.append(select ~ dbt_history._seen_from(link) ~ ' as `__time` from ' ~ dbt_history._full_name(link.history)) -%}
     {%- endif -%}
     {%- if link.is_own -%}{%- do parts.append(select ~ '`mod_time` as `__time` from numbered') -%}{%- endif -%}
     {%- do return(parts | join(' union all ')) -%}

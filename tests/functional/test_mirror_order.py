@@ -1,0 +1,222 @@
+"""A mirror and the one it refers to: which takes what, and when, so that every link is right."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.project import Project
+
+PROPERTIES = (
+    "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true',"
+    " 'delta.columnMapping.mode' = 'name'"
+)
+COLUMNS = {"a": "a_id bigint, x bigint", "b": "b_id bigint, a_id bigint, y bigint"}
+
+
+def create(project: Project, name: str) -> None:
+    project.spark.sql(
+        f"create table {project.table(name)} ({COLUMNS[name]}) using delta"
+        f" tblproperties ({PROPERTIES})"
+    )
+
+
+def model(project: Project, name: str, key: str, references: str = "") -> None:
+    main = f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
+    project.model(
+        f"{name}_hx",
+        f"select * from {{{{ dbt_history.hx_rows({main}, '{key}', references=[{references}]) }}}}",
+        materialized="history_append",
+    )
+
+
+def refer(project: Project, column: str = "a_id") -> None:
+    """Write the mirror of b, which refers to the one of a."""
+    reference = f"{{'column': '{column}', 'key': 'a_id', 'history': ref('a_hx')}}"
+    model(project, "b", "b_id", reference)
+
+
+@pytest.fixture
+def change(project: Project) -> Any:
+    """Tables a and b with their mirrors; a function that changes a or b."""
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    create(project, "a")
+    create(project, "b")
+    model(project, "a", "a_id")
+    refer(project)
+
+    def change(statement: str) -> None:
+        name = next(part for part in statement.split() if part in COLUMNS)
+        project.spark.sql(statement.replace(f" {name}", f" {project.table(name)}", 1))
+
+    return change
+
+
+def control(project: Project, kind: str, *names: str) -> None:
+    for name in names:
+        table = project.table(f"{name}_hx")
+        project.dbt("run-operation", f"{kind}_history", "--args", f"{{table: {table}}}")
+
+
+def links(project: Project) -> list[tuple[Any, ...]]:
+    """The rows of b's mirror: own id, item, link."""
+    rows = project.rows("b_hx")
+    return sorted((row["b_hx_id"], row["b_id"], row["a_hx_id"]) for row in rows)
+
+
+def items(project: Project) -> list[tuple[Any, ...]]:
+    """The rows of a's mirror: own id, item, value."""
+    rows = project.rows("a_hx")
+    return sorted((row["a_hx_id"], row["a_id"], row["x"]) for row in rows)
+
+
+def test_all_rows_of_a_resumption_see_each_other_whatever_is_resumed_first(
+    project: Project, change: Any
+) -> None:
+    change("insert into a values (1, 1)")
+    change("insert into b values (1, 1, 0)")
+    project.run("a_hx", "b_hx")
+
+    control(project, "suspend", "a", "b")
+    for statement in (
+        "insert into a values (5, 5)",
+        "insert into b values (5, 5, 0), (7, 7, 0)",
+        "insert into a values (6, 6), (7, 7)",
+    ):
+        change(statement)
+    control(project, "resume", "b")
+    assert "b_hx waits for" in project.run("b_hx").log, "a has nothing of the resumption yet"
+    assert len(project.rows("b_hx")) == 1
+    control(project, "resume", "a")
+    change("update a set x = 70 where a_id = 7")
+    change("update b set y = 1 where b_id = 7")
+    project.run("a_hx", "b_hx")
+
+    assert items(project) == [(1, 1, 1), (2, 5, 5), (3, 6, 6), (4, 7, 7), (5, 7, 70)]
+    assert links(project) == [(1, 1, 1), (2, 5, 2), (3, 7, 4), (4, 7, 5)]
+    moments = {row["b_hx_id"]: row["mod_time"] for row in project.rows("b_hx")}
+    assert moments[1] < moments[2] == moments[3] < moments[4]
+
+
+def test_a_resumption_is_one_step_although_its_mirror_runs_before_the_other(
+    project: Project, change: Any
+) -> None:
+    change("insert into a values (1, 1)")
+    change("insert into b values (1, 1, 0)")
+    project.run("a_hx", "b_hx")
+
+    control(project, "suspend", "a", "b")
+    for number in range(1, 4):
+        change(f"update b set y = {number}")
+        change(f"update a set x = {number * 10}")
+    control(project, "resume", "a", "b")
+    project.run("b_hx")
+    project.run("a_hx", "b_hx")
+
+    assert items(project) == [(1, 1, 1), (2, 1, 30)]
+    assert links(project) == [(1, 1, 1), (2, 1, 2)]
+
+
+def test_a_mirror_waits_for_one_that_is_suspended(project: Project, change: Any) -> None:
+    change("insert into a values (1, 1)")
+    project.run("a_hx", "b_hx")
+
+    control(project, "suspend", "a")
+    change("insert into b values (1, 1, 0)")
+    change("insert into a values (2, 2)")
+    change("insert into b values (2, 2, 0)")
+    waited = project.run("b_hx")
+    assert links(project) == [(1, 1, 1)], "what lies before the first change of a is taken"
+    assert "b_hx waits for" in waited.log
+    assert "suspended" in waited.log
+    change("update a set x = 3 where a_id = 2")
+    control(project, "resume", "a")
+    project.run("a_hx", "b_hx")
+
+    assert items(project) == [(1, 1, 1), (2, 2, 3)]
+    assert links(project) == [(1, 1, 1), (2, 2, 2)]
+
+
+def test_a_mirror_waits_for_one_that_is_not_there_or_empty(project: Project, change: Any) -> None:
+    change("insert into a values (1, 1), (2, 2), (2, 2)")
+    change("insert into b values (1, 1, 0), (2, 2, 0)")
+    waited = project.run("b_hx")
+    assert waited.message("b_hx") == "nothing new"
+    assert "does not exist" in waited.log
+
+    assert not project.run("a_hx", check=False).success, "it has doubles"
+    assert project.rows("a_hx") == []
+    waited = project.run("b_hx")
+    assert waited.message("b_hx") == "nothing new"
+    assert "b_hx waits for" in waited.log
+
+    project.spark.sql(f"drop table {project.table('a')}")
+    create(project, "a")
+    change("insert into a values (1, 1), (2, 2)")
+    project.run("a_hx", "b_hx")
+    assert links(project) == [(1, 1, 1), (2, 2, 2)]
+
+
+def test_a_mirror_waits_for_one_whose_main_table_was_made_again(
+    project: Project, change: Any
+) -> None:
+    change("insert into a values (1, 1)")
+    for number in range(3):
+        change(f"update a set x = {number}")
+    change("insert into b values (1, 1, 0)")
+    project.run("a_hx", "b_hx")
+    assert links(project) == [(1, 1, 1)], "a had one row when it was populated"
+
+    project.spark.sql(f"drop table {project.table('a')}")
+    create(project, "a")
+    change("insert into b values (3, 3, 0)")
+    change("insert into a values (1, 2), (3, 3)")
+    change("insert into b values (4, 3, 0)")
+    waited = project.run("b_hx")
+    assert waited.message("b_hx") == "nothing new"
+    assert "made again" in waited.log
+    project.run("a_hx", "b_hx")
+
+    newest = {a_id: own_id for own_id, a_id, _ in items(project)}
+    assert links(project) == [(1, 1, 1), (2, 3, newest[3]), (3, 4, newest[3])]
+
+
+def test_a_reference_column_is_renamed_while_changes_are_pending(
+    project: Project, change: Any
+) -> None:
+    change("insert into a values (1, 1), (2, 2)")
+    change("insert into b values (1, 1, 0)")
+    project.run("a_hx", "b_hx")
+    change("update b set a_id = 2 where b_id = 1")
+    change("insert into b values (2, 1, 0)")
+    change("alter table b rename column a_id to a_ref")
+    change("insert into b values (3, 2, 0)")
+
+    failed = project.run("b_hx", check=False)
+    assert "column a_id, which was renamed: write a_ref" in failed.log
+    refer(project, "a_ref")
+    project.run("b_hx")
+    assert links(project) == [(1, 1, 1), (2, 1, 2), (3, 2, 1), (4, 3, 2)]
+
+    references = [{"column": "a_ref", "key": "a_id", "history": "ref('a_hx')"}]
+    main = {"main": "source('mains', 'b')", "key": "b_id", "id": "b_hx_id"}
+    tests = {
+        "history_references_exist": {"name": "linked", "arguments": {"references": references}},
+        "mirrors_main": {"name": "mirrored", "arguments": main},
+    }
+    mirrors = {
+        "name": "b_hx",
+        "data_tests": [{f"dbt_history.{name}": test} for name, test in tests.items()],
+    }
+    mains = {"name": "mains", "schema": project.schema, "tables": [{"name": "b"}]}
+    project.write("models/b.yml", json.dumps({"models": [mirrors], "sources": [mains]}))
+    project.dbt("test")
+    log = project.table("b_hx")
+    project.spark.sql(f"alter table {log} set tblproperties ('delta.appendOnly' = 'false')")
+    project.spark.sql(f"update {log} set a_hx_id = null where b_hx_id = 2")
+    project.spark.sql(f"update {log} set a_id = 9 where b_hx_id = 3")
+    tested = project.dbt("test", check=False)
+    assert tested.results["linked"].failures == 2
+    assert tested.results["mirrored"].failures == 1
