@@ -70,7 +70,7 @@
     } %}
     {% do record.update(dbt_history._said_of_run()) %}
     {# How far the sources are read, committed with the rows that were read from them; a commit of other rows hands it on. #}
-    {% for name in ['watermarks', 'about'] if plan.get(name) or log.get(name) %}
+    {% for name in ['watermarks', 'about', 'key'] if plan.get(name) or log.get(name) %}
         {% do record.update({name: plan.get(name) or log.get(name)}) %}
     {% endfor %}
     {% do return(record) %}
@@ -147,6 +147,7 @@
             'run the model again; where the SELECT reads this model\'s own table, use dbt_history.last_batch() instead',
         ],
         'constraint': ['a constraint of the table refuses a row of the batch', 'mend the row, or the constraint (show tblproperties lists it)'],
+        'too long': ['a text is longer than its column takes (varchar or char)', 'shorten the text in the SELECT'],
         'error': ['Spark could not finish the merge', 'the cause is in the log of the Spark driver; mend it and run the model again'],
     } %}
     {% set reason = reasons.get(failed, reasons['error']) %}

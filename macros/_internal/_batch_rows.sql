@@ -5,7 +5,7 @@
         kind       1 upsert (replace), 2 update, 3 delete, 4 earliest_start; NULL for an unknown stage
         at         where the row stands on the time axis: its start, or the end of a delete row
         position   _order, NULL if there is none
-        unmodified lower-case names of the columns that keep their value; a column the SELECT lacks is one of them
+        unmodified lower-case names of the columns that keep their value; of an update row a column the SELECT lacks is one of them
 #}
 {% macro _batch_rows(staged, columns, conv, filter=none) %}
     {%- set names = staged.names -%}
@@ -50,5 +50,5 @@
 {% macro _unmodified_names(staged, missing) %}
     {%- set said = "coalesce(transform(cast(`_unmodified` as array<string>), name -> lower(name)), cast(array() as array<string>))"
         if '_unmodified' in staged.names else 'cast(array() as array<string>)' -%}
-    {%- do return('array_union(' ~ said ~ ', array(' ~ missing | join(', ') ~ '))' if missing else said) -%}
+    {%- do return('if(`_stage` = \'update\', array_union(' ~ said ~ ', array(' ~ missing | join(', ') ~ ')), ' ~ said ~ ')' if missing else said) -%}
 {% endmacro %}

@@ -20,7 +20,28 @@
     {% for name in types if name in ['_metadata', '_tmp_metadata_row_index'] %}
         {% do problems.append('column ' ~ name ~ ' has a name that Delta keeps for itself') %}
     {% endfor %}
+    {% for column in staged.columns %}
+        {% if column.name | lower == '__evaluated_at' %}
+            {% do problems.append('column __evaluated_at has a name that the staged rows need: name it otherwise') %}
+        {% elif dbt_history._has_variant(column.type) %}
+            {% do problems.append('column ' ~ column.name ~ ' is ' ~ column.type ~ ', which cannot be compared: cast it to string (to_json)') %}
+        {% elif column.name | lower in settings.key | map('lower') and not dbt_history._is_comparable(column.type) %}
+            {% do problems.append('key column ' ~ column.name ~ ' is ' ~ column.type ~ ', by which records cannot be told apart') %}
+        {% endif %}
+    {% endfor %}
     {% do return(problems) %}
+{% endmacro %}
+
+
+{# Maps and variants have no order and no equality; maps as data are compared by their entries. #}
+{% macro _is_comparable(type) %}
+    {% do return('map<' not in type | lower and not dbt_history._has_variant(type)) %}
+{% endmacro %}
+
+
+{# The type itself, inside an array or map, or of a field; a field may also be called so. #}
+{% macro _has_variant(type) %}
+    {% do return(modules.re.search('(^|[<,:])variant($|[>,])', type | lower | replace(' ', '')) is not none) %}
 {% endmacro %}
 
 

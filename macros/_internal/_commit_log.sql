@@ -7,9 +7,10 @@
                                                          and 3, undone here, are applied again
     The newest record above the newest reset is the last batch; a restore goes on reading at the version it restored.
     Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch', 'owner', 'app_id', 'watermarks', 'about', 'control', 'seen',
-    'misplaced'}; `is_empty` is only known where no batch is, and `is_known` says that a batch, numbered or not, was merged into the
+    'key', 'misplaced'}; `is_empty` is only known where no batch is, and `is_known` says that a batch, numbered or not, was merged into the
     table before. `owner` is the model that wrote the last batch. `watermarks` says how far the batch's sources were read (none: the
-    log's entries have expired), `control` whether capture was suspended or resumed since. `seen` is the newest commit, and `misplaced` a
+    log's entries have expired), `control` whether capture was suspended or resumed since. `key` is what `unique_key` was
+    then (none: not said). `seen` is the newest commit, and `misplaced` a
     batch to be undone: see `_undo_misplaced`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
@@ -33,7 +34,7 @@
     {% do log.update({'watermarks': found.get('watermarks'), 'about': found.get('about'), 'control': found.get('control')}) %}
     {% do log.update({
         'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
-        'owner': found.get('owner'), 'misplaced': found.get('misplaced'), 'seen': seen,
+        'owner': found.get('owner'), 'misplaced': found.get('misplaced'), 'seen': seen, 'key': found.get('key'),
     }) %}
     {% do return(log) %}
 {% endmacro %}
@@ -90,12 +91,13 @@
                                       '- misplaced: without 1 and 2 it must not stay
 #}
 {% macro _find_last_batch(entries) %}
-    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none, oldest=none, record={}, control=none, owner=none, misplaced=none) %}
+    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none, oldest=none, record={}, control=none, owner=none, misplaced=none, key=none) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
         {% set walk.is_known = walk.is_known or entry.record is not none %}
         {% set is_restored_away = walk.resume_at is not none and entry.version > walk.resume_at %}
         {% if not is_restored_away %}
+            {% set walk.key = walk.key or (entry.record or {}).get('key') %}
             {% if entry.operation == 'RESTORE' %}
                 {% set walk.epoch = entry.version if walk.epoch is none else walk.epoch %}
                 {% set walk.resume_at = dbt_history._restored_version(entry) %}
@@ -124,6 +126,7 @@
         'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch, 'table_id': walk.table_id,
         'is_restored': walk.resume_at is not none, 'is_known': walk.is_known, 'owner': walk.owner, 'misplaced': walk.misplaced,
         'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}), 'control': walk.control,
+        'key': walk.key,
     }) %}
 {% endmacro %}
 

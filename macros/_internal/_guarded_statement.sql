@@ -3,7 +3,7 @@
     back to `before` whether it succeeds or fails (dbt has no `finally`, Spark's script has a handler).
 
     Returns none, or the class of the failure: 'conflict', 'refused' (a raise_error of ours), 'exists', 'constraint',
-    'gone' (a file is not there any more), 'error'. A script's handler cannot raise again what it caught, so the caller decides what to say.
+    'gone' (a file is not there any more), 'too long' (a text for its column), 'no delta' (Spark does not know the format), 'error'. A script's handler cannot raise again what it caught, so the caller decides what to say.
 #}
 {% macro _guarded_statement(statement, settings, before) %}
     {% set reset %}
@@ -18,7 +18,8 @@
     {% set classes = [
         ("sqlstate '2D521'", 'conflict'), ('user_raised_exception', 'refused'),
         ("sqlstate '42601'", 'exists'), ("sqlstate '23001'", 'constraint'), ("sqlstate '23502'", 'constraint'),
-        ("sqlstate 'KD001'", 'gone'),
+        ("sqlstate 'KD001'", 'gone'), ("sqlstate '22001'", 'too long'), ("sqlstate '54006'", 'too long'),
+        ("sqlstate '42K02'", 'no delta'), ("sqlstate '56038'", 'no delta'),
         ('sqlexception', 'error'),
     ] %}
     {% set script %}

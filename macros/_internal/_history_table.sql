@@ -22,9 +22,26 @@
     {% if failed in ['exists', 'conflict'] and not relation.is_iceberg %}
         {% do dbt_history._recover_location(relation, columns, partition_by, properties, location, before) %}
     {% elif failed is not none %}
+        {% do dbt_history._refuse_missing_delta(relation, failed) %}
         {# Once more without the handler, for Spark's own message. #}
         {% do run_query(create) %}
     {% endif %}
+{% endmacro %}
+
+
+{# Spark without Delta's jar, or with the jar alone: what it says itself are two hundred lines of Java. #}
+{% macro _refuse_missing_delta(relation, failed) %}
+    {% if failed != 'no delta' or relation.is_iceberg %}
+        {% do return(none) %}
+    {% endif %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        model.config.materialized, 'Spark has no Delta; no table was created',
+        got=relation, node=dbt_history._node_of_context(),
+        expected="a Spark that was started with Delta's jar and its two settings",
+        way_out='start Spark with spark.jars.packages=io.delta:delta-spark_4.1_2.13:4.4.0 (or the jars in spark.jars), '
+            ~ 'spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and '
+            ~ 'spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog',
+    )) %}
 {% endmacro %}
 
 
@@ -151,27 +168,4 @@
     {% set list = [] %}
     {% for column in added %}{% do list.append(dbt_history._quote(column.name) ~ ' ' ~ dbt_history._ddl_type(column.type)) %}{% endfor %}
     {% do run_query('alter table ' ~ dbt_history._full_name(relation) ~ ' add columns (' ~ list | join(', ') ~ ')') %}
-{% endmacro %}
-
-
-{# A table that something else wrote must tell its versions apart, or a close would hit two of them. #}
-{% macro _refuse_double_versions(relation, settings, staged, caller_name) %}
-    {% set names = settings.key + dbt_history._identity_columns(settings.convention) %}
-    {% set list = [] %}
-    {% for name in names %}{% do list.append(dbt_history._quote(name)) %}{% endfor %}
-    {% set doubles = run_query(
-        'select to_json(struct(' ~ list | join(', ') ~ ', count(*) as rows)) from ' ~ dbt_history._full_name(relation)
-        ~ ' group by ' ~ list | join(', ') ~ ' having count(*) > 1 limit 5'
-    ).rows %}
-    {% if doubles | length %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name,
-            'the existing table has several versions with the same key and start',
-            got='\n    ' ~ doubles | map(attribute=0) | join('\n    '),
-            expected='one row a key and ' ~ settings.convention.start,
-            node=model.unique_id,
-            way_out='remove the doubles, or name the column that tells them apart as meta.history.version_id',
-        )) %}
-    {% endif %}
 {% endmacro %}

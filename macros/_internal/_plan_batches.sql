@@ -102,6 +102,8 @@
         {'name': 'null_end', 'sql': 'kind = 3 and at is null', 'reason': conv.end ~ ' of a delete row is NULL'},
         {'name': 'unknown_unmodified', 'sql': "kind = 2 and size(array_except(unmodified, array(" ~ (keepable | join(', ') or "''") ~ "))) > 0",
          'reason': '_unmodified names something that is no column, or is the key or the start'},
+        {'name': 'unmodified_upsert', 'sql': 'kind = 1 and size(unmodified) > 0',
+         'reason': '_unmodified is for update rows: an upsert row gives every column'},
         {'name': 'end_before_start', 'sql': brings_end ~ ' and ' ~ end ~ ' < ' ~ dbt_history._shift_by_gap('at', conv),
          'reason': conv.end ~ ' lies more than one gap before ' ~ conv.start},
         {'name': 'negative_batch', 'sql': 'batch < 0', 'reason': '_batch is negative'},

@@ -6,7 +6,31 @@
 
 {# `key` as a list of column names: a name or a list. #}
 {% macro _key_columns(key) %}
-    {%- do return([key] if key is string else (key or []) | list) -%}
+    {%- set columns = dbt_history._columns_of_key(key) -%}
+    {%- if columns is none -%}
+        {%- do exceptions.raise_compiler_error(dbt_history._message(
+            'key', 'this names no columns', got=tojson(key, key), expected='the name of a column, or a list of names',
+            node=dbt_history._node_of_context(),
+        )) -%}
+    {%- endif -%}
+    {%- do return(columns) -%}
+{% endmacro %}
+
+
+{# None for what is neither a name nor a list of names. #}
+{% macro _columns_of_key(key) %}
+    {%- if key is none or key is undefined or key is string -%}
+        {%- do return([key] if key else []) -%}
+    {%- endif -%}
+    {%- set is_list = key is iterable and key is not mapping -%}
+    {%- do return(key | list if is_list and key | reject('string') | list == [] else none) -%}
+{% endmacro %}
+
+
+{# The node that is compiled or run; none in a run-operation, where dbt gives its macro for one. #}
+{% macro _node_of_context() %}
+    {%- set id = model.unique_id if model is defined and model is mapping else none -%}
+    {%- do return(none if id is string and id.startswith('macro.') else id) -%}
 {% endmacro %}
 
 

@@ -1,21 +1,14 @@
 {# The settings of a history model, read and checked in this one place; the problems are raised together. #}
 {% macro _history_settings(node, caller_name) %}
-    {% set meta = (node.config.get('meta') or {}).get('history') or {} %}
-    {% set meta = {} if meta is sameas true else meta %}
+    {% set meta = dbt_history._history_meta(node, caller_name) %}
     {% set known = [
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
         'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order', 'continues',
     ] %}
-    {% set problems = [] %}
-    {% for name in meta if name not in known %}
-        {% do problems.append('meta.history has no setting ' ~ name ~ ' (known: ' ~ known | join(', ') ~ ')') %}
-    {% endfor %}
-
-    {% set key = dbt_history._key_columns(node.config.get('unique_key')) %}
-    {% set conv = dbt_history.convention(
-        meta if meta.get('convention') or meta.get('start') else dict(meta, convention='fivetran')
-    ) %}
-    {% if not key %}
+    {% set problems = dbt_history._unknown_settings(meta, known) + dbt_history._shared_problems(node, meta) %}
+    {% set key = dbt_history._columns_of_key(node.config.get('unique_key')) or [] %}
+    {% set conv = dbt_history._node_convention(node, meta, 'fivetran') %}
+    {% if not key and dbt_history._columns_of_key(node.config.get('unique_key')) is not none %}
         {% do problems.append('unique_key is missing: name the columns that tell records apart, without the start column') %}
     {% endif %}
     {% for column in key if column | lower in [conv.start | lower, conv.end | lower, (conv.active or '') | lower] %}
@@ -38,13 +31,44 @@
     {% if settings.version_order not in ['any', 'increasing'] %}
         {% do problems.append('version_order is ' ~ settings.version_order ~ ': any, or increasing') %}
     {% endif %}
-    {% if settings.on_schema_change not in ['append_new_columns', 'fail', 'ignore'] %}
-        {% do problems.append('on_schema_change is ' ~ settings.on_schema_change ~ ': append_new_columns, fail or ignore (history never drops a column)') %}
-    {% endif %}
     {% set share = settings.max_deleted_share %}
     {% if share is not none and (share is not number or share is boolean or share < 0 or share > 1) %}
         {% do problems.append('max_deleted_share is ' ~ share ~ ': a share between 0 and 1, or none for off') %}
     {% endif %}
+    {% do dbt_history._refuse_settings(problems, node, caller_name) %}
+    {% do return(settings) %}
+{% endmacro %}
+
+
+{% macro _unknown_settings(meta, known, of='') %}
+    {% set problems = [] %}
+    {% for name in meta if name not in known %}
+        {% do problems.append(
+            'meta.history has no setting ' ~ name ~ of ~ dbt_history._did_you_mean(name, known) ~ ' (known: ' ~ known | join(', ') ~ ')'
+        ) %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{# Problems of the settings that version tables and logs share. Text is no boolean: 'false' would count as true. #}
+{% macro _shared_problems(node, meta) %}
+    {% set problems = [] %}
+    {% if meta.get('allow_full_refresh', false) is not boolean %}
+        {% do problems.append('allow_full_refresh is ' ~ tojson(meta.allow_full_refresh) ~ ': true or false') %}
+    {% endif %}
+    {% if dbt_history._columns_of_key(node.config.get('unique_key')) is none %}
+        {% do problems.append('unique_key is ' ~ tojson(node.config.get('unique_key')) ~ ': the name of a column, or a list of names') %}
+    {% endif %}
+    {% set said = dbt_history._on_schema_change(node) %}
+    {% if said not in ['append_new_columns', 'fail', 'ignore'] %}
+        {% do problems.append('on_schema_change is ' ~ said ~ ': append_new_columns, fail or ignore (history never drops a column)') %}
+    {% endif %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{% macro _refuse_settings(problems, node, caller_name) %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
@@ -53,7 +77,6 @@
             node=node.unique_id,
         )) %}
     {% endif %}
-    {% do return(settings) %}
 {% endmacro %}
 
 

@@ -53,8 +53,9 @@
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'reset': 'since the model was compiled'}) %}
     {% endif %}
-    {% if log.last_batch is none and not log.is_known and not log.is_empty and pending.batches %}
-        {% do dbt_history._refuse_double_versions(target, settings, staged, caller_name) %}
+    {% do dbt_history._refuse_other_key(log.key, settings.key, staged, caller_name) %}
+    {% if not is_new and log.last_batch is none and not log.is_known and pending.batches %}
+        {% do dbt_history._refuse_adoption(target, settings, staged, caller_name) %}
     {% endif %}
     {% if added and pending.batches %}
         {% do dbt_history._append_columns(target, added) %}
@@ -88,7 +89,7 @@
     {% endif %}
     {% set pending = [] %}
     {% for batch in (batches | sort(attribute='batch') if batches | length > 1 else batches) %}
-        {% do batch.update({'batch': batch.get('batch')}) %}
+        {% do batch.update({'batch': batch.get('batch'), 'key': settings.key}) %}
         {% if batch.get('least') is not none %}
             {% do batch.update({'bound': dbt_history._axis_value((batch.least | int) - dbt_history._gap_units(conv), conv)}) %}
         {% endif %}

@@ -7,8 +7,7 @@
 {% macro spark__load_csv_rows(model, agate_table) %}
     {% set statements = [] %}
     {% set types = dbt_history._seed_types(model, agate_table) %}
-    {% set history = (model['config'].get('meta') or {}).get('history') %}
-    {% set empty_string = history.get('empty_string') if history is mapping else none %}
+    {% set empty_string = dbt_history._history_meta(model, 'load_csv_rows').get('empty_string') %}
     {% set type_list = types.values() | list %}
     {% set columns = [] %}
     {% for name in agate_table.column_names %}

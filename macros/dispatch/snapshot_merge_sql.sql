@@ -5,8 +5,8 @@
 #}
 {% macro spark__snapshot_merge_sql(target, source, insert_cols) %}
     {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
-    {%- set history = config.meta_get('history') -%}
-    {%- set conv = dbt_history.convention(history) if history is mapping or history is string else {} -%}
+    {%- set history = dbt_history._history_meta(model, 'snapshot_merge_sql') -%}
+    {%- set conv = dbt_history.convention(history) if history else {} -%}
     {%- set open_end = config.get('dbt_valid_to_current') -%}
     {%- set old_end = 'stored.' ~ dbt_history._quote(names.dbt_valid_to) -%}
     {%- set new_end = 'changes.' ~ dbt_history._quote(names.dbt_valid_to) -%}

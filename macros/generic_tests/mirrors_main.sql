@@ -3,6 +3,11 @@
 {%- set columns = [] -%}
 {%- set mirror = dbt_history._renames_of(model) -%}
 {%- if execute -%}
+    {%- if dbt_history._is_missing(main) and flags.WHICH in ['test', 'build'] -%}
+        {%- do exceptions.raise_compiler_error(dbt_history._message(
+            'mirrors_main', 'the main table is not there', got=main, expected='the table that ' ~ model ~ ' mirrors',
+        )) -%}
+    {%- endif -%}
     {%- for column in dbt_history._table_columns(main) if column.name | lower not in ['mod_time', 'mod_user'] -%}{%- do columns.append(column) -%}{%- endfor -%}
 {%- endif -%}
 {%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') -%}

@@ -13,12 +13,11 @@
 {% macro default__generate_history(folder) %}
     {% set tracked, problems = [], [] %}
     {% for node in (graph.nodes.values() | list + graph.sources.values() | list) | sort(attribute='unique_id') %}
-        {% set said = ((node.get('config') or {}).get('meta') or node.get('meta') or {}).get('history') %}
-        {# What is a history itself has settings of its own there. #}
-        {% set is_history = (node.config.get('materialized') or '').startswith('history_') or node.config.get('incremental_strategy') == 'history_batch' %}
-        {% set is_table = node.resource_type in ['model', 'source', 'seed'] and not is_history %}
-        {% if said and is_table %}
-            {% do tracked.append(dbt_history._generated_model(node, {} if said is sameas true else said, problems)) %}
+        {% set problem = dbt_history._meta_problem(node) %}
+        {% if problem is not none %}
+            {% do problems.append(node.unique_id ~ ': ' ~ problem) %}
+        {% elif dbt_history._node_meta(node).get('history') and dbt_history._is_tracked(node) %}
+            {% do tracked.append(dbt_history._generated_model(node, dbt_history._history_meta(node, 'generate_history'), problems)) %}
         {% endif %}
     {% endfor %}
     {% if problems %}
@@ -33,4 +32,15 @@
     {% if tracked %}
         {% do print('-- file: ' ~ folder ~ '/_history__models.yml\n' ~ dbt_history._generated_yml(tracked) ~ '\n-- end of file') %}
     {% endif %}
+{% endmacro %}
+
+
+{# What is a history itself has settings of its own under `meta.history`. #}
+{% macro _is_tracked(node) %}
+    {% set meta = dbt_history._history_meta(node, 'generate_history') %}
+    {% set is_history = (node.config.get('materialized') or '').startswith('history') or node.config.get('incremental_strategy') == 'history_batch' %}
+    {% if meta.get('convention') and not is_history %}
+        {% set is_history = dbt_history._node_convention(node, meta, none) is not none %}
+    {% endif %}
+    {% do return(node.resource_type in ['model', 'source', 'seed'] and not is_history) %}
 {% endmacro %}

@@ -32,15 +32,20 @@
             'type': 'timestamp', 'open_end': none, 'gap': 0,
         },
     } %}
-    {% set settings = {'convention': convention} if convention is string else dict(convention or {}) %}
+    {# `node` says whose settings they are, for the message. #}
+    {% set settings = dict(convention) if convention is mapping else {'convention': convention} if convention is not none else {} %}
+    {% set node = settings.pop('node', none) or dbt_history._node_of_context() %}
     {% set own = {'start': none, 'end': none, 'active': none, 'type': 'timestamp', 'open_end': none, 'gap': 0} %}
-    {% set name = settings.get('convention') or settings.get('name') %}
-    {% if settings.get('convention') and settings['convention'] not in known %}
+    {% set said = settings.get('convention') %}
+    {% set name = said if said is not none else settings.get('name') %}
+    {% if said is not none and (said is not string or said not in known) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'convention',
-            'no convention has this name',
-            got=name,
+            'no convention has this name' if said is string else 'this is no name of a convention',
+            got=said if said is string else tojson(said, said),
             expected=(known.keys() | join(', ')) ~ ', or a mapping with start and end',
+            node=node,
+            way_out=dbt_history._did_you_mean(said, known)[2:] or none,
         )) %}
     {% endif %}
     {% set record = dict(known.get(name, own)) %}
@@ -55,13 +60,14 @@
     {% if not record.get('version_id') %}
         {% do record.update({'version_id': record['start']}) %}
     {% endif %}
-    {% set problems = dbt_history._convention_problems(record) %}
+    {% set problems = dbt_history._convention_problems(record, settings.get('append_only', false)) %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'convention',
             'a convention needs a start column, an end column and a type: ' ~ problems | join('; '),
             got=settings,
             expected='start and end columns; type timestamp, bigint or date; a gap such as 0, 1 (bigint, date) or 1 millisecond (timestamp)',
+            node=node,
         )) %}
     {% endif %}
     {% do return(record) %}

@@ -31,8 +31,8 @@
 
 {# SQL that is true when a checked column differs, or is not there yet. #}
 {% macro _row_differs(node, snapshotted_rel, current_rel, keys, updated_at) %}
-    {% set history = config.meta_get('history') %}
-    {% set conv = dbt_history.convention(history) if history is mapping or history is string else {} %}
+    {% set history = dbt_history._history_meta(node, 'snapshot_versions_strategy') %}
+    {% set conv = dbt_history.convention(history) if history else {} %}
     {% set types = dbt_history._types_of_query('select * from (' ~ node['compiled_code'] ~ ')') %}
     {% set check_cols = config.get('check_cols') or 'all' %}
     {% set left_out = [] %}
@@ -59,7 +59,7 @@
 {% macro _check_snapshot_dispatch(node, hard_deletes) %}
     {% set merge = adapter.dispatch('snapshot_merge_sql', 'dbt') %}
     {% set columns = adapter.dispatch('get_columns_in_relation', 'dbt') %}
-    {% set needed = ([merge] if config.meta_get('history') else []) + ([columns] if hard_deletes == 'new_record' else []) %}
+    {% set needed = ([merge] if dbt_history._history_meta(node, 'snapshot_versions_strategy') else []) + ([columns] if hard_deletes == 'new_record' else []) %}
     {% for found in needed if found.macro.package_name != 'dbt_history' %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'snapshot_versions_strategy',

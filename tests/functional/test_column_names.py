@@ -20,7 +20,8 @@ def select(batch: int, value: str, key: str = "#k") -> str:
     return (
         f"select 'upsert' as _stage, {batch}L as _batch, 1L as {quoted(key)}, {cells},"
         f" named_struct('w', struct({WIDE})) as wide,"
-        f" timestamp'2024-01-0{batch} 00:00:00 UTC' as valid_from, cast(null as timestamp) as valid_to"
+        f" timestamp'2024-01-0{batch} 00:00:00 UTC' as valid_from,"
+        " cast(null as timestamp) as valid_to"
     )
 
 

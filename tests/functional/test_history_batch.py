@@ -113,6 +113,8 @@ def test_all_that_is_wrong_is_reported_at_once_and_nothing_is_written(project: P
         upsert(1, 7, day(1), "one"),
         upsert(1, 7, day(1), "other"),
         upsert(1, 8, day(1)),
+        upsert(1, 9, day(1), None, _unmodified=["v"]),
+        {**delete(1, 8, day(2)), "_unmodified": ["not read in a delete row"]},
     ]
     project.history("h", stage(project, "staged", rows))
 
@@ -126,6 +128,7 @@ def test_all_that_is_wrong_is_reported_at_once_and_nothing_is_written(project: P
         "1 rows: _fivetran_start is NULL",
         "1 rows: _fivetran_end of a delete row is NULL",
         "1 rows: _unmodified names something that is no column",
+        "1 rows: _unmodified is for update rows: an upsert row gives every column",
         "1 rows: _fivetran_start is not before the open end",
         "1 rows: _fivetran_end lies more than one gap before _fivetran_start",
         "1 rows: two different rows of one stage have the same key and start",

@@ -515,6 +515,8 @@ def row_problems(
     if stage == "delete":
         return []
     problems = []
+    if stage in ("upsert", "replace") and row.get("_unmodified"):
+        problems.append("_unmodified in an upsert row, which gives every column")
     start = row[convention.start]
     if convention.open_end is not None and start >= convention.open_end:
         problems.append("start at or after the open end")

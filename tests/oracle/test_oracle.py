@@ -726,6 +726,8 @@ def test_two_stored_versions_of_one_identity_are_refused() -> None:
         (staged("delete", version(DAY, None)), "_fivetran_end is NULL"),
         (staged("update", version(DAY), None, "nmae"), "_unmodified names nmae"),
         (staged("update", version(DAY), None, "id"), "_unmodified names id"),
+        (staged("upsert", version(DAY), None, "name"), "_unmodified in an upsert row"),
+        (staged("replace", version(DAY), None, "name"), "_unmodified in an upsert row"),
         (staged("upsert", version(datetime.max)), "start at or after the open end"),
         (
             staged("upsert", version(DAY, DAY - MILLISECOND - MICROSECOND)),
@@ -748,7 +750,7 @@ def test_a_bad_row_is_refused_with_its_reason(row: Row, problem: str) -> None:
         staged("upsert", version(DAY, DAY - MILLISECOND, False)),
         staged("update", version(DAY, DAY - HOUR), None, "_fivetran_end"),
         staged("delete", {"id": 1, "_fivetran_end": DAY}),
-        staged("upsert", version(DAY), None, "ignored outside update rows"),
+        staged("delete", version(DAY, DAY), None, "not read in a delete row"),
     ],
 )
 def test_an_odd_row_that_makes_sense_is_accepted(row: Row) -> None:

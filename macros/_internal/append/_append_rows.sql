@@ -39,6 +39,9 @@
     {% if not is_new and not target.is_iceberg and dbt_history._log_lock(dbt_history._full_name(target)) == 'open' %}
         {% do dbt_history._close_log(dbt_history._full_name(target)) %}
     {% endif %}
+    {% if captured is none and '_batch' not in staged.names %}
+        {% do dbt_history._refuse_other_key(log.key, settings.key, staged, caller_name) %}
+    {% endif %}
     {% set plan = dbt_history._plan_append(target, staged, log, settings, captured, caller_name) %}
     {% if not plan.is_new %}
         {% do dbt_history._drop_staged(staged) %}
@@ -79,7 +82,7 @@
 #}
 {% macro _plan_append(target, staged, log, settings, captured, caller_name) %}
     {% set last = log.last_batch if log.last_batch is not none else 0 %}
-    {% set plan = {'batch': last + 1, 'is_new': true, 'is_taken': false, 'stages': {}, 'key': settings.key, 'kind': 'rows', 'from': last} %}
+    {% set plan = {'batch': last + 1, 'is_new': true, 'is_taken': false, 'stages': {}, 'key': [], 'kind': 'rows', 'from': last} %}
     {% if captured is not none %}
         {% do plan.update({
             'batch': captured.number, 'kind': 'captured', 'about': captured.about,
@@ -100,7 +103,7 @@
         {% do plan.update({'kind': 'batch', 'from': last, 'batch': row[0] | int if row[0] is not none else none, 'is_new': row[0] is not none}) %}
         {% do return(plan) %}
     {% elif settings.key %}
-        {% set plan = dict(plan, kind='key') %}
+        {% set plan = dict(plan, kind='key', key=settings.key) %}
         {% do dbt_history._refuse_doubles(staged, settings.key, caller_name) %}
     {% endif %}
     {# Without a version to remember, a run without rows writes nothing. #}
@@ -174,6 +177,7 @@
         'conflict': ['other writers changed the table six times while the rows were being appended', 'run the model again'],
         'gone': ['files of a source, or of its change data feed, are not there any more (VACUUM)', dbt_history._resync_by_diff()],
         'constraint': ['a constraint of the table refuses a row', 'mend the row, or the constraint (show tblproperties lists it)'],
+        'too long': ['a text is longer than its column takes (varchar or char)', 'shorten the text in the SELECT'],
     } %}
     {% set reason = reasons.get(failed, ['Spark could not finish the append', 'the cause is in the log of the Spark driver; mend it and run the model again']) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(

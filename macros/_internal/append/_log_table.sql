@@ -1,27 +1,15 @@
 {# The table of a log: its settings, its columns, what a change of the SELECT does to them. #}
 
 {% macro _append_settings(node, caller_name) %}
-    {% set meta = (node.config.get('meta') or {}).get('history') or {} %}
-    {% set meta = {} if meta is sameas true else meta %}
-    {% set known = ['allow_full_refresh', 'continues'] %}
-    {% set problems = [] %}
-    {% for name in meta if name not in known %}
-        {% do problems.append('meta.history has no setting ' ~ name ~ ' for a log (known: ' ~ known | join(', ') ~ ')') %}
-    {% endfor %}
+    {% set meta = dbt_history._history_meta(node, caller_name) %}
+    {% set problems = dbt_history._unknown_settings(meta, ['allow_full_refresh', 'continues'], ' for a log') + dbt_history._shared_problems(node, meta) %}
     {% set settings = {
-        'key': dbt_history._key_columns(node.config.get('unique_key')),
+        'key': dbt_history._columns_of_key(node.config.get('unique_key')) or [],
         'allow_full_refresh': meta.get('allow_full_refresh', false),
         'continues': dbt_history._continued_models(meta, problems),
         'on_schema_change': dbt_history._on_schema_change(node),
     } %}
-    {% if settings.on_schema_change not in ['append_new_columns', 'fail', 'ignore'] %}
-        {% do problems.append('on_schema_change is ' ~ settings.on_schema_change ~ ': append_new_columns, fail or ignore (history never drops a column)') %}
-    {% endif %}
-    {% if problems %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the settings of the model are not right', got='\n    ' ~ problems | join('\n    '), node=node.unique_id,
-        )) %}
-    {% endif %}
+    {% do dbt_history._refuse_settings(problems, node, caller_name) %}
     {% do return(settings) %}
 {% endmacro %}
 
@@ -39,8 +27,13 @@
             {% do problems.append('column _batch is ' ~ column.type ~ ', not bigint') %}
         {% elif column.name | lower == '_batch' and captured is not none %}
             {% do problems.append('column _batch: the rows of changes have a number already') %}
-        {% elif 'map<' in column.type and captured is none and not settings.key and '_batch' not in staged.names %}
-            {% do problems.append('column ' ~ column.name ~ ' is a map, which cannot be looked for: name unique_key, or number the rows in _batch') %}
+        {% elif not dbt_history._is_comparable(column.type) and captured is none and '_batch' not in staged.names %}
+            {% set kind = 'map' if 'map<' in column.type else 'variant' %}
+            {% if column.name | lower in settings.key | map('lower') %}
+                {% do problems.append('key column ' ~ column.name ~ ' is a ' ~ kind ~ ', which cannot be looked for') %}
+            {% elif not settings.key %}
+                {% do problems.append('column ' ~ column.name ~ ' is a ' ~ kind ~ ', which cannot be looked for: name unique_key, or number the rows in _batch') %}
+            {% endif %}
         {% endif %}
     {% endfor %}
     {% do return(problems) %}

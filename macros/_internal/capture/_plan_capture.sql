@@ -21,6 +21,7 @@
     {% do dbt_history._refuse_capture(capture, method) %}
     {% set table = load_relation(relation) if execute else none %}
     {% if table is none %}
+        {% do dbt_history._refuse_missing_source(capture) %}
         {% do return(dict(capture, is_parsed_only=true, columns=[])) %}
     {% endif %}
     {% set taken = dbt_history._taken_before(capture) %}

@@ -24,8 +24,27 @@
 {% endmacro %}
 
 
+{# A source that was dropped. While nothing is run (`dbt compile`, a unit test) it need not be there yet. #}
+{% macro _refuse_missing_source(capture) %}
+    {% if execute and flags.WHICH in ['run', 'build'] and model.resource_type == 'model' and not capture.relation.is_cte %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            capture.caller_name, 'the table whose changes are taken is not there; nothing was written', got=capture.relation,
+            expected='a table or view', node=model.unique_id,
+            way_out='create the table again: the next run takes the difference to what the history knows',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
 {% macro _refuse_captured_columns(capture) %}
     {% set problems = [] %}
+    {% for column in capture.columns %}
+        {% if dbt_history._has_variant(column.type) %}
+            {% do problems.append('column ' ~ column.name ~ ' is ' ~ column.type ~ ', which cannot be compared: take the changes of a view that casts it to string (to_json)') %}
+        {% elif column.name | lower in capture.key | map('lower') and 'map<' in column.type %}
+            {% do problems.append('key column ' ~ column.name ~ ' is ' ~ column.type ~ ', by which rows cannot be told apart') %}
+        {% endif %}
+    {% endfor %}
     {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
     {% for name in capture.key if name | lower not in names %}
         {% do problems.append('there is no column ' ~ name) %}

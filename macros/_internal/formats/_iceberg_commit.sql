@@ -164,7 +164,7 @@
     {% for entry in chain.entries if entry.record is not none and entry.record.get('batch') is not none %}
         {% if loop.first %}
             {% set kept = {'batch': entry.record.batch, 'micros': entry.micros, 'model': entry.record.get('model')} %}
-            {% for name in ['watermarks', 'about'] if entry.record.get(name) %}
+            {% for name in ['watermarks', 'about', 'key'] if entry.record.get(name) %}
                 {% do kept.update({name: entry.record[name]}) %}
             {% endfor %}
             {% do run_query(

@@ -27,14 +27,16 @@
         'is_known': found.is_known or record is not none,
         'last_batch': record.batch | int if record is not none else none, 'owner': (record or {}).get('model'),
         'watermarks': (record or {}).get('watermarks', {}), 'about': (record or {}).get('about', {}), 'control': found.control,
+        'key': found.key or (record or {}).get('key'),
     }) %}
 {% endmacro %}
 
 
-{# The newest batch on the chain: {'record', 'is_final', 'is_known', 'control'}. #}
+{# The newest batch on the chain: {'record', 'is_final', 'is_known', 'control', 'key'}. #}
 {% macro _last_record(chain) %}
-    {% set walk = namespace(record=none, is_final=false, is_known=false, control=none) %}
+    {% set walk = namespace(record=none, is_final=false, is_known=false, control=none, key=none) %}
     {% for entry in chain.entries if not walk.is_final %}
+        {% set walk.key = walk.key or (entry.record or {}).get('key') %}
         {% set walk.is_known = walk.is_known or entry.record is not none %}
         {% if entry.record is none and entry.replaces_all %}
             {% set walk.is_final = true %}
@@ -46,7 +48,7 @@
         {% endif %}
     {% endfor %}
     {% do return({
-        'record': walk.record, 'is_known': walk.is_known, 'control': walk.control,
+        'record': walk.record, 'is_known': walk.is_known, 'control': walk.control, 'key': walk.key,
         'is_final': walk.is_final or not chain.entries or chain.entries[-1].is_first,
     }) %}
 {% endmacro %}

@@ -8,8 +8,8 @@
     {% if not key %}
         {% do problems.append(node.unique_id ~ ': it has no key') %}
     {% endif %}
-    {% for name in said if name not in ['kind', 'key', 'references', 'name'] %}
-        {% do problems.append(node.unique_id ~ ': meta.history has no setting ' ~ name ~ ' (known: kind, key, references, name)') %}
+    {% for problem in dbt_history._unknown_settings(said, ['kind', 'key', 'references', 'name']) %}
+        {% do problems.append(node.unique_id ~ ': ' ~ problem) %}
     {% endfor %}
     {% set main = "source('" ~ node.source_name ~ "', '" ~ node.name ~ "')" if node.resource_type == 'source' else "ref('" ~ node.name ~ "')" %}
     {% do return({

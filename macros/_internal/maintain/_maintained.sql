@@ -14,7 +14,7 @@
         {% elif node is not none and (node.config or {}).get('materialized') == 'history_append' %}
             {% do problems.append(name ~ ': a log (history_append) keeps all rows for ever') %}
         {% else %}
-            {% set found = dbt_history._table_settings(node, convention, key) %}
+            {% set found = dbt_history._table_settings(node, convention, key, caller_name) %}
             {% set relation = load_relation(api.Relation.create(
                 database=node.database if node else none, schema=node.schema if node else parts[0], identifier=node.alias if node else parts[1],
             )) %}
@@ -68,15 +68,11 @@
 
 
 {# Key and convention: what the operation says, else what the node's settings say. #}
-{% macro _table_settings(node, convention, key) %}
-    {% set config = node.config if node else {} %}
-    {% set meta = (config.get('meta') or {}).get('history') or {} %}
-    {% set meta = {} if meta is sameas true else meta %}
+{% macro _table_settings(node, convention, key, caller_name) %}
+    {% set meta = dbt_history._history_meta(node, caller_name) if node else {} %}
     {% set default = 'dbt_snapshot' if node and node.resource_type == 'snapshot' else 'fivetran' %}
     {% do return({
-        'key': dbt_history._key_columns(key or config.get('unique_key')),
-        'conv': dbt_history.convention(
-            convention or (meta if meta.get('convention') or meta.get('start') else dict(meta, convention=default))
-        ),
+        'key': dbt_history._key_columns(key or (node.config if node else {}).get('unique_key')),
+        'conv': dbt_history.convention(convention) if convention else dbt_history._node_convention(node, meta, default),
     }) %}
 {% endmacro %}

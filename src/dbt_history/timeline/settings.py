@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dbt_history.timeline.convention import Convention, from_settings
+from dbt_history.timeline.errors import TimelineError
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,23 @@ def is_called(node: Mapping[str, Any], table: str) -> bool:
     return alias == name and schema.rpartition(".")[2] in ("", node.get("schema"))
 
 
+def said_of_history(node: Mapping[str, Any]) -> dict[str, Any]:
+    """What a node says under `meta.history`; text is the name of a convention.
+
+    Raises TimelineError for a list or a number.
+    """
+    said = (node["config"].get("meta") or {}).get("history")
+    if isinstance(said, str) and said:
+        return {"convention": said}
+    if isinstance(said, dict):
+        return said
+    if said is None or isinstance(said, bool):
+        return {}
+    raise TimelineError(
+        f"meta.history of {node['name']} is {said!r}: a convention's name, a mapping or true"
+    )
+
+
 def settings_of(manifest: Mapping[str, Any], table: str) -> Settings:
     """Key and convention of the model or snapshot that makes the table."""
     for node in manifest.get("nodes", {}).values():
@@ -42,14 +60,9 @@ def settings_of(manifest: Mapping[str, Any], table: str) -> Settings:
         config = node["config"]
         key = config.get("unique_key") or ()
         key = (key,) if isinstance(key, str) else tuple(key)
-        history = (config.get("meta") or {}).get("history")
-        is_versions = config.get("materialized") == "history_batch" or (
-            isinstance(history, dict) and history
-        )
-        chosen = (
-            from_settings(history if isinstance(history, dict) else {}) if is_versions else None
-        )
-        return Settings(key, chosen)
+        history = said_of_history(node)
+        is_versions = config.get("materialized") == "history_batch" or history
+        return Settings(key, from_settings(history) if is_versions else None)
     return Settings()
 
 

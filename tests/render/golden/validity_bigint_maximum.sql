@@ -12,7 +12,7 @@ merge into `golden`.`records` as history
                     end as kind,
                     if(`_stage` = 'delete', `valid_to`, `valid_from`) as at,
                     cast(null as bigint) as position,
-                    array_union(cast(array() as array<string>), array('w')) as unmodified,
+                    if(`_stage` = 'update', array_union(cast(array() as array<string>), array('w')), cast(array() as array<string>)) as unmodified,
                     `__evaluated_at` as evaluated_at,
                     `id` as `c_id`,
                     `v` as `c_v`,

@@ -1,0 +1,136 @@
+"""What a history cannot hold is refused in the package's own words, before anything is created."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.project import Project
+
+
+def select(batch: int = 1, day: int = 2, **cells: str) -> str:
+    """One upsert of the convention `validity`; `cells` are SQL by column name."""
+    columns = "".join(f", {sql} as `{name}`" for name, sql in cells.items())
+    return (
+        f"select 'upsert' as _stage, {batch}L as _batch{columns},"
+        f" timestamp'2024-01-{day:02} 00:00:00 UTC' as valid_from,"
+        " cast(null as timestamp) as valid_to"
+    )
+
+
+def create(project: Project, name: str, columns: str, properties: str = "") -> None:
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {project.table(name)} ({columns}, valid_from timestamp, valid_to timestamp)"
+        f" using delta {properties}"
+    )
+
+
+def refuse_new(project: Project) -> dict[str, tuple[str, ...]]:
+    """Models of tables that are not there yet: their messages."""
+
+    def model(name: str, sql: str, key: Any = "id", **meta: Any) -> None:
+        project.history(name, sql, key, **{"convention": "validity", **meta})
+
+    model("variants", select(id="1L", v="parse_json('1')", a="array(parse_json('1'))"))
+    model("keys", select(k="map(1, 2)", p="parse_json('1')"), ["k", "p"])
+    model("reserved", select(id="1L", __Evaluated_At="1L"))
+    model("unknown", select(id="1L"), convention="validty")
+    model("listed", select(id="1L"), convention=["validity"])
+    model("open_ends", select(id="1L"), open_end="for ever")
+    for name, sql in {
+        "variant_log": "select 1L as id, parse_json('1') as v",
+        "mirror": "select * from {{ dbt_history.hx_rows(source('lost', 'main'), 'id') }}",
+        "variant_changes": "select * from {{ dbt_history.changes(source('lost', 'odd'), 'm') }}",
+    }.items():
+        project.model(name, sql, materialized="history_append")
+    project.write(
+        "models/lost.yml",
+        f"sources: [{{name: lost, schema: {project.schema},"
+        " tables: [{name: main}, {name: odd}]}]",
+    )
+    return {
+        "variants": ("column v is variant, which cannot", "column a is array<variant>, which"),
+        "keys": ("key column k is map<int,int>, by which", "column p is variant"),
+        "reserved": ("column __evaluated_at has a name that the staged rows need",),
+        "unknown": ("no convention has this name", "model.history_tests.unknown", "mean validity?"),
+        "listed": ("this is no name of a convention", "model.history_tests.listed"),
+        "open_ends": ("open_end is for ever, which is no timestamp", "tests.open_ends"),
+        "variant_log": ("column v is a variant, which cannot be looked for",),
+        "mirror": ("hx_rows: the table whose changes are taken is not there", "tests.mirror"),
+        "variant_changes": ("column v is variant, which", "key column m is map<int,int>, by"),
+    }
+
+
+def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
+    """Models of tables that something else wrote: their messages."""
+    create(
+        project,
+        "made",
+        "id char(4), n bigint generated always as identity, v string,"
+        " g string generated always as (upper(v))",
+    )
+    project.spark.sql(
+        f"insert into {project.table('made')} (id, v, valid_from) values ('a', 'v', null)"
+    )
+    create(project, "locked", "id bigint", "tblproperties ('delta.appendOnly' = 'true')")
+    create(project, "short", "id bigint, v varchar(3)")
+    project.history("made", select(id="'a'", v="'v'"), convention="validity")
+    project.history("locked", select(id="1L"), convention="validity")
+    project.history("short", select(id="1L", v="'too long'"), convention="validity")
+    return {
+        "made": (
+            "the existing table cannot be adopted; nothing was written",
+            "key column id is char(4), which fills texts up with blanks",
+            "column n is an identity column",
+            "column g is generated (upper(v))",
+            "valid_from is NULL in some rows",
+        ),
+        "locked": ("the table is append-only, and a batch closes and removes rows",),
+        "short": ("was not applied: a text is longer than its column takes",),
+    }
+
+
+def test_what_no_history_can_hold_is_refused_before_anything_is_created(project: Project) -> None:
+    new = refuse_new(project)
+    create(project, "odd", "m map<int, int>, v variant")
+    messages = new | refuse_adopted(project)
+
+    run = project.run(*messages, check=False)
+
+    for name, parts in messages.items():
+        message = run.message(name)
+        for part in ("dbt_history.", *parts):
+            assert part in message, (name, message)
+    for name in new:
+        assert not project.spark.catalog.tableExists(project.table(name)), name
+    assert project.rows("locked") == project.rows("short") == []
+    assert [row["v"] for row in project.rows("made")] == ["v"]
+
+
+def test_a_table_keeps_the_key_it_was_written_with(project: Project) -> None:
+    def write(key: Any, *, batch: int, log_key: Any = "id", **meta: Any) -> None:
+        rows = select(batch, batch, id="1L", part="'p'")
+        project.history("h", rows, key, convention="validity", **meta)
+        plain = rows.replace(f"{batch}L as _batch, ", "")
+        project.history("plain", plain, key, convention="validity", **meta)
+        project.model(
+            "log", f"select {batch}L as id, 'p' as part", materialized="history_append",
+            unique_key=log_key, meta={"history": meta} if meta else {},
+        )  # fmt: skip
+
+    write(["id", "part"], batch=1)
+    project.run("h", "plain", "log")
+    write(["PART", "Id"], batch=2, log_key=["ID"])
+    project.run("h", "plain", "log")
+
+    write("id", batch=3, log_key="part")
+    run = project.run("h", "plain", "log", check=False)
+
+    for name, known in (("h", "id, part"), ("plain", "id, part"), ("log", "id")):
+        message = run.message(name)
+        assert "the table was written with another unique_key; nothing was written" in message
+        assert f"expected: {known}" in message.replace("PART, Id", known).replace("ID", "id")
+        assert len(project.rows(name)) == 2
+    write("id", batch=3, log_key="part", allow_full_refresh=True)
+    project.run("h", "plain", "log", options=["--full-refresh"])
+    assert [len(project.rows(name)) for name in ("h", "plain", "log")] == [1, 1, 1]

@@ -1,0 +1,184 @@
+"""What a node says under `meta.history` and `unique_key`: taken, or refused in words; no Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt_history.timeline.errors import TimelineError
+from dbt_history.timeline.settings import settings_of
+from tests.support.rendering import Renderer, renderer
+
+HISTORY = {"convention": "validity"}
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
+    return renderer(tmp_path_factory.mktemp("settings"))
+
+
+def node(meta: Any, unique_key: Any = "id", **config: Any) -> dict[str, Any]:
+    return {
+        "unique_id": "model.shop.customers",
+        "name": "customers",
+        "resource_type": "model",
+        "config": {"meta": meta, "unique_key": unique_key, **config},
+    }
+
+
+def settings(call: Renderer, meta: Any, unique_key: Any = "id", of: str = "batch") -> Any:
+    macro = {"batch": "_history_settings", "append": "_append_settings"}[of]
+    return call(macro, node=node(meta, unique_key), caller_name=f"history_{of}")
+
+
+def refusal(call: Renderer, meta: Any, unique_key: Any = "id", of: str = "batch") -> str:
+    with pytest.raises(DbtRuntimeError) as refused:
+        settings(call, meta, unique_key, of)
+    message = str(refused.value)
+    assert "in model: model.shop.customers" in message
+    return message
+
+
+@pytest.mark.parametrize("of", ["batch", "append"])
+@pytest.mark.parametrize("said", [["validity"], [], 1, 0, 1.5, " "], ids=repr)
+def test_history_as_a_list_or_a_number_is_refused(call: Renderer, of: str, said: Any) -> None:
+    assert f"dbt_history.history_{of}: the metadata" in refusal(call, {"history": said}, of=of)
+
+
+@pytest.mark.parametrize("name", ["histroy", "History", "histry", "hiistory"])
+def test_history_misspelt_is_refused(call: Renderer, name: str) -> None:
+    meta = {name: HISTORY, "owner": "me", "historic": True, "story": 1}
+    for of in ("batch", "append"):
+        assert f"meta has {name}, did you mean history?" in refusal(call, meta, of=of)
+
+
+def test_history_as_text_is_the_name_of_a_convention(call: Renderer) -> None:
+    assert settings(call, {"history": "validity"}) == settings(call, {"history": HISTORY})
+    message = refusal(call, {"history": "validty"})
+    assert "no convention has this name" in message
+    assert "way out: did you mean validity?" in message
+    assert "expected: fivetran, validity, naksha, dbt_snapshot" in message
+
+
+@pytest.mark.parametrize("meta", [None, {}, {"history": True}, {"history": {}}], ids=repr)
+def test_history_that_says_nothing_is_the_default(call: Renderer, meta: Any) -> None:
+    assert settings(call, meta)["convention"]["name"] == "fivetran"
+    assert settings(call, meta, of="append")["key"] == ["id"]
+
+
+@pytest.mark.parametrize("of", ["batch", "append"])
+@pytest.mark.parametrize("said", ["false", "true", 1, 0, None], ids=repr)
+def test_full_refresh_is_allowed_by_a_boolean_alone(call: Renderer, of: str, said: Any) -> None:
+    meta = {"history": {**(HISTORY if of == "batch" else {}), "allow_full_refresh": said}}
+    assert "allow_full_refresh is" in refusal(call, meta, of=of)
+    meta["history"]["allow_full_refresh"] = False
+    assert settings(call, meta, of=of)["allow_full_refresh"] is False
+
+
+@pytest.mark.parametrize("of", ["batch", "append"])
+@pytest.mark.parametrize("key", [{"id": "bigint"}, 3, [1], [["id"]], True], ids=repr)
+def test_a_key_is_a_name_or_a_list_of_names(call: Renderer, of: str, key: Any) -> None:
+    meta = {"history": HISTORY} if of == "batch" else {}
+    assert "unique_key is " in refusal(call, meta, key, of=of)
+
+
+@pytest.mark.parametrize("share", ["0.5", True, [1], 2], ids=repr)
+def test_a_share_is_a_number_of_its_type(call: Renderer, share: Any) -> None:
+    meta = {"history": {**HISTORY, "max_deleted_share": share}}
+    assert "max_deleted_share is" in refusal(call, meta)
+
+
+def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant(call: Renderer) -> None:
+    message = refusal(call, {"history": {**HISTORY, "open_ned": None, "colour": 1}})
+    assert "no setting open_ned, did you mean open_end? (known: convention, " in message
+    assert "no setting colour (known:" in message
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"convention": ["validity"]}, "this is no name of a convention"),
+        (["validity"], "this is no name of a convention"),
+        (7, "this is no name of a convention"),
+        ({"convention": "validity", "open_end": "9999-02-30"}, "open_end is 9999-02-30"),
+        ({"convention": "validity", "open_end": "later"}, "open_end is later, which is no timesta"),
+        ({"convention": "validity", "open_end": "2024-01-01 25:00"}, "open_end is 2024-01-01 25"),
+        ({"convention": "validity", "open_end": 5}, "open_end is 5, which is no timestamp"),
+        ({"convention": "validity", "type": "date", "open_end": "2024-01-01 00:00"}, "open_end"),
+        ({"convention": "validity", "type": "bigint", "open_end": 2**63}, "open_end is 9223372036"),
+        ({"convention": "validity", "type": "bigint", "open_end": True}, "open_end is True"),
+        ({"convention": "validity", "active": True}, "active is true, which is no name"),
+        ({"convention": "validity", "append_only": "false"}, 'append_only is "false"'),
+        ({"convention": "validity", "gap": "soon"}, "gap is soon"),
+    ],
+    ids=str,
+)
+def test_a_convention_that_is_none_is_refused(call: Renderer, record: Any, problem: str) -> None:
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("convention", convention=record)
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("timestamp", "9999-12-31 23:59:59.999"),
+        ("timestamp", "2000-02-29"),
+        ("timestamp", "9999-12-31T23:59:59Z"),
+        ("timestamp", "9999-12-31 00:00 Europe/Berlin"),
+        ("date", "9999-12-31"),
+        ("bigint", 2**63 - 1),
+        ("bigint", "-5"),
+    ],
+)
+def test_an_open_end_is_a_value_of_the_type(call: Renderer, type_: str, value: Any) -> None:
+    record = {"convention": "validity", "type": type_, "open_end": value}
+    assert call("convention", convention=record)["open_end"] == value
+
+
+def test_a_run_operation_names_the_node_whose_convention_is_not_known(call: Renderer) -> None:
+    with pytest.raises(DbtRuntimeError) as refused:
+        call(
+            "_table_settings",
+            node=node({"history": "fivtran"}),
+            convention=None,
+            key=None,
+            caller_name="clean_history",
+        )
+    assert "way out: did you mean fivetran?" in str(refused.value)
+    assert "in model: model.shop.customers" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("meta", "problem"),
+    [
+        ({"histroy": True}, "model.shop.customers: meta has histroy, did you mean history?"),
+        ({"history": ["id"]}, 'model.shop.customers: meta.history is ["id"]'),
+        ({"history": {"refrences": []}}, "no setting refrences, did you mean references?"),
+    ],
+    ids=str,
+)
+def test_what_is_generated_refuses_metadata_too(call: Renderer, meta: Any, problem: str) -> None:
+    found = call("_meta_problem", node=node(meta))
+    problems: list[str] = [f"model.shop.customers: {found}"]
+    if found is None:
+        call("_generated_model", node=node(meta), said=meta["history"], problems=problems)
+    assert any(problem in one for one in problems)
+
+
+def test_a_table_whose_metadata_names_a_convention_is_a_history_itself(call: Renderer) -> None:
+    for said, is_tracked in ((True, True), ({"kind": "hx"}, True), ("validity", False)):
+        assert call("_is_tracked", node=node({"history": said})) is is_tracked
+
+
+def test_pictures_read_the_same_metadata() -> None:
+    def read(said: Any) -> Any:
+        found = {**node({"history": said}), "schema": "s", "alias": "customers"}
+        return settings_of({"nodes": {"n": found}}, "s.customers").convention
+
+    assert read("validity") == read({"convention": "validity"}) is not None
+    assert read(True) is None
+    with pytest.raises(TimelineError, match=r"^meta.history of customers"):
+        read(["validity"])
