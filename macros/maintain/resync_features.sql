@@ -44,8 +44,7 @@
         {% do print(sql ~ ';') %}
         {% do return(none) %}
     {% endif %}
-    {% do run_query(sql) %}
-    {% set written = run_query('select count(*) from ' ~ call.writes ~ ' where `txn` = ' ~ txn ~ 'L').rows[0][0] | int %}
+    {% set written = dbt_history._append_writes(call.writes, call.head, sql, 'resync_features') %}
     {% do log('dbt_history: ' ~ written ~ ' writes of transaction ' ~ txn ~ ' bring the states up to date', info=true) %}
     {% do return(txn if written else none) %}
 {% endmacro %}

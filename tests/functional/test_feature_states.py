@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
+import pytest
+from dbt.adapters.spark.session import Cursor
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from tests.support.project import Project
+from tests.support.project import Project, Run
 
 ODD_LOG = """
 select * from values
@@ -168,3 +172,53 @@ def test_a_range_of_changes_is_read_page_by_page(project: Project, spark: SparkS
 
     got = [sorted(int(row["i"]) for row in project.rows(name)) for name in pages]
     assert got == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]
+
+
+def test_a_resync_that_meets_another_writer_takes_no_number_twice(
+    project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.sql(f"create schema if not exists {project.schema}")
+    log, states, now = (project.table(name) for name in ("log", "states", "now"))
+    spark.sql(
+        f"create table {log} (txn bigint, position bigint, action string, id string, app_id string,"
+        " author string, message string, at timestamp, resync boolean, v string) using delta"
+    )
+    spark.sql(
+        f"create table {states} (id string, v string, txn bigint, txn_next bigint) using delta"
+    )
+    spark.sql(
+        f"create table {now} using delta as select * from values ('a', '1'), ('b', '2') t(id, v)"
+    )
+    said = {"writes": log, "states": states, "snapshot": now, "app_id": "app", "payload": "v"}
+    execute = Cursor.execute
+
+    def resync(meanwhile: Callable[[str], object], **more: Any) -> Run:
+        def run(self: Cursor, sql: str, *arguments: Any) -> None:
+            if "insert into" in sql:
+                meanwhile(sql)
+            execute(self, sql, *arguments)
+
+        monkeypatch.setattr(Cursor, "execute", run)
+        arguments = json.dumps(said | more)
+        return project.dbt("run-operation", "resync_features", "--args", arguments, check=False)
+
+    def another(_: str) -> None:
+        spark.sql(
+            f"insert into {log} (txn, position, action, id, v) values (1, 0, 'PUT', 'x', '9')"
+        )
+
+    def at_once(sql: str) -> None:
+        def job(_: int) -> None:
+            with suppress(Py4JJavaError):
+                spark.newSession().sql(sql).collect()
+
+        with ThreadPoolExecutor(4) as jobs:
+            list(jobs.map(job, range(4)))
+
+    refused = resync(another)
+    assert "the log was written by another one at the same time" in refused.log
+    assert [(row["txn"], row["id"]) for row in project.rows("log")] == [(1, "x")]
+
+    resync(at_once, even_if_ahead=True)
+    found = sorted((row["txn"], row["id"]) for row in project.rows("log"))
+    assert found == [(1, "x"), (2, "a"), (2, "b")]

@@ -103,20 +103,30 @@
 {% endmacro %}
 
 
-{# Appends writes at the end of the log, unless somebody else did meanwhile: the statement reads the log that it writes. #}
+{#
+    Appends writes at the end of the log, unless somebody else did meanwhile: the statement reads the log that it writes, and writes nothing
+    where `head` is not its last transaction. Returns how many, by the record of its own commit: what lies above `head` may be another's.
+#}
 {% macro _append_writes(writes, head, sql, caller_name) %}
-    {% set name = 'spark.databricks.delta.optimizeMetadataQuery.enabled' %}
-    {% set failed = dbt_history._guarded_statement(sql, {name: 'false'}, dbt_history._session_settings([name])) %}
+    {% set relation = dbt_history._relation_of(writes) %}
+    {% set record = {'history_operation': caller_name, 'txn': head + 1, 'run': local_md5(invocation_id ~ sql)} %}
+    {# A greatest number answered from statistics would not count as read, and two operations could take the same. #}
+    {% set settings = dict(dbt_history._record_setting(relation, record), **{'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'}) %}
+    {% set failed = dbt_history._guarded_statement(sql, settings, dbt_history._session_settings(settings.keys() | list)) %}
     {% if failed not in [none, 'conflict'] %}
         {# Once more without the handler, for Spark's own message. #}
         {% do run_query(sql) %}
     {% endif %}
-    {% set written = run_query('select count(*) from ' ~ writes ~ ' where `txn` = ' ~ (head + 1) ~ 'L').rows[0][0] | int %}
-    {% if failed is not none or not written %}
+    {% set own = namespace(written=0) %}
+    {% for entry in dbt_history._delta_history_entries(relation, 20) if failed is none and entry.said is string and record.run in entry.said %}
+        {% set own.written = entry.metrics.get('numOutputRows', 0) | int %}
+    {% endfor %}
+    {% set is_moved = not own.written and run_query('select coalesce(max(`txn`), 0) from ' ~ writes).rows[0][0] | int != head %}
+    {% if failed is not none or is_moved %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the log was written by another one at the same time; nothing was written', got=failed or 'a transaction after ' ~ head,
             way_out='run it again, after the model of the states',
         )) %}
     {% endif %}
-    {% do return(written) %}
+    {% do return(own.written) %}
 {% endmacro %}
