@@ -105,6 +105,28 @@ def test_a_run_that_dies_at_any_point_leaves_all_or_nothing(
     assert [row["id"] for row in rows_of(table)] == [1]
 
 
+@pytest.mark.parametrize("left", ["table", "folder"])
+def test_what_a_run_left_that_was_killed_while_it_made_the_table_stops_no_other(
+    left: str, table: LandingTable, warehouse: Path, tmp_path: Path
+) -> None:
+    spark = table.spark
+    spark.sql(f"create schema if not exists {table.schema}")
+    place = warehouse / f"{table.schema}.db" / table.name
+    if left == "table":
+        types = "_batch bigint, _stage string, _order bigint, _unmodified array<string>, id bigint"
+        spark.sql(f"create table delta.`{place}` ({types}) using delta")
+    else:
+        (place / "_delta_log").mkdir(parents=True)
+        (place / "part-0.parquet").write_bytes(b"left")
+    path = small(tmp_path).write()
+
+    landed = [land_it(table, path).is_new for _ in range(2)]
+
+    assert landed == [True, False]
+    assert spark.table(table.full_name).count() == 1
+    assert (place / "part-0.parquet").exists() == (left == "folder")
+
+
 def test_a_restored_table_takes_the_request_again_with_a_new_number(
     table: LandingTable, tmp_path: Path
 ) -> None:

@@ -82,6 +82,8 @@ def land(
         return Landed(request, str(table), number, True, counts, is_dry=True)
     check_heads(request, sources)
     notes = table.prepare(request.columns)
+    # A table that was taken over may have taken this very request.
+    records = records or table.records()
     writer = Writer(spark, request, sources, table, fingerprint, progress)
     return replace(writer.write(records, batch), notes=notes)
 

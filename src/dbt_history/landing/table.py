@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
@@ -24,6 +26,8 @@ BOOKKEEPING_TYPES = {
 LOG_RETENTION = "interval 90 days"
 TABLE_NAME = re.compile("[A-Za-z0-9_]+")
 NOT_IN_PARQUET = set(" ,;{}()\n\t=")
+# Spark's words for files in the place of a new table.
+LEFT = ("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "LOCATION_ALREADY_EXISTS")
 ICEBERG = "org.apache.iceberg."
 
 
@@ -124,20 +128,21 @@ class LandingTable:
     def prepare(self, columns: Iterable[Column]) -> list[str]:
         """Create the table, or add the columns it lacks. Returns what was done, for a person."""
         columns = list(columns)
+        notes = []
         if not self.exists():
-            self.create(columns)
-            return [f"created {self}"]
+            is_new = self.create(columns)
+            notes.append(f"created {self}" if is_new else f"took over {self} from a killed run")
         missing = self.check(columns)
         if not missing:
-            return []
-        notes = []
+            return notes
         if needs_mapping(missing) and not self.has_mapping():
             self.set_property("delta.columnMapping.mode", "name")
             notes.append(f"switched on column mapping in {self}")
         self.spark.sql(f"alter table {self.full_name} add columns ({definitions(missing)})")
         return [*notes, f"added {', '.join(missing)} to {self}"]
 
-    def create(self, columns: Iterable[Column]) -> None:
+    def create(self, columns: Iterable[Column]) -> bool:
+        """Create the table; false if its files were there. What they lack is to be added."""
         types = staged_types(columns)
         properties = {
             "delta.logRetentionDuration": LOG_RETENTION,
@@ -147,10 +152,12 @@ class LandingTable:
         if needs_mapping(types):
             properties["delta.columnMapping.mode"] = "name"
         listed = ", ".join(f"{text(name)} = {text(value)}" for name, value in properties.items())
-        self.spark.sql(f"create schema if not exists {quoted(self.schema)}")
-        self.spark.sql(
-            f"create table if not exists {self.full_name} ({definitions(types)})"
-            f" using delta tblproperties ({listed})"
+        return create_or_take_over(
+            self.spark,
+            self.schema,
+            self.name,
+            f"({definitions(types)}) using delta",
+            f"tblproperties ({listed})",
         )
 
     def has_mapping(self) -> bool:
@@ -222,6 +229,35 @@ class LandingTable:
             f"select `_stage`, count(*) from {self.full_name} where `_batch` = {batch} group by 1"
         )
         return {row[0]: row[1] for row in rows.collect()}
+
+
+def create_or_take_over(
+    spark: SparkSession, schema: str, name: str, columns: str, properties: str
+) -> bool:
+    """Create a Delta table, and its schema; false if its files were there already.
+
+    A run that was killed between Delta's first commit and the catalog's leaves a table that the
+    catalog does not know. Files without a commit are left alone: the table goes beside them.
+    """
+    spark.sql(f"create schema if not exists {quoted(schema)}")
+    create = f"create table if not exists {quoted(schema)}.{quoted(name)}"
+    try:
+        spark.sql(f"{create} {columns} {properties}")
+    except Exception as error:
+        if not any(code in str(error) for code in LEFT):
+            raise
+    else:
+        return True
+    described = spark.sql(f"describe schema {quoted(schema)}").collect()
+    folder = next(row[1] for row in described if row[0] == "Location")
+    location = f"{folder.rstrip('/')}/{name}"
+    try:
+        spark.sql(f"{create} using delta location {text(location)}")
+    except AnalysisException:
+        beside = f"{location}__{uuid.uuid4().hex[:8]}"
+        spark.sql(f"{create} {columns} location {text(beside)} {properties}")
+        return True
+    return False
 
 
 def definitions(types: Mapping[str, str]) -> str:

@@ -67,7 +67,6 @@ class Destination:
         columns, key = request.columns, request.key
         if not target.exists():
             target.create(columns, key)
-            return
         if target.is_history() != request.has_period:
             mode = "is" if target.is_history() else "is not"
             raise RefusedError(f"{target} {mode} in history mode: this is the other kind of batch")
@@ -131,12 +130,12 @@ class Destination:
         target = self.target(schema, name)
         check_names(columns)
         with self.writing:
-            if not target.exists():
+            is_new = not target.exists()
+            if is_new:
                 target.create(columns, key)
-                return "created"
             if not target.is_as(columns, key):
                 raise RefusedError(f"{target} is there already")
-            return "was created before"
+            return "created" if is_new else "was created before"
 
     def alter(
         self, schema: str, name: str, columns: Sequence[Column], key: Sequence[str], drop: bool

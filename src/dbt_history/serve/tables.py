@@ -19,6 +19,7 @@ from dbt_history.landing.table import (
     BOOKKEEPING_TYPES,
     TABLE_NAME,
     LandingTable,
+    create_or_take_over,
     definitions,
     needs_mapping,
     quoted,
@@ -122,7 +123,10 @@ class Target:
     # -- create and alter --------------------------------------------------------------------------
 
     def create(self, columns: Sequence[Column], key: Sequence[str]) -> None:
-        """Make an empty table; what a table of this name had landed before goes."""
+        """Make an empty table; what a table of this name had landed before goes.
+
+        What a killed run has left of it is taken over, with the columns that it has.
+        """
         self.spark.sql(f"create schema if not exists {quoted(self.schema)}")
         # Of a table that is gone.
         self.spark.sql(f"drop table if exists {self.landing.full_name}")
@@ -139,9 +143,12 @@ class Target:
         # Closed files are not read by an on-time batch.
         layout = f" partitioned by ({quoted(active[0])})" if active else ""
         ordered = {name: types[name] for name in (*(set_without(types, active)), *active)}
-        self.spark.sql(
-            f"create table {self.full_name} ({definitions(ordered)}) using delta{layout}"
-            f" tblproperties ({property_list(properties)})"
+        create_or_take_over(
+            self.spark,
+            self.schema,
+            self.name,
+            f"({definitions(ordered)}) using delta{layout}",
+            f"tblproperties ({property_list(properties)})",
         )
 
     def is_as(self, columns: Sequence[Column], key: Sequence[str]) -> bool:
