@@ -79,7 +79,7 @@
 
 {# The record, and the pair that makes the commit happen once. #}
 {% macro _commit_settings(plan, log) %}
-    {% set settings = {'spark.databricks.delta.commitInfo.userMetadata': tojson(dbt_history._commit_record(plan, log))} %}
+    {% set settings = {'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text(dbt_history._commit_record(plan, log))} %}
     {% if plan.batch is not none %}
         {% do settings.update({
             'spark.databricks.delta.write.txnAppId': log.app_id,

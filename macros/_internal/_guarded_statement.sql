@@ -11,7 +11,7 @@
             {%- if before.get(name) is none %}
         execute immediate {{ dbt_history._text('reset ' ~ dbt_history._key_of_setting(name)) }};
             {%- else %}
-        execute immediate {{ dbt_history._text('set ' ~ name ~ ' = ' ~ before[name]) }};
+        execute immediate {{ dbt_history._text(dbt_history._set_sql(name, before[name])) }};
             {%- endif %}
         {%- endfor %}
     {%- endset %}
@@ -32,7 +32,7 @@ begin
     end;
     {%- endfor %}
     {%- for name, value in settings.items() %}
-    execute immediate {{ dbt_history._text('set ' ~ dbt_history._key_of_setting(name) ~ ' = ' ~ value) }};
+    execute immediate {{ dbt_history._text(dbt_history._set_sql(name, value)) }};
     {%- endfor %}
     {{ statement }};
     {{- reset }}
@@ -49,6 +49,18 @@ end
 {% endmacro %}
 
 
+{# SET with a value of any text: one that is not quoted ends at a semicolon or a line break. #}
+{% macro _set_sql(name, value) %}
+    {% do return('set `' ~ name ~ '` = ' ~ ('`' ~ (value | string).replace('`', '``') ~ '`' if value | string else '')) %}
+{% endmacro %}
+
+
+{# A commit's record as the text of a setting. Spark fills in ${...} there, also in quotes; JSON can write the dollar by its code. #}
+{% macro _record_text(record) %}
+    {% do return(tojson(record).replace('$', '\\u0024')) %}
+{% endmacro %}
+
+
 {# What the session has set now for these keys: {key: value or none}. #}
 {% macro _session_settings(keys) %}
     {% set found = dict() %}
@@ -59,7 +71,7 @@ end
 {% endmacro %}
 
 
-{# A SQL text literal. #}
+{# A SQL text literal; Spark fills in ${...} also there, so its dollar is written by its code. #}
 {% macro _text(value) %}
-    {%- do return("'" ~ (value | string).replace('\\', '\\\\').replace("'", "\\'") ~ "'") -%}
+    {%- do return("'" ~ (value | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '\\u0024{') ~ "'") -%}
 {% endmacro %}

@@ -14,6 +14,8 @@
 
 
 {% macro default__is_consistent(collections, bounds) %}
+    {#- While dbt parses, a ref has the name of the model that it stands in. -#}
+    {%- if not execute -%} {%- do return('(select true as is_consistent)') -%} {%- endif -%}
     {%- set links = [] -%}
     {%- set unknown = [] -%}
     {%- for collection in dbt_history._collections(collections, 'is_consistent') -%}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -70,6 +71,28 @@ def test_doubles_of_a_key_are_refused_with_samples(project: Project) -> None:
     message = project.run("log", check=False).message("log")
     assert "several rows of the SELECT have the same key; nothing was written" in message
     assert '{"id":1,"rows":2}' in message
+
+
+ANY_TEXT = "a; b -- \"c\" 'd' `e` \\ \\n ${spark.sql.shuffle.partitions} $${x}\n{{ f }} 日"
+
+
+def test_any_text_may_say_why_a_run_was_made(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DBT_HISTORY_MESSAGE", ANY_TEXT)
+    monkeypatch.setenv("DBT_HISTORY_AUTHOR", "long " * 20_000)
+    log(project, "select 1 as id")
+    runs = "select * except (author) from {{ dbt_history.history_runs([ref('log')]) }} as runs"
+    project.model("runs", runs, materialized="view")
+    project.run("log", "runs")
+
+    record = json.loads(project.log_of("log")[0]["userMetadata"])
+    assert record["message"] == ANY_TEXT
+    assert len(record["author"]) == 100_000
+    assert [row["message"] for row in project.rows("runs")] == [ANY_TEXT]
+    setting = "spark.databricks.delta.commitInfo.userMetadata"
+    assert project.spark.conf.get(setting, None) is None
+    assert project.spark.conf.get("spark.sql.variable.substitute") == "true"
 
 
 def test_a_log_left_open_by_a_killed_full_refresh_is_locked_by_the_next_run(

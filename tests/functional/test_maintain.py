@@ -15,6 +15,7 @@ from tests.functional.test_readers import ALL, random_versions
 from tests.oracle.convention import FIVETRAN, Convention
 from tests.oracle.periods import as_of, period_of
 from tests.oracle.random_histories import scale_of
+from tests.support.processes import die_before
 from tests.support.project import Project, Run
 from tests.support.rendering import Renderer, renderer
 from tests.support.staging import before
@@ -354,7 +355,8 @@ def test_erasing_a_subject_leaves_keys_periods_and_counts(
     arguments = {"table": "h", "only": {"id": "a"}, "mirrors": [f"{project.schema}.main_hx"]}
 
     assert "2 versions would be erased" in operate("erase_subject", **arguments, dry_run=True).log
-    operate("erase_subject", **arguments, reason="request 12")
+    reason = "request 12; 'a' `b` \\ ${spark.sql.shuffle.partitions}\nc"
+    operate("erase_subject", **arguments, reason=reason)
 
     assert versions(project, "h") == [
         ("a", None, 1, 3),
@@ -367,7 +369,7 @@ def test_erasing_a_subject_leaves_keys_periods_and_counts(
     with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
         spark.sql(f"delete from {mirror}")
     mark = next(row for row in project.rows("history_marks") if row["kind"] == "erasure")
-    assert mark["reason"] == "request 12"
+    assert mark["reason"] == reason
     assert mark["name"] not in (None, "a")
     assert (
         "belongs to the key or the period"
@@ -375,6 +377,72 @@ def test_erasing_a_subject_leaves_keys_periods_and_counts(
             "erase_subject", table="h", only={"id": "a"}, columns=["valid_to"], check=False
         ).log
     )
+
+
+def test_an_erasure_that_cannot_be_made_is_refused_with_every_reason_and_changes_nothing(
+    project: Project, operate: Operation, spark: SparkSession
+) -> None:
+    make_versions(project, "h", ("a", "secret", 1, None))
+    other, log = project.table("other"), project.table("main_hx")
+    spark.sql(f"create table {other} (v string) using delta")
+    spark.sql(f"create table {log} (id string, v string not null, w string) using delta")
+    spark.sql(f"alter table {log} add constraint filled check (length(w) > 0)")
+    spark.sql(f"insert into {log} values ('a', 'secret', 'secret')")
+    spark.sql(f"alter table {log} set tblproperties ('delta.appendOnly' = 'true')")
+    spark.sql(f"alter table {project.table('h')} add columns (w string)")
+    names = [f"{project.schema}.{name}" for name in ("other", "nowhere", "main_hx")]
+
+    def refused(**arguments: Any) -> str:
+        return operate("erase_subject", table="h", check=False, **arguments).log
+
+    said = refused(only={"ID": None, "x": 1}, columns=["vv", "valid_to"], mirrors=names)
+    assert "only: ID has no value" in said
+    assert "x is no key column" in said
+    assert "h has no column vv" in said
+    assert "valid_to belongs to the key or the period" in said
+    assert f"{project.schema}.other: has no key column id" in said
+    assert f"mirror {names[1]}: there is no such table" in said
+    said = refused(only={"id": "nobody"}, mirrors=names[2])
+    assert "no table has a row of this key" in said
+    said = refused(only={"id": "a"}, mirrors=names[2:])
+    assert "v is NOT NULL" in said
+    assert "alter column `v` drop not null" in said
+    assert "the constraint filled (" in said
+    assert ") would refuse 1 rows" in said
+    assert [row["v"] for row in project.rows("h")] == ["secret"]
+    assert not spark.catalog.tableExists(project.table("history_marks"))
+
+    spark.sql(f"alter table {log} alter column `v` drop not null")
+    said = operate("erase_subject", table="h", only={"id": "a"}, columns="v", mirrors=names[2:]).log
+    assert "1 versions erased, columns v" in said
+    assert [(row["v"], row["w"]) for row in project.rows("main_hx")] == [(None, "secret")]
+    assert [row["v"] for row in project.rows("h")] == [None]
+
+
+@pytest.mark.parametrize("moment", ["update `", "'delta.appendOnly' = 'true'", "insert into"])
+def test_an_erasure_that_was_killed_is_finished_by_the_next_and_its_log_is_locked_again(
+    moment: str, project: Project, operate: Operation, spark: SparkSession
+) -> None:
+    make_versions(project, "h", ("a", "secret", 1, None))
+    mirror = project.table("main_hx")
+    spark.sql(f"create table {mirror} using delta as select 'a' as id, 'secret' as v")
+    spark.sql(f"alter table {mirror} set tblproperties ('delta.appendOnly' = 'true')")
+    arguments = {"table": "h", "only": {"id": "a"}, "mirrors": [f"{project.schema}.main_hx"]}
+    with pytest.MonkeyPatch.context() as patch:
+        # The main table's own update is let through.
+        die_before(patch, moment if moment != "update `" else f"update {mirror_name(project)}")
+        assert not operate("erase_subject", **arguments, check=False).success
+
+    for _ in range(2):
+        operate("erase_subject", **arguments)
+        assert [row["v"] for row in project.rows("main_hx")] == [None]
+        assert [row["kind"] for row in project.rows("history_marks")] == ["erasure"]
+        with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
+            spark.sql(f"delete from {mirror}")
+
+
+def mirror_name(project: Project) -> str:
+    return f"`{project.schema}`.`main_hx`"
 
 
 def test_compaction_writes_small_files_together(

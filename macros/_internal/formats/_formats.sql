@@ -69,9 +69,9 @@
 {# The session setting by which a commit carries this record. #}
 {% macro _record_setting(relation, record) %}
     {% if relation.is_iceberg %}
-        {% do return({dbt_history._snapshot_property(): tojson(dict(record, table=dbt_history._full_name(relation)))}) %}
+        {% do return({dbt_history._snapshot_property(): dbt_history._record_text(dict(record, table=dbt_history._full_name(relation)))}) %}
     {% endif %}
-    {% do return({'spark.databricks.delta.commitInfo.userMetadata': tojson(record)}) %}
+    {% do return({'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text(record)}) %}
 {% endmacro %}
 
 

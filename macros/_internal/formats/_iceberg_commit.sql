@@ -25,7 +25,7 @@
         {% else %}
             {% do dbt_history._branch_off(target, log) %}
             {% set record = dict(dbt_history._commit_record(plan, log), parent=log.snapshot) %}
-            {% set state.failed = dbt_history._guarded_statement(statement, {dbt_history._snapshot_property(): tojson(record)}, {}) %}
+            {% set state.failed = dbt_history._guarded_statement(statement, {dbt_history._snapshot_property(): dbt_history._record_text(record)}, {}) %}
             {% if state.failed is none %}
                 {% set state.failed = dbt_history._publish(target, log, record, caller_name) %}
             {% endif %}

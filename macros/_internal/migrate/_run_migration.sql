@@ -5,9 +5,7 @@
 {% macro _run_migration(migrated, statement, operation, caller_name) %}
     {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
     {% set record = {'history_migration': operation, 'invocation_id': invocation_id} %}
-    {# SET ends at a semicolon and fills in ${...}, also inside quotes: JSON has other ways to write these two. #}
-    {% set text = tojson(record, sort_keys=true).replace(';', '\\u003b').replace('$', '\\u0024') %}
-    {% set failed = dbt_history._guarded_statement(statement, {key: text}, dbt_history._session_settings([key])) %}
+    {% set failed = dbt_history._guarded_statement(statement, {key: dbt_history._record_text(record)}, dbt_history._session_settings([key])) %}
     {% if failed is not none %}
         {% set reasons = {
             'conflict': ['another writer changed the table at the same time', 'run the migration again'],
