@@ -77,13 +77,14 @@
 {% endmacro %}
 
 
-{# The record, and the pair that makes the commit happen once. #}
+{# The record, and the pair that makes the commit happen once: of the plan, or the table's with the number of the batch. #}
 {% macro _commit_settings(plan, log) %}
+    {% set once = plan.get('once') or {'app_id': log.app_id, 'version': plan.batch} %}
     {% set settings = {'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text(dbt_history._commit_record(plan, log))} %}
-    {% if plan.batch is not none %}
+    {% if once.version is not none %}
         {% do settings.update({
-            'spark.databricks.delta.write.txnAppId': log.app_id,
-            'spark.databricks.delta.write.txnVersion': plan.batch | string,
+            'spark.databricks.delta.write.txnAppId': once.app_id,
+            'spark.databricks.delta.write.txnVersion': once.version | string,
         }) %}
     {% endif %}
     {% do return(settings) %}

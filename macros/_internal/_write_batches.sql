@@ -74,6 +74,9 @@
         {% endfor %}
         {% do dbt_history._log_batch(plan, counts) if not total.reset %}
     {% endfor %}
+    {% if captured is not none and not pending.batches %}
+        {% do dbt_history._commit_watermarks(target, staged, captured, log, before, caller_name) %}
+    {% endif %}
     {% do dbt_history._finish_writes(target, log) %}
     {% do dbt_history._drop_staged(staged) %}
     {% do return(total) %}

@@ -459,3 +459,37 @@ def test_the_rows_of_two_sources_are_taken_each_from_where_it_was_left(project: 
     assert as_counter(project.rows("log"), ["id"]) == as_counter(
         [{"id": n} for n in range(4)], ["id"]
     )
+
+
+def test_several_rows_with_one_key_count_no_more_once_the_source_is_mended(
+    project: Project, items: str
+) -> None:
+    """What happened to a key while it was there twice is one change; all else is as it was."""
+    spark = project.spark
+    spark.sql(f"update {items} set v = 'A' where id = 1")
+    spark.sql(f"insert into {items} values (1, 'second'), (5, 'one'), (5, 'other'), (6, 'f')")
+    assert "several rows of the source have the same key" in run_and_fail(project)
+    spark.sql(f"update {items} set v = 'F' where id = 6")
+    spark.sql(f"delete from {items} where v in ('A', 'one')")
+    spark.sql(f"update {items} set v = 'later' where id = 1")
+
+    run(project)
+
+    assert sorted(taken(project, "id", "v")[2:], key=lambda row: row[1]) == [
+        ("preimage", 1, "a"),
+        ("postimage", 1, "A"),
+        ("preimage", 1, "A"),
+        ("postimage", 1, "second"),
+        ("preimage", 1, "second"),
+        ("postimage", 1, "later"),
+        ("insert", 5, "other"),
+        ("insert", 6, "f"),
+        ("preimage", 6, "f"),
+        ("postimage", 6, "F"),
+    ]
+
+
+def run_and_fail(project: Project) -> str:
+    failed = project.run("log", check=False)
+    assert not failed.success
+    return failed.message("log")

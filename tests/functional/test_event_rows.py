@@ -12,8 +12,8 @@ FEED = (
 )
 
 
-def source(project: Project, columns: str) -> str:
-    table = project.table("items")
+def source(project: Project, columns: str, name: str = "items") -> str:
+    table = project.table(name)
     project.spark.sql(f"create schema if not exists {project.schema}")
     project.spark.sql(f"create table {table} ({columns}) using delta tblproperties ({FEED})")
     return table
@@ -97,3 +97,52 @@ def test_a_drain_that_was_killed_before_it_emptied_the_inbox_loses_and_doubles_n
     assert project.rows("inbox") == []
     assert sorted(row["event"] for row in project.rows("core")) == ["insert", "update"]
     assert {row["table"] for row in project.rows("core")} == {"items"}
+
+
+def test_a_gap_in_the_feed_of_one_table_is_marked_in_the_coarse_log_and_stops_no_other(
+    project: Project,
+) -> None:
+    spark = project.spark
+    tables = {name: source(project, "id bigint, v string", name) for name in ("a", "b")}
+    relation = f"api.Relation.create(schema='{project.schema}', identifier="
+    listed = ", ".join(f"{{'main': {relation}'{name}'), 'key': 'id'}}" for name in tables)
+    project.model(
+        "inbox",
+        f"select * from {{{{ dbt_history.core_temp_history([{listed}]) }}}}",
+        materialized="history_append",
+    )
+    for table in tables.values():
+        spark.sql(f"insert into {table} values (1, 'one'), (2, 'two')")
+    project.run("inbox")
+
+    def feed(value: str) -> None:
+        properties = f"('delta.enableChangeDataFeed' = '{value}')"
+        spark.sql(f"alter table {tables['a']} set tblproperties {properties}")
+
+    feed("false")
+    spark.sql(f"delete from {tables['a']} where id = 2")
+    feed("true")
+    spark.sql(f"update {tables['a']} set v = 'later'")
+    spark.sql(f"update {tables['b']} set v = 'later' where id = 1")
+
+    project.run("inbox")
+
+    events = [(row["table"], row["event"]) for row in project.rows("inbox")]
+    assert sorted(events) == [
+        ("a", "delete"),
+        ("a", "gap"),
+        ("a", "insert"),
+        ("a", "update"),
+        ("b", "insert"),
+        ("b", "update"),
+    ]
+    assert project.run("inbox").message("inbox") == "nothing new"
+    spark.sql(f"drop table {tables['a']}")
+    source(project, "id bigint, v string", "a")
+    spark.sql(f"insert into {tables['a']} values (9, 'new')")
+    spark.sql(f"delete from {tables['b']}")
+    project.run("inbox")
+    later = sorted((row["table"], row["event"]) for row in project.rows("inbox"))
+    for event in set(events):
+        later.remove(event)
+    assert later == [("a", "gap"), ("a", "insert"), ("b", "delete")]

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.session import Cursor
 
 from tests.support.processes import die_before
 from tests.support.project import Project
@@ -108,3 +109,37 @@ def test_a_log_left_open_by_a_killed_full_refresh_is_locked_by_the_next_run(
     project.run("log")
     with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
         project.spark.sql(f"delete from {project.table('log')}")
+
+
+def test_two_runs_with_other_last_numbers_append_every_batch_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have planned before either appends: the one that comes later must not go by its plan."""
+    log(project, "select id as _batch, id from range(1, 3) where id <= {{ var('up_to') }}")
+    numbered = ["--vars", "up_to: 2"]
+    project.run("log", options=numbered)
+    log(project, "select id as _batch, id from range(1, 20) where id <= {{ var('up_to') }}")
+    held: list[str] = []
+    execute = Cursor.execute
+
+    def hold(cursor: Cursor, sql: str, *parameters: Any) -> None:
+        """The run that is first to plan stops before its INSERT."""
+        is_insert = "insert into" in sql.lower()
+        held.extend([sql] if is_insert else [])
+        execute(cursor, "select 1 as held" if is_insert or "drop view" in sql.lower() else sql)
+
+    def release(cursor: Cursor, sql: str, *parameters: Any) -> None:
+        """The other run has planned, too: now the first one's INSERT is done before its own."""
+        if "insert into" in sql.lower() and held:
+            execute(cursor, held.pop())
+        execute(cursor, sql)
+
+    monkeypatch.setattr(Cursor, "execute", hold)
+    project.run("log", options=["--vars", "up_to: 7"])
+    assert len(held) == 1
+    monkeypatch.setattr(Cursor, "execute", release)
+
+    message = project.run("log", options=["--vars", "up_to: 12"]).message("log")
+
+    assert values(project, "id") == sorted([(id,) for id in range(1, 13)], key=repr)
+    assert message == "5 rows appended"

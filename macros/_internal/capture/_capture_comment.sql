@@ -13,8 +13,9 @@
 
 
 {#
-    The captures of a compiled SELECT together: {'number' of the batch, 'watermarks' after it, 'before' it, 'about', 'is_new'}; none
-    if there is no capture. With several, the least number counts: had another run committed in between, that number is taken.
+    The captures of a compiled SELECT together: {'number' of the batch, 'watermarks' after it, 'before' it, 'about', 'is_new', 'has_moved'};
+    none if there is no capture. With several, the least number counts: had another run committed in between, that number is taken.
+    `has_moved`: a source was read further than before, or for the first time. That is committed also where there are no rows.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = [] %}
@@ -25,7 +26,7 @@
         {% do return(none) %}
     {% endif %}
     {% set captured = {
-        'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {}, 'about': {}, 'is_new': false, 'is_versioned': false,
+        'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {}, 'about': {}, 'is_new': false, 'has_moved': false,
     } %}
     {% for note in notes %}
         {% set reached = note.after if note.after is not none else note.before %}
@@ -34,10 +35,41 @@
         {% do captured.about.update(note.about) %}
         {% do captured.update({
             'is_new': captured.is_new or note.after is not none,
-            'is_versioned': captured.is_versioned or (note.after or {}).get('version') is not none,
+            'has_moved': captured.has_moved or note.after not in [none, note.before],
         }) %}
     {% endfor %}
     {% do return(captured) %}
+{% endmacro %}
+
+
+{#
+    Nothing new in the sources, but they were read further than before: a commit without rows holds it, so that the next run begins after it.
+    It takes the number of the captured batch. A SELECT that numbers its rows itself keeps the number of its last batch (-1: none yet); of two
+    such commits the run that began last counts. (Without txnAppId Delta leaves out a commit without rows.) Nothing is committed if another run has moved the table since the SELECT was compiled: that run has read the sources, too.
+#}
+{% macro _commit_watermarks(target, staged, captured, log, before, caller_name) %}
+    {% set is_numbered = '_batch' in staged.names %}
+    {% if not captured.has_moved or captured.number != (log.last_batch or 0) + 1 %}
+        {% do return(none) %}
+    {% endif %}
+    {% set last = log.last_batch if log.last_batch is not none else -1 %}
+    {% set plan = {
+        'batch': last if is_numbered else captured.number, 'once': none, 'watermarks': captured.watermarks,
+        'about': captured.about, 'stages': {},
+    } %}
+    {% if is_numbered %}
+        {% set began = (run_started_at.timestamp() * 1000000) | int %}
+        {% do plan.update({'once': {'app_id': 'dbt_history_watermarks:' ~ model.unique_id, 'version': began}}) %}
+    {% endif %}
+    {% set place = dbt_history._full_name(dbt_history._writing_place(target)) %}
+    {% set failed = dbt_history._commit_once(
+        target, 'insert into ' ~ place ~ ' select * from ' ~ place ~ ' where 1 = 0', plan, log, before, caller_name
+    ) %}
+    {% if failed not in [none, 'reset'] %}
+        {% do dbt_history._finish_writes(target, log) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do dbt_history._raise_failed_merge(failed, plan, caller_name) %}
+    {% endif %}
 {% endmacro %}
 
 

@@ -34,9 +34,10 @@
             `time`,
             {{ dbt_history._who(capture, changed_by) }} as `who`,
             explode(case
-                when `olds` > 1 or `news` > 1 then raise_error({{ dbt_history._double_message(capture) }})
-                when `olds` = 0 then array(named_struct('kind', 'insert', 'row', `new_row`))
-                when `news` = 0 then array(named_struct('kind', 'delete', 'row', `old_row`))
+                when greatest(size(`olds`), size(`news`), `rows`) > 1 then raise_error({{ dbt_history._double_message(capture) }})
+                when `old_row` is null and `new_row` is null then null
+                when `old_row` is null then array(named_struct('kind', 'insert', 'row', `new_row`))
+                when `new_row` is null then array(named_struct('kind', 'delete', 'row', `old_row`))
                 when {{ '' if noop_updates == 'skip' else 'not `is_update` and ' }}{{ dbt_history._rows_are_equal(compared, '`old_row`.', '`new_row`.') }} then null
                 else array(
                     named_struct('kind', 'update_preimage', 'row', `old_row`),
@@ -45,24 +46,112 @@
             end) as `change`
         from (
             select
-                `version`,
-                max(`time`) as `time`,
-                count_if(not `is_new`) as `olds`,
-                count_if(`is_new`) as `news`,
-                bool_or(`is_update`) as `is_update`,
-                first(if(`is_new`, null, `image`), true) as `old_row`,
-                first(if(`is_new`, `image`, null), true) as `new_row`,
-                last(`image`) as `last_row`
-            from (
-                {{ dbt_history._images_sql(capture) | indent(16) }}
-            ) as `images`
-            group by `version`
-                {%- for name in capture.key %}, `image`.{{ dbt_history._c(name) }}{% endfor %}
+                *,
+                get(`olds`, 0) as `old_row`,
+                get(`news`, 0) as `new_row`
+            from ({{ dbt_history._images_of_keys(capture) | indent(12) }}) as `images_of_keys`
         ) as `keys`
     ) as `found`
 )
     {%- endset -%}
     {%- do return(sql) -%}
+{% endmacro %}
+
+
+{#
+    The images by key and version: `olds` and `news`, arrays of what the version took away and brought, and `rows`, how many rows the key has
+    after it, as far as the images tell. A key may have had several rows in between, which were removed since. From the version that brought
+    the second row to the one that left one of them, all counts as one change at the last of these versions: a row that was
+    both brought and taken away is neither old nor new.
+
+        version    3       4          5           6           7
+        feed       a -> b  c added    c -> d      b removed   d -> e
+        rows       1       2          2           1           1
+        change     a -> b  (                  b -> d       )  d -> e
+
+    A difference is of one version: there a second row is one of the present.
+#}
+{% macro _images_of_keys(capture) %}
+    {%- set keys = [] -%}
+    {%- for name in capture.key -%}{%- do keys.append('`key_' ~ loop.index ~ '`') -%}{%- endfor -%}
+    {%- set keys = keys | join(', ') -%}
+    {%- set versions -%}
+select
+    {{ keys }},
+    `version`,
+    max(`time`) as `time`,
+    bool_or(`is_update`) as `is_update`,
+    collect_list(if(`is_new`, null, `image`)) as `olds`,
+    collect_list(if(`is_new`, `image`, null)) as `news`,
+    count_if(`is_new`) as `rows`
+from (
+    select
+        *
+        {%- for name in capture.key %},
+        `image`.{{ dbt_history._c(name) }} as `key_{{ loop.index }}`
+        {%- endfor %}
+    from (
+        {{ dbt_history._images_sql(capture) | indent(8) }}
+    ) as `images`
+    {%- if capture.segments %}
+    distribute by {{ keys }}
+    {%- endif %}
+) as `keyed`
+group by {{ keys }}, `version`
+    {%- endset -%}
+    {%- do return(dbt_history._doubles_collapsed(capture, versions, keys) if capture.segments else versions) -%}
+{% endmacro %}
+
+
+{# As drawn above. Before its first version a key has as many rows as that version takes away. #}
+{% macro _doubles_collapsed(capture, versions, keys) %}
+    {%- set sql -%}
+select
+    * except (`olds`, `news`),
+    if(`is_double`, slice({{ dbt_history._surplus(capture, '`olds`', '`news`') }}, 1, 1), `olds`) as `olds`,
+    if(`is_double`, {{ dbt_history._surplus(capture, '`news`', '`olds`') }}, `news`) as `news`
+from (
+    select
+        max(`version`) as `version`,
+        max_by(`time`, `version`) as `time`,
+        bool_or(`is_update`) as `is_update`,
+        flatten(collect_list(`olds`)) as `olds`,
+        flatten(collect_list(`news`)) as `news`,
+        max_by(`rows`, `version`) as `rows`,
+        `is_double`
+    from (
+        select
+            *,
+            count_if(not `is_double`) over (partition by {{ keys }} order by `version`) as `place`
+        from (
+            select
+                *,
+                greatest(`rows`, `rows` - size(`news`) + size(`olds`), size(`olds`), size(`news`)) > 1 as `is_double`
+            from (
+                select
+                    * except (`rows`),
+                    first(size(`olds`)) over (partition by {{ keys }} order by `version`)
+                    + sum(size(`news`) - size(`olds`)) over (partition by {{ keys }} order by `version`) as `rows`
+                from (
+                    {{ versions | indent(20) }}
+                ) as `versions`
+            ) as `counted`
+        ) as `marked`
+    ) as `placed`
+    group by {{ keys }}, `is_double`, `place`
+) as `collapsed`
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# The images of one side without those that the other has, too, as often as it has them. #}
+{% macro _surplus(capture, side, other) %}
+    {%- set is_same = 'another -> ' ~ dbt_history._rows_are_equal(capture.columns, 'one.', 'another.') -%}
+    {%- do return(
+        'filter(' ~ side ~ ', (one, place) -> size(filter(slice(' ~ side ~ ', 1, place + 1), ' ~ is_same ~ ')) > size(filter('
+        ~ other ~ ', ' ~ is_same ~ ')))'
+    ) -%}
 {% endmacro %}
 
 
@@ -161,6 +250,6 @@ from {{ table }}
         way_out='remove the doubles from the source, or name the columns that tell its rows apart',
     ) -%}
     {%- do return(
-        'concat(' ~ dbt_history._text(text ~ '\n  got: ') ~ ", coalesce(to_json(array(coalesce(`new_row`, `old_row`), `last_row`)), ''))"
+        'concat(' ~ dbt_history._text(text ~ '\n  got: ') ~ ", coalesce(to_json(slice(concat(`news`, `olds`), 1, 5)), ''))"
     ) -%}
 {% endmacro %}

@@ -1,7 +1,7 @@
 {#
     The newest known state of the source as the model's own table has it: the source's columns, one row a key that is alive.
     `layout` of a log: `order` (the column by which the newest row of a key is found), `rows` (conditions on a row to
-    count), `is_alive` (condition on the newest one). Without it: a version table's open rows, or a table with the columns
+    count), `is_alive` (condition on the newest one); or `is_source`: the source in the version taken. Without it: a version table's open rows, or a table with the columns
     that `changes` returns.
 #}
 {% macro _known_state(capture) %}
@@ -11,7 +11,9 @@
     {%- for column in capture.diff.state_columns -%}{%- do cells.append(dbt_history._quote(column.name)) -%}{%- endfor -%}
     {%- set cells = cells | join(', ') or '1' -%}
     {%- set layout = capture.layout -%}
-    {%- if layout is none and model.config.materialized != 'history_append' -%}
+    {%- if (layout or {}).get('is_source') -%}
+        {%- do return('select ' ~ cells ~ ' from ' ~ dbt_history._version_taken(capture)) -%}
+    {%- elif layout is none and model.config.materialized != 'history_append' -%}
         {%- set conv = dbt_history._history_settings(model, capture.caller_name).convention -%}
         {%- do return('select ' ~ cells ~ ' from ' ~ own ~ ' where ' ~ dbt_history._is_open(conv)) -%}
     {%- elif layout is none -%}
@@ -76,7 +78,9 @@
         )}) %}
         {% if diff.state %}
             {% set there = [] %}
-            {% for column in dbt_history._table_columns(this) if column.name | lower in known %}{% do there.append(column) %}{% endfor %}
+            {% set state_columns = dbt_history._query_columns('select * from ' ~ dbt_history._version_taken(capture))
+                if (capture.layout or {}).get('is_source') else dbt_history._table_columns(this) %}
+            {% for column in state_columns if column.name | lower in known %}{% do there.append(column) %}{% endfor %}
             {% do diff.update({'state_columns': there}) %}
         {% endif %}
     {% endif %}

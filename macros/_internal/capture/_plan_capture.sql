@@ -9,7 +9,8 @@
                                  '- where the feed cannot be read before: it was off, or another schema;
                                     or where capture resumes
 
-    `layout` says how the model's own table keeps the newest state (`_known_state`); `references` are histories that the rows
+    `layout` says how the model's own table keeps the newest state (`_known_state`; `is_source`: it keeps none, the source in the version
+    taken is the state); `references` are histories that the rows
     will point into (a list for a mirror, else none): no change is taken that happened after one they have not taken yet.
 #}
 {% macro _plan_capture(relation, key, method, layout=none, references=none, caller_name='changes') %}
@@ -45,6 +46,9 @@
 {% macro _plan_unversioned(capture, method) %}
     {% if method == 'feed' %}
         {% do dbt_history._refuse_feed(capture, 'the relation is no Delta table') %}
+    {% endif %}
+    {% if (capture.layout or {}).get('is_source') %}
+        {% do dbt_history._layout_of_changes(capture, []) %}
     {% endif %}
     {% set taken = capture.taken %}
     {% set clock = dbt_history._clock() %}
@@ -84,11 +88,50 @@
     {% if diff_at is not none %}
         {% set micros = resumed if resumed is not none and diff_at == resume_at else micros %}
         {% do capture.update({'diff': {'version': diff_at, 'number': diff_at, 'micros': micros, 'state': dbt_history._has_state(capture)}}) %}
+        {% do dbt_history._mark_gap(capture, is_same) %}
     {% endif %}
     {% do capture.update({'watermark': {
         'version': head.version, 'table_id': head.table_id,
         'populated': (taken.watermark or {}).get('populated') if taken.watermark else (micros if not taken.has_rows else none),
     }}) %}
+{% endmacro %}
+
+
+{#
+    Where the state is the source as it was: `gap` tells from where on changes are not known one by one. The difference is that to the version
+    taken, if it can still be read; none if it cannot; and all rows where the table is another one.
+#}
+{% macro _mark_gap(capture, is_same) %}
+    {% if (capture.layout or {}).get('is_source') and capture.taken.watermark is not none %}
+        {% do capture.update({'gap': capture.diff}) %}
+        {% if not is_same %}
+            {% do capture.diff.update({'state': false}) %}
+        {% elif not dbt_history._can_be_read(dbt_history._version_taken(capture)) %}
+            {% do capture.update({'diff': none}) %}
+        {% endif %}
+    {% endif %}
+{% endmacro %}
+
+
+{# Whether files of the feed are gone; looked at only where a gap can be marked. #}
+{% macro _is_vacuumed(capture, part) %}
+    {% set vacuums = capture.entries | selectattr('version', 'gt', part['from']) | selectattr('operation', 'equalto', 'VACUUM END') | list %}
+    {% do return(
+        (capture.layout or {}).get('is_source', false) and vacuums | length > 0
+        and not dbt_history._can_be_read(dbt_history._table_changes(capture, part))
+    ) %}
+{% endmacro %}
+
+
+{% macro _version_taken(capture) %}
+    {% do return(capture.table ~ ' version as of ' ~ capture.taken.watermark.version) %}
+{% endmacro %}
+
+
+{# Whether all rows can be read: a version's entry may have expired, or its files may be gone. #}
+{% macro _can_be_read(relation) %}
+    {% set read = 'select max(length(to_json(struct(*)))) as length from ' ~ relation %}
+    {% do return(dbt_history._guarded_statement(read, {}, {}) is none) %}
 {% endmacro %}
 
 
@@ -103,12 +146,16 @@
     {% endif %}
     {% set whole = {'from': last + 1, 'to': head.version} %}
     {% set problem = dbt_history._feed_problem(capture, whole) %}
+    {% if problem is none and dbt_history._is_vacuumed(capture, whole) %}
+        {% set problem = 'expired' %}
+    {% endif %}
     {% if problem is none %}
         {% do capture.segments.append(whole) %}
         {% do return(none) %}
     {% endif %}
     {% if problem == 'expired' %}
         {% do dbt_history._refuse_expired(capture, last) %}
+        {% do return(head.version) %}
     {% endif %}
     {% set state = namespace(to=head.version, unreadable=none) %}
     {% for entry in capture.entries if entry.version > last and entry.version <= head.version and state.unreadable is none %}

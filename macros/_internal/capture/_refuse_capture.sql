@@ -71,7 +71,11 @@
 {% endmacro %}
 
 
+{# Not where a gap can be marked. #}
 {% macro _refuse_expired(capture, last) %}
+    {% if (capture.layout or {}).get('is_source') %}
+        {% do return(none) %}
+    {% endif %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
         capture.caller_name, 'changes of ' ~ capture.relation ~ ' have expired before they were taken',
         got='the versions after ' ~ last ~ ' are not all in the log or in the feed any more',
