@@ -12,11 +12,6 @@
     relation was read. How the rows are found is docs/flow/history_append.md.
 #}
 {% macro changes(relation, key, method='auto', changed_by=none, noop_updates='record') %}
-    {% do return(adapter.dispatch('changes', 'dbt_history')(relation, key, method, changed_by, noop_updates)) %}
-{% endmacro %}
-
-
-{% macro default__changes(relation, key, method, changed_by, noop_updates) %}
     {%- set capture = dbt_history._plan_capture(relation, key, method, caller_name='changes') -%}
     {%- do return(dbt_history._changes_sql(capture, changed_by, noop_updates)) -%}
 {% endmacro %}

@@ -16,7 +16,7 @@
         {%- do same.append('referenced.' ~ dbt_history._quote(link.key[loop.index0]) ~ ' <=> ' ~ cell) -%}
     {%- endfor -%}
     {%- do parts.append(
-        'select ' ~ dbt_history._text(link.name) ~ ' as link, log.' ~ dbt_history._quote(link.name) ~ ' as linked_id, to_json(struct('
+        'select ' ~ dbt_history._string_literal(link.name) ~ ' as link, log.' ~ dbt_history._quote(link.name) ~ ' as linked_id, to_json(struct('
         ~ cells | join(', ') ~ ')) as reference\nfrom ' ~ model ~ ' as log\nleft join ' ~ link.history ~ ' as referenced\n    on referenced.'
         ~ dbt_history._quote(link.id) ~ ' = log.' ~ dbt_history._quote(link.name) ~ '\nwhere not case\n    when '
         ~ named | join(' and ') ~ '\n    then coalesce(' ~ same | join(' and ') ~ ' and referenced.' ~ dbt_history._quote(link.id)

@@ -4,7 +4,7 @@
 {%- if execute -%}
     {%- set table = load_relation(model) or model -%}
     {%- set properties = {} -%}
-    {%- for row in run_query('show tblproperties ' ~ dbt_history._full_name(model)).rows -%}{%- do properties.update({row[0]: row[1]}) -%}{%- endfor -%}
+    {%- for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(model)).rows -%}{%- do properties.update({row[0]: row[1]}) -%}{%- endfor -%}
     {%- if not table.is_iceberg and properties.get('delta.appendOnly') != 'true' -%}
         {%- do problems.append('the table property delta.appendOnly is not true') -%}
     {%- endif -%}
@@ -16,7 +16,7 @@
     {%- endfor -%}
 {%- endif -%}
 {%- for problem in problems -%}
-select {{ dbt_history._text(problem) }} as problem
+select {{ dbt_history._string_literal(problem) }} as problem
 union all
 {% endfor -%}
 select cast(null as string) as problem

@@ -13,11 +13,11 @@
 {%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') -%}
 {%- set cells = [] -%}
 {%- for column in columns -%}
-    {%- do cells.append(dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._c(column.name)) -%}
+    {%- do cells.append(dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)) -%}
 {%- endfor -%}
 {%- set stored = [] -%}
 {%- for column in columns -%}
-    {%- do stored.append(dbt_history._renamed_cell(mirror, column.name) ~ ' as ' ~ dbt_history._c(column.name)) -%}
+    {%- do stored.append(dbt_history._renamed_cell(mirror, column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)) -%}
 {%- endfor -%}
 {%- set own_id = id or main.identifier ~ '_hx_id' -%}
 with newest as (

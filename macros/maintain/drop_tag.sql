@@ -4,8 +4,8 @@
     {% for table in dbt_history._maintained(table, convention, key, 'drop_tag') %}
         {% if tag in dbt_history._marks_of(table).tags | map(attribute='name') %}
             {% do run_query(
-                'delete from ' ~ dbt_history._full_name(dbt_history._marks(table.relation)) ~ " where kind = 'tag' and name = "
-                ~ dbt_history._text(tag) ~ ' and table_name = ' ~ dbt_history._text(table.relation.identifier | lower)
+                'delete from ' ~ dbt_history._quoted_relation(dbt_history._marks(table.relation)) ~ " where kind = 'tag' and name = "
+                ~ dbt_history._string_literal(tag) ~ ' and table_name = ' ~ dbt_history._string_literal(table.relation.identifier | lower)
             ) %}
             {% set dropped.number = dropped.number + 1 %}
             {% do log('dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is dropped', info=true) %}

@@ -6,11 +6,6 @@
     `key` names it; `name` is the new model's (default: x_hx, and x_history for events).
 #}
 {% macro generate_history(folder='models/history') %}
-    {% do return(adapter.dispatch('generate_history', 'dbt_history')(folder)) %}
-{% endmacro %}
-
-
-{% macro default__generate_history(folder) %}
     {% set tracked, problems = [], [] %}
     {% for node in (graph.nodes.values() | list + graph.sources.values() | list) | sort(attribute='unique_id') %}
         {% set problem = dbt_history._meta_problem(node) %}

@@ -9,11 +9,6 @@
                       ^ suspend       ^ resume
 #}
 {% macro resume_history(table, dry_run=false) %}
-    {% do return(adapter.dispatch('resume_history', 'dbt_history')(table, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__resume_history(table, dry_run) %}
     {% set relation = dbt_history._history_named(table, 'resume_history') %}
     {# The clock first: a change that comes in between belongs to the resumption, and is not before it. #}
     {% set at = dbt_history._clock().micros %}

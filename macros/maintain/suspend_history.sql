@@ -3,11 +3,6 @@
     as before. `table`: the name of a model, or schema.table.
 #}
 {% macro suspend_history(table, dry_run=false) %}
-    {% do return(adapter.dispatch('suspend_history', 'dbt_history')(table, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__suspend_history(table, dry_run) %}
     {% set relation = dbt_history._history_named(table, 'suspend_history') %}
     {% do dbt_history._control_capture(relation, {'suspended': true}, 'true', dry_run, 'suspend_history') %}
 {% endmacro %}

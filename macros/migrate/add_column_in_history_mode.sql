@@ -7,11 +7,6 @@
     Several columns added at one instant make one new version. An empty table gets the column only.
 #}
 {% macro add_column_in_history_mode(table, column, default, at, key, type='string', dry_run=false) %}
-    {% do return(adapter.dispatch('add_column_in_history_mode', 'dbt_history')(table, column, default, at, key, type, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__add_column_in_history_mode(table, column, default, at, key, type, dry_run) %}
     {% set caller = 'add_column_in_history_mode' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
     {% set problems = dbt_history._history_problems(migrated, key) + dbt_history._column_problems(migrated, column, key, type) %}
@@ -35,5 +30,5 @@
             {% do dbt_history._run_migration(migrated, dbt_history._new_period_sql(migrated, key, column, value, instant, 'true'), operation, caller) %}
         {% endif %}
     {% endif %}
-    {% do dbt_history._tell(caller, migrated.relation, ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with a value in ' ~ active ~ ' current versions') %}
+    {% do dbt_history._log_info(caller, migrated.relation, ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with a value in ' ~ active ~ ' current versions') %}
 {% endmacro %}

@@ -1,10 +1,5 @@
 {# Adds a column that has the default in every row there is, of any kind of table. #}
 {% macro add_column_with_default_value(table, column, default, type='string', dry_run=false) %}
-    {% do return(adapter.dispatch('add_column_with_default_value', 'dbt_history')(table, column, default, type, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__add_column_with_default_value(table, column, default, type, dry_run) %}
     {% set caller = 'add_column_with_default_value' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
     {% set problems = dbt_history._column_problems(migrated, column, [], type) %}
@@ -27,9 +22,9 @@
             {% do dbt_history._add_migrated_column(migrated, column, type, caller) %}
         {% endif %}
         {% if rows and default is not none %}
-            {% set statement = 'update ' ~ dbt_history._full_name(migrated.relation) ~ ' set ' ~ dbt_history._quote(column) ~ ' = ' ~ value %}
+            {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set ' ~ dbt_history._quote(column) ~ ' = ' ~ value %}
             {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
         {% endif %}
     {% endif %}
-    {% do dbt_history._tell(caller, migrated.relation, ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with its default in ' ~ rows ~ ' rows') %}
+    {% do dbt_history._log_info(caller, migrated.relation, ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with its default in ' ~ rows ~ ' rows') %}
 {% endmacro %}

@@ -3,11 +3,6 @@
     `soft_delete_to_history`; without `deleted_column` all of them are active.
 #}
 {% macro copy_table_to_history_mode(table, to, deleted_column=none, least='0001-01-01T00:00:00Z', dry_run=false) %}
-    {% do return(adapter.dispatch('copy_table_to_history_mode', 'dbt_history')(table, to, deleted_column, least, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__copy_table_to_history_mode(table, to, deleted_column, least, dry_run) %}
     {% set caller = 'copy_table_to_history_mode' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
     {% set wanted = dbt_history._named_relation(to, caller) %}
@@ -29,5 +24,5 @@
         {% set statement = dbt_history._replace_table_sql(wanted, migrated.relation, history.sql, history.columns, is_new=true) %}
         {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
     {% endif %}
-    {% do dbt_history._tell(caller, wanted, ('would be' if dry_run else 'is') ~ ' a copy in history mode of ' ~ migrated.relation) %}
+    {% do dbt_history._log_info(caller, wanted, ('would be' if dry_run else 'is') ~ ' a copy in history mode of ' ~ migrated.relation) %}
 {% endmacro %}

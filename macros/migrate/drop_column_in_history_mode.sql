@@ -6,11 +6,6 @@
         [ x ------ open   ->  [ x ----)[ NULL ------ open
 #}
 {% macro drop_column_in_history_mode(table, column, at, key, dry_run=false) %}
-    {% do return(adapter.dispatch('drop_column_in_history_mode', 'dbt_history')(table, column, at, key, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__drop_column_in_history_mode(table, column, at, key, dry_run) %}
     {% set caller = 'drop_column_in_history_mode' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
     {% set problems = dbt_history._history_problems(migrated, key) + dbt_history._column_problems(migrated, column, key) %}
@@ -31,5 +26,5 @@
         {% set none_of_type = 'cast(null as ' ~ dbt_history._ddl_type(migrated.types[column | lower]) ~ ')' %}
         {% do dbt_history._run_migration(migrated, dbt_history._new_period_sql(migrated, key, column, none_of_type, instant, has_value), operation, caller) %}
     {% endif %}
-    {% do dbt_history._tell(caller, migrated.relation, ('would end ' if dry_run else 'ends ') ~ column ~ ' in ' ~ touched ~ ' current versions') %}
+    {% do dbt_history._log_info(caller, migrated.relation, ('would end ' if dry_run else 'ends ') ~ column ~ ' in ' ~ touched ~ ' current versions') %}
 {% endmacro %}

@@ -3,11 +3,6 @@
     start, deleted = not active. All earlier versions go.
 #}
 {% macro history_to_soft_delete(table, key, deleted_column='_fivetran_deleted', dry_run=false) %}
-    {% do return(adapter.dispatch('history_to_soft_delete', 'dbt_history')(table, key, deleted_column, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__history_to_soft_delete(table, key, deleted_column, dry_run) %}
     {% set caller = 'history_to_soft_delete' %}
     {% set conv = dbt_history.convention('fivetran') %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
@@ -24,20 +19,20 @@
     {% set select_sql %}
         select
             {%- for name in kept %}
-            {{ dbt_history._c(name) }} as {{ dbt_history._quote(name) }},
+            {{ dbt_history._prefixed(name) }} as {{ dbt_history._quote(name) }},
             {%- endfor %}
             not is_active as {{ dbt_history._quote(deleted_column) }}
         from (
             select
                 {%- for name in kept %}
-                {{ dbt_history._quote(name) }} as {{ dbt_history._c(name) }},
+                {{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }},
                 {%- endfor %}
                 coalesce({{ dbt_history._quote(conv.active) }}, false) as is_active,
                 row_number() over (
                     partition by {{ dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') }}
                     order by {{ dbt_history._quote(conv.start) }} desc, {{ dbt_history._quote(conv.active) }} desc nulls last
                 ) as place
-            from {{ dbt_history._full_name(migrated.relation) }}
+            from {{ dbt_history._quoted_relation(migrated.relation) }}
         ) as versions
         where place = 1
     {% endset %}
@@ -45,5 +40,5 @@
         {% set statement = dbt_history._replace_table_sql(migrated.relation, migrated.relation, select_sql, kept + [deleted_column]) %}
         {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
     {% endif %}
-    {% do dbt_history._tell(caller, migrated.relation, ('would lose' if dry_run else 'has lost') ~ ' its history: one row a record, ' ~ deleted_column ~ ' says which are deleted') %}
+    {% do dbt_history._log_info(caller, migrated.relation, ('would lose' if dry_run else 'has lost') ~ ' its history: one row a record, ' ~ deleted_column ~ ' says which are deleted') %}
 {% endmacro %}

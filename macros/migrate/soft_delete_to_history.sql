@@ -7,11 +7,6 @@
     `_fivetran_deleted` goes; a delete column of the user's own stays.
 #}
 {% macro soft_delete_to_history(table, deleted_column='_fivetran_deleted', least='0001-01-01T00:00:00Z', dry_run=false) %}
-    {% do return(adapter.dispatch('soft_delete_to_history', 'dbt_history')(table, deleted_column, least, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__soft_delete_to_history(table, deleted_column, least, dry_run) %}
     {% set caller = 'soft_delete_to_history' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
     {% set problems = [] %}
@@ -26,5 +21,5 @@
         {% set statement = dbt_history._replace_table_sql(migrated.relation, migrated.relation, history.sql, history.columns) %}
         {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
     {% endif %}
-    {% do dbt_history._tell(caller, migrated.relation, ('would be' if dry_run else 'is') ~ ' in history mode') %}
+    {% do dbt_history._log_info(caller, migrated.relation, ('would be' if dry_run else 'is') ~ ' in history mode') %}
 {% endmacro %}

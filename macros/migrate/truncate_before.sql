@@ -3,15 +3,10 @@
     nothing of its sync stays. A table that is not there has no such rows.
 #}
 {% macro truncate_before(table, at, synced_column='_fivetran_synced', deleted_column=none, dry_run=false) %}
-    {% do return(adapter.dispatch('truncate_before', 'dbt_history')(table, at, synced_column, deleted_column, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__truncate_before(table, at, synced_column, deleted_column, dry_run) %}
     {% set caller = 'truncate_before' %}
     {% set migrated = dbt_history._migrated_table(table, caller, is_optional=true) %}
     {% if migrated is none %}
-        {% do dbt_history._tell(caller, table, 'is not there; nothing to do') %}
+        {% do dbt_history._log_info(caller, table, 'is not there; nothing to do') %}
         {% do return(none) %}
     {% endif %}
     {% set problems = [] %}
@@ -24,17 +19,17 @@
     {% endif %}
     {% do dbt_history._refuse_migration(problems, migrated, caller) %}
     {% set before = dbt_history._quote(synced_column) ~ ' < ' ~ instant %}
-    {% set statement = 'delete from ' ~ dbt_history._full_name(migrated.relation) %}
+    {% set statement = 'delete from ' ~ dbt_history._quoted_relation(migrated.relation) %}
     {% if deleted_column %}
         {% set before = before ~ ' and not coalesce(' ~ dbt_history._quote(deleted_column) ~ ', false)' %}
-        {% set statement = 'update ' ~ dbt_history._full_name(migrated.relation) ~ ' set ' ~ dbt_history._quote(deleted_column) ~ ' = true' %}
+        {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set ' ~ dbt_history._quote(deleted_column) ~ ' = true' %}
     {% endif %}
     {% set rows = dbt_history._count_rows(migrated.relation, before) %}
     {% if rows and not dry_run %}
         {% set operation = {'operation': caller, 'at': instant, 'deleted_column': deleted_column} %}
         {% do dbt_history._run_migration(migrated, statement ~ ' where ' ~ before, operation, caller) %}
     {% endif %}
-    {% do dbt_history._tell(
+    {% do dbt_history._log_info(
         caller, migrated.relation,
         ('would have ' if dry_run else 'has ') ~ rows ~ ' rows ' ~ ('marked as deleted' if deleted_column else 'removed') ~ ', synced before ' ~ instant
     ) %}

@@ -1,10 +1,5 @@
 {# Sets a column to one value in every row, closed versions included; none is NULL. A repeat finds nothing to change. #}
 {% macro update_column_value(table, column, value, dry_run=false) %}
-    {% do return(adapter.dispatch('update_column_value', 'dbt_history')(table, column, value, dry_run)) %}
-{% endmacro %}
-
-
-{% macro default__update_column_value(table, column, value, dry_run) %}
     {% set caller = 'update_column_value' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
     {% set problems = dbt_history._column_problems(migrated, column, []) %}
@@ -23,9 +18,9 @@
     {% set differs = name ~ ' is not null' if value is none else 'not (' ~ name ~ ' <=> ' ~ literal ~ ')' %}
     {% set rows = dbt_history._count_rows(migrated.relation, differs) %}
     {% if rows and not dry_run %}
-        {% set statement = 'update ' ~ dbt_history._full_name(migrated.relation) ~ ' set ' ~ name ~ ' = ' ~ literal ~ ' where ' ~ differs %}
+        {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set ' ~ name ~ ' = ' ~ literal ~ ' where ' ~ differs %}
         {% set operation = {'operation': caller, 'column': column | lower, 'value': value | string, 'is_null': value is none} %}
         {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
     {% endif %}
-    {% do dbt_history._tell(caller, migrated.relation, ('would change ' if dry_run else 'changes ') ~ column ~ ' in ' ~ rows ~ ' rows') %}
+    {% do dbt_history._log_info(caller, migrated.relation, ('would change ' if dry_run else 'changes ') ~ column ~ ' in ' ~ rows ~ ' rows') %}
 {% endmacro %}

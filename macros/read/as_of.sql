@@ -8,11 +8,6 @@
     compared bare with a constant, so that Delta skips the files that cannot hold the instant.
 #}
 {% macro as_of(relation, at, convention='fivetran') %}
-    {% do return(adapter.dispatch('as_of', 'dbt_history')(relation, at, convention)) %}
-{% endmacro %}
-
-
-{% macro default__as_of(relation, at, convention) %}
     {%- set reader = dbt_history._reader(relation, convention, 'as_of') -%}
     {%- set conv = reader.conv -%}
     {%- set point = dbt_history._point(at, reader, 'as_of') -%}

@@ -11,11 +11,6 @@
     key in the history is its key and the start of what it holds for.
 #}
 {% macro bitemporal(relation, valid_at, known_at, valid, known='validity') %}
-    {% do return(adapter.dispatch('bitemporal', 'dbt_history')(relation, valid_at, known_at, valid, known)) %}
-{% endmacro %}
-
-
-{% macro default__bitemporal(relation, valid_at, known_at, valid, known) %}
     {%- set was_known = dbt_history.as_of(relation, known_at, known) -%}
     {%- do return(dbt_history.as_of(was_known ~ ' as was_known', valid_at, valid)) -%}
 {% endmacro %}

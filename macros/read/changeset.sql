@@ -10,11 +10,6 @@
     instant are an update; without it every beginning is an insert and every end a delete.
 #}
 {% macro changeset(relation, from_at, to_at, convention='fivetran', key=none) %}
-    {% do return(adapter.dispatch('changeset', 'dbt_history')(relation, from_at, to_at, convention, key)) %}
-{% endmacro %}
-
-
-{% macro default__changeset(relation, from_at, to_at, convention, key) %}
     {%- set reader = dbt_history._reader(relation, convention, 'changeset') -%}
     {%- set conv = reader.conv -%}
     {%- set range = dbt_history._range(from_at, to_at, reader, 'changeset') -%}

@@ -7,11 +7,6 @@
                    Created  b -> 2                               Deleted  b 2 ->
 #}
 {% macro column_changes(events, from_day=none, to_day=none, key=none, show=['Created', 'Modified', 'Deleted']) %}
-    {% do return(adapter.dispatch('column_changes', 'dbt_history')(events, from_day, to_day, key, show)) %}
-{% endmacro %}
-
-
-{% macro default__column_changes(events, from_day, to_day, key, show) %}
     {%- set table = load_relation(events) if execute else none -%}
     {%- if table is none -%}
         {%- do return('(select * from ' ~ events ~ ')') -%}
@@ -47,7 +42,7 @@
         ) as images
         group by `_hist_trans_id`, `_hist_time`, {{ keys }}
     ) as cells
-    where `change` in ({% for kind in show %}{{ dbt_history._text(kind) }}{{ ', ' if not loop.last }}{% endfor %})
+    where `change` in ({% for kind in show %}{{ dbt_history._string_literal(kind) }}{{ ', ' if not loop.last }}{% endfor %})
 )
     {%- endset -%}
     {%- do return(sql) -%}

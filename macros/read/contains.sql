@@ -8,11 +8,6 @@
         |---------------)         no: ends earlier
 #}
 {% macro contains(relation, from_at, to_at, convention='fivetran') %}
-    {% do return(adapter.dispatch('contains', 'dbt_history')(relation, from_at, to_at, convention)) %}
-{% endmacro %}
-
-
-{% macro default__contains(relation, from_at, to_at, convention) %}
     {%- set reader = dbt_history._reader(relation, convention, 'contains') -%}
     {%- set range = dbt_history._range(from_at, to_at, reader, 'contains') -%}
     {%- do return(dbt_history._versions_where(reader, [

@@ -9,11 +9,6 @@
     column, `version`: after FROM, or as a value.
 #}
 {% macro current_version(relation, convention='fivetran', empty_table_version=none) %}
-    {% do return(adapter.dispatch('current_version', 'dbt_history')(relation, convention, empty_table_version)) %}
-{% endmacro %}
-
-
-{% macro default__current_version(relation, convention, empty_table_version) %}
     {%- set reader = dbt_history._reader(relation, convention, 'current_version') -%}
     {%- set conv = reader.conv -%}
     {%- set empty = 'cast(null as ' ~ conv.type ~ ')' if empty_table_version is none
@@ -30,8 +25,8 @@
         union all
 
         select max(try_cast(instant as {{ conv.type }})) as version
-        from {{ dbt_history._full_name(marks) }}
-        where kind = 'horizon' and table_name = {{ dbt_history._text(reader.table.identifier | lower) }}
+        from {{ dbt_history._quoted_relation(marks) }}
+        where kind = 'horizon' and table_name = {{ dbt_history._string_literal(reader.table.identifier | lower) }}
         {%- endif %}
     ) as versions
 )

@@ -10,11 +10,6 @@
     A change of a column is one by which its value differs, NULL being a value; before an insert and after a deletion there is none.
 #}
 {% macro find_changes(hx, key, item=none, from_at=none, to_at=none, user=none, column=none, kind=none, id=none) %}
-    {% do return(adapter.dispatch('find_changes', 'dbt_history')(hx, key, item, from_at, to_at, user, column, kind, id)) %}
-{% endmacro %}
-
-
-{% macro default__find_changes(hx, key, item, from_at, to_at, user, column, kind, id) %}
     {%- set key = dbt_history._key_columns(key) -%}
     {%- set own_id = dbt_history._quote(dbt_history._hx_id(hx, id, 'find_changes')) -%}
     {%- set columns = dbt_history._key_columns(column) -%}
@@ -25,7 +20,7 @@
     {%- set found = [] -%}
     {%- if from_at is not none -%}{%- do found.append('`mod_time` >= ' ~ dbt_history._point(from_at, reader, 'find_changes')) -%}{%- endif -%}
     {%- if to_at is not none -%}{%- do found.append('`mod_time` < ' ~ dbt_history._point(to_at, reader, 'find_changes')) -%}{%- endif -%}
-    {%- if user is not none -%}{%- do found.append('`mod_user` = ' ~ dbt_history._text(user)) -%}{%- endif -%}
+    {%- if user is not none -%}{%- do found.append('`mod_user` = ' ~ dbt_history._string_literal(user)) -%}{%- endif -%}
     {%- if kinds -%}{%- do found.append("`_change_type` in ('" ~ kinds | join("', '") ~ "')") -%}{%- endif -%}
     {%- if columns -%}{%- do found.append('`__differs`') -%}{%- endif -%}
     {%- set sql -%}

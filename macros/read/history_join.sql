@@ -12,11 +12,6 @@
     `full` (any has). `inner` joins keys that several records of a table share; `left` and `full` need one record a key.
 #}
 {% macro history_join(tables, key, convention='fivetran', kind='inner') %}
-    {% do return(adapter.dispatch('history_join', 'dbt_history')(tables, key, convention, kind)) %}
-{% endmacro %}
-
-
-{% macro default__history_join(tables, key, convention, kind) %}
     {%- set sides = dbt_history._join_sides(tables, key, convention, kind) -%}
     {%- do return(dbt_history._inner_refinement(sides) if kind == 'inner' else dbt_history._outer_refinement(sides, kind)) -%}
 {% endmacro %}

@@ -10,11 +10,6 @@
     'table', 'last_version'] keeps the rows for ever. (A run that another one saw half-done has two of them; the later one counts.)
 #}
 {% macro history_runs(tables) %}
-    {% do return(adapter.dispatch('history_runs', 'dbt_history')(tables)) %}
-{% endmacro %}
-
-
-{% macro default__history_runs(tables) %}
     {%- set runs = {} -%}
     {%- for table in tables if execute -%}
         {%- set relation = load_relation(table) -%}
@@ -36,7 +31,7 @@
         {%- set cells = [] -%}
         {%- for name, type in columns.items() -%}
             {%- set value = run.get(name) -%}
-            {%- set value = 'array(' ~ (value or []) | join(', ') ~ ')' if name == 'versions' else 'null' if value is none else 'timestamp_micros(' ~ value ~ ')' if name == 'at' else dbt_history._text(value) -%}
+            {%- set value = 'array(' ~ (value or []) | join(', ') ~ ')' if name == 'versions' else 'null' if value is none else 'timestamp_micros(' ~ value ~ ')' if name == 'at' else dbt_history._string_literal(value) -%}
             {%- do cells.append('cast(' ~ value ~ ' as ' ~ type ~ ') as ' ~ dbt_history._quote(name)) -%}
         {%- endfor -%}
         {%- do lines.append('select ' ~ cells | join(', ')) -%}
@@ -65,15 +60,4 @@
         'updated': run.updated + metrics.get('numTargetRowsUpdated', 0) | int,
         'deleted': run.deleted + metrics.get('numTargetRowsDeleted', 0) | int,
     }) %}
-{% endmacro %}
-
-
-{# Who runs dbt, with what and why, as the environment says; for the record of each commit. #}
-{% macro _said_of_run() %}
-    {% set said = {} %}
-    {% for name in ['author', 'application', 'message'] %}
-        {% set value = env_var('DBT_HISTORY_' ~ name | upper, '') %}
-        {% if value %}{% do said.update({name: value}) %}{% endif %}
-    {% endfor %}
-    {% do return(said) %}
 {% endmacro %}

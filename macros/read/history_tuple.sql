@@ -6,11 +6,6 @@
     `collections`: `_hx` tables, or {'history': ..., 'id': ...} where the own id has another name.
 #}
 {% macro history_tuple(collections, at='now') %}
-    {% do return(adapter.dispatch('history_tuple', 'dbt_history')(collections, at)) %}
-{% endmacro %}
-
-
-{% macro default__history_tuple(collections, at) %}
     {%- set reader = {'conv': {'type': 'timestamp'}, 'table': none} -%}
     {%- set point = dbt_history._point(at, reader, 'history_tuple') -%}
     {%- set bounds = [] -%}
@@ -25,13 +20,13 @@
 
 
 {# `_hx` tables as a list: {'name', 'id', 'from', 'references'}; ids are quoted. #}
-{% macro _collections(collections, macro_name) %}
+{% macro _collections(collections, caller_name) %}
     {% set found = [] %}
     {% for said in collections %}
         {% set said = said if said is mapping and 'history' in said else {'history': said} %}
         {% do found.append({
-            'name': dbt_history._hx_id(said.history, none, macro_name)[:-3],
-            'id': dbt_history._quote(dbt_history._hx_id(said.history, said.get('id'), macro_name)),
+            'name': dbt_history._hx_id(said.history, none, caller_name)[:-3],
+            'id': dbt_history._quote(dbt_history._hx_id(said.history, said.get('id'), caller_name)),
             'from': dbt_history._read_from(said.history),
             'references': said.get('references', []),
         }) %}

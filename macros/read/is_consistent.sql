@@ -9,11 +9,6 @@
     Returns a sub-query of one row and one column, `is_consistent`: after FROM, or as a value.
 #}
 {% macro is_consistent(collections, bounds) %}
-    {% do return(adapter.dispatch('is_consistent', 'dbt_history')(collections, bounds)) %}
-{% endmacro %}
-
-
-{% macro default__is_consistent(collections, bounds) %}
     {#- While dbt parses, a ref has the name of the model that it stands in. -#}
     {%- if not execute -%} {%- do return('(select true as is_consistent)') -%} {%- endif -%}
     {%- set links = [] -%}

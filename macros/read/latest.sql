@@ -8,11 +8,6 @@
     `by` is what the bounds count: 'hx_id' (the table's own ids), 'mod_time', or the name of a column.
 #}
 {% macro latest(hx, key, up_to=none, after=none, by='hx_id') %}
-    {% do return(adapter.dispatch('latest', 'dbt_history')(hx, key, up_to, after, by)) %}
-{% endmacro %}
-
-
-{% macro default__latest(hx, key, up_to, after, by) %}
     {%- set own_id = none if by not in ['hx_id', 'mod_time'] or (by == 'mod_time' and hx is string)
         else dbt_history._hx_id(hx, none, 'latest') -%}
     {%- set column = dbt_history._quote(own_id if by == 'hx_id' else by) -%}

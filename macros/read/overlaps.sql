@@ -9,37 +9,32 @@
     An empty version, or an empty range, overlaps nothing.
 #}
 {% macro overlaps(relation, from_at, to_at, convention='fivetran') %}
-    {% do return(adapter.dispatch('overlaps', 'dbt_history')(relation, from_at, to_at, convention)) %}
-{% endmacro %}
-
-
-{% macro default__overlaps(relation, from_at, to_at, convention) %}
     {%- do return(dbt_history._overlapping(relation, from_at, to_at, convention, 'overlaps')) -%}
 {% endmacro %}
 
 
-{% macro _overlapping(relation, from_at, to_at, convention, macro_name) %}
-    {%- set reader = dbt_history._reader(relation, convention, macro_name) -%}
-    {%- set range = dbt_history._range(from_at, to_at, reader, macro_name) -%}
+{% macro _overlapping(relation, from_at, to_at, convention, caller_name) %}
+    {%- set reader = dbt_history._reader(relation, convention, caller_name) -%}
+    {%- set range = dbt_history._range(from_at, to_at, reader, caller_name) -%}
     {%- do return(dbt_history._versions_where(reader, [
         dbt_history._starts_by(reader.conv, range.to, strictly=true),
         dbt_history._lasts_beyond(reader.conv, range.from),
         dbt_history._is_not_empty(reader.conv),
         range.from ~ ' < ' ~ range.to,
-        dbt_history._not_below_horizon(reader, range.from, macro_name),
+        dbt_history._not_below_horizon(reader, range.from, caller_name),
     ])) -%}
 {% endmacro %}
 
 
 {# Both ends of a range as SQL. 'now' on an axis of numbers is no point. #}
-{% macro _range(from_at, to_at, reader, macro_name) %}
+{% macro _range(from_at, to_at, reader, caller_name) %}
     {% set range = {
-        'from': dbt_history._point(from_at, reader, macro_name),
-        'to': dbt_history._point(to_at, reader, macro_name),
+        'from': dbt_history._point(from_at, reader, caller_name),
+        'to': dbt_history._point(to_at, reader, caller_name),
     } %}
     {% if range.from is none or range.to is none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            macro_name, "'now' is no point of a range on an axis of numbers", got=from_at ~ ', ' ~ to_at, expected='two numbers',
+            caller_name, "'now' is no point of a range on an axis of numbers", got=from_at ~ ', ' ~ to_at, expected='two numbers',
         )) %}
     {% endif %}
     {% do return(range) %}

@@ -7,11 +7,6 @@
         |-----------------    no
 #}
 {% macro precedes(relation, at, convention='fivetran') %}
-    {% do return(adapter.dispatch('precedes', 'dbt_history')(relation, at, convention)) %}
-{% endmacro %}
-
-
-{% macro default__precedes(relation, at, convention) %}
     {%- set reader = dbt_history._reader(relation, convention, 'precedes') -%}
     {%- set range = dbt_history._range(at, at, reader, 'precedes') -%}
     {%- do return(dbt_history._versions_where(reader, [

@@ -11,11 +11,6 @@
     `history_runs`, or that sub-query itself.
 #}
 {% macro rows_with_runs(relation, runs) %}
-    {% do return(adapter.dispatch('rows_with_runs', 'dbt_history')(relation, runs)) %}
-{% endmacro %}
-
-
-{% macro default__rows_with_runs(relation, runs) %}
     {%- if execute -%} {%- do dbt_history._refuse_untracked(relation) -%} {%- endif -%}
     {%- set said = ['invocation_id', 'author', 'application', 'message'] -%}
     {%- set sql -%}
@@ -36,7 +31,7 @@
             `{{ said | join('`, `') }}`,
             explode(`versions`) as version
         from {{ runs }} as written
-        where `schema` = {{ dbt_history._text(relation.schema) }} and `table` = {{ dbt_history._text(relation.identifier) }}
+        where `schema` = {{ dbt_history._string_literal(relation.schema) }} and `table` = {{ dbt_history._string_literal(relation.identifier) }}
     ) as runs
         on history.`_commit_version` = runs.version
 )

@@ -545,7 +545,7 @@ def test_the_message_of_a_run_counts_batches_and_rows(
 def test_a_message_has_one_form(call: Renderer) -> None:
     message = call(
         "_message",
-        macro_name="as_of",
+        caller_name="as_of",
         problem="wrong",
         got="a",
         expected="b",
@@ -587,7 +587,7 @@ def test_a_map_of_any_connection_is_a_mapping(
 def test_keys_with_a_collation_have_no_bitmap(call: Renderer) -> None:
     def bit(type_: str) -> object:
         column = {"name": "id", "type": type_}
-        return call("_key_bit", settings={"key": ["Id"]}, columns=[column])
+        return call("_key_bitmap_place", settings={"key": ["Id"]}, columns=[column])
 
     assert bit("string") == "pmod(xxhash64(`c_Id`), 32768) ^ 24"
     assert bit("string collate UTF8_LCASE") == "cast(null as bigint)"

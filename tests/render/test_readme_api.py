@@ -7,12 +7,20 @@ import re
 from tests.support.markdown import page
 from tests.support.project import ROOT
 
-FOLDERS = ("capture", "rows", "read", "maintain", "migrate", "generic_tests")
+FOLDERS = (
+    *("_core", "capture", "read", "versions", "logs", "features"),
+    *("maintain", "migrate", "generic_tests"),
+)
 INDEX = page("README.md").split("## API", 1)[1]
 
 
 def public_names() -> set[str]:
-    return {file.stem for folder in FOLDERS for file in (ROOT / "macros" / folder).glob("*.sql")}
+    return {
+        file.stem
+        for folder in FOLDERS
+        for file in (ROOT / "macros" / folder).glob("*.sql")
+        if not file.stem.startswith("_")
+    }
 
 
 def test_the_readme_names_every_public_macro() -> None:
@@ -28,7 +36,7 @@ def test_the_readme_names_no_macro_that_is_gone() -> None:
         name
         for file in (ROOT / "macros").rglob("*.sql")
         for name in re.findall(
-            r"{%-?\s*(?:macro|test|materialization)\s+(?:default__)?(\w+)", file.read_text()
+            r"{%-?\s*(?:macro|test|materialization)\s+(\w+)", file.read_text()
         )
     }
 

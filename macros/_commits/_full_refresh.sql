@@ -1,0 +1,30 @@
+{# History is not rebuilt by accident. #}
+{% macro _full_refresh(existing, settings, caller_name) %}
+    {% set problem = dbt_history._format_problem(existing) %}
+    {% if problem is not none %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, problem, got=existing, expected='a table of the format of the model (Delta, or file_format: iceberg), or none yet', node=model.unique_id,
+            way_out='rename what is there, or give the model another alias',
+        )) %}
+    {% endif %}
+    {% if existing is not none and existing.is_view %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the target is a view', got=existing, expected='a Delta table, or none yet', node=model.unique_id,
+            way_out='drop the view, or give the model another alias',
+        )) %}
+    {% endif %}
+    {% if existing is none or not should_full_refresh() %}
+        {% do return(false) %}
+    {% endif %}
+    {% if not settings.allow_full_refresh %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'a full refresh would replace the history that is there',
+            got='--full-refresh (or full_refresh: true) on ' ~ existing,
+            expected='a run without it',
+            node=model.unique_id,
+            way_out='set meta.history.allow_full_refresh: true if the SELECT still returns every batch there ever was',
+        )) %}
+    {% endif %}
+    {% do return(true) %}
+{% endmacro %}

@@ -1,0 +1,30 @@
+{# The commit's own record of the batch. #}
+{% macro _commit_record(plan, log) %}
+    {% set record = {
+        'dbt_history': '1',
+        'model': model.unique_id,
+        'batch': plan.batch,
+        'table_id': log.table_id,
+        'epoch': log.epoch,
+        'seen': (log.get('seen') or {}).get('version'),
+        'staged_rows': plan.stages,
+        'invocation_id': invocation_id,
+    } %}
+    {% do record.update(dbt_history._run_attribution()) %}
+    {# How far the sources are read, committed with the rows that were read from them; a commit of other rows hands it on. #}
+    {% for name in ['watermarks', 'about', 'key'] if plan.get(name) or log.get(name) %}
+        {% do record.update({name: plan.get(name) or log.get(name)}) %}
+    {% endfor %}
+    {% do return(record) %}
+{% endmacro %}
+
+
+{# Who runs dbt, with what and why, as the environment says; for the record of each commit. #}
+{% macro _run_attribution() %}
+    {% set said = {} %}
+    {% for name in ['author', 'application', 'message'] %}
+        {% set value = env_var('DBT_HISTORY_' ~ name | upper, '') %}
+        {% if value %}{% do said.update({name: value}) %}{% endif %}
+    {% endfor %}
+    {% do return(said) %}
+{% endmacro %}

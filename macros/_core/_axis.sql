@@ -1,0 +1,11 @@
+{# A point of the axis as a number: microseconds or days since 1970, or the integer itself. #}
+{% macro _axis_number(expression, conv) %}
+    {%- do return({'timestamp': 'unix_micros(', 'date': 'unix_date(', 'bigint': '('}[conv.type] ~ expression ~ ')') -%}
+{% endmacro %}
+
+
+{# A number of the axis as text that `_literal` takes and that a cast reads the same in every time zone. #}
+{% macro _axis_text(number, conv) %}
+    {%- if number is none -%} {%- do return(none) -%} {%- endif -%}
+    {%- do return((dbt_history._axis_value(number | int, conv) | string) ~ (' UTC' if conv.type == 'timestamp' else '')) -%}
+{% endmacro %}

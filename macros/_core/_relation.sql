@@ -1,0 +1,87 @@
+{% macro _default_location(relation) %}
+    {% set found = namespace(location=none) %}
+    {% for row in run_query('describe schema extended ' ~ dbt_history._quote(relation.schema)).rows if row[0] == 'Location' %}
+        {% set found.location = row[1] ~ '/' ~ relation.identifier %}
+    {% endfor %}
+    {% do return(found.location) %}
+{% endmacro %}
+
+
+{# A relation with every part quoted: Delta's own commands take no bare `history`, and names may be odd. #}
+{% macro _quoted_relation(relation) %}
+    {%- set parts = (relation.schema | string).replace('`', '').split('.') + [relation.identifier] -%}
+    {%- set quoted = [] -%}
+    {%- for part in parts -%}{%- do quoted.append(dbt_history._quote(part)) -%}{%- endfor -%}
+    {%- do return(quoted | join('.')) -%}
+{% endmacro %}
+
+
+{# The table of a model, or of schema.table. #}
+{% macro _history_named(table, caller_name) %}
+    {% set parts = (table | string).replace('`', '').split('.') %}
+    {% set found = namespace(relation=none) %}
+    {% if parts | length == 1 %}
+        {% for node in graph.nodes.values() if node.resource_type == 'model' and parts[0] in [node.name, node.alias] %}
+            {% set found.relation = adapter.get_relation(database=node.database, schema=node.schema, identifier=node.alias) %}
+        {% endfor %}
+    {% else %}
+        {% set found.relation = adapter.get_relation(database=none, schema=parts[:-1] | join('.'), identifier=parts[-1]) %}
+    {% endif %}
+    {% if found.relation is none or found.relation.is_view %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'there is no such history table', got=table, expected='the name of a model that has run, or schema.table',
+        )) %}
+    {% endif %}
+    {% do return(found.relation) %}
+{% endmacro %}
+
+
+{% macro _node_named(name) %}
+    {% set found = [] %}
+    {% for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed'] %}
+        {% if name in [node.name, node.unique_id, node.schema ~ '.' ~ node.alias] %}
+            {% do found.append(node) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(found | first if found else none) %}
+{% endmacro %}
+
+
+{# A relation by its name, whether it is there or not. #}
+{% macro _named_relation(table, caller_name) %}
+    {% if table is not string %}
+        {% do return(table) %}
+    {% endif %}
+    {% set parts = table.replace('`', '').split('.') %}
+    {% if parts | length > 2 or not parts[-1] | trim %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'this is no name of a table', got=table, expected='schema.table or table',
+        )) %}
+    {% endif %}
+    {% do return(api.Relation.create(
+        schema=parts[0] if parts | length == 2 else target.schema, identifier=parts[-1], type='table'
+    )) %}
+{% endmacro %}
+
+
+{% macro _count_rows(relation, condition) %}
+    {% do return(run_query('select count(*) from ' ~ dbt_history._quoted_relation(relation) ~ ' where ' ~ condition).rows[0][0] | int) %}
+{% endmacro %}
+
+
+{# What `_table_name` names, as a relation. #}
+{% macro _relation_of(table) %}
+    {% if table is not string %}{% do return(table) %}{% endif %}
+    {% set parts = table.replace('`', '').split('.') %}
+    {% do return(api.Relation.create(
+        database=none, schema=parts[-2] if parts | length > 1 else target.schema, identifier=parts[-1],
+    )) %}
+{% endmacro %}
+
+
+{# A table as an operation names it: a relation, or text as `schema.table`; without a schema the target's. #}
+{% macro _table_name(table) %}
+    {%- if table is not string -%} {%- do return(dbt_history._quoted_relation(table)) -%} {%- endif -%}
+    {%- set parts = table.replace('`', '').split('.') -%}
+    {%- do return(dbt_history._quoted(parts if parts | length > 1 else [target.schema] + parts) | join('.')) -%}
+{% endmacro %}

@@ -1,0 +1,48 @@
+{# The SELECT as a view of the session: its errors come now, and its columns are known. #}
+{% macro _staged_view(select_sql) %}
+    {% set id = local_md5(model.unique_id ~ invocation_id ~ modules.datetime.datetime.now())[:8] %}
+    {% set view = dbt_history._quote(model.name ~ '__staged_' ~ id) %}
+    {% call statement('create_staged_view') %}
+        create temporary view {{ view }} as
+        {{ select_sql }}
+    {% endcall %}
+    {% set columns = [] %}
+    {% set names = {} %}
+    {% for column in dbt_history._table_columns(view) %}
+        {% do columns.append({'name': column.name, 'type': column.type}) %}
+        {% do names.update({column.name | lower: column.name}) %}
+    {% endfor %}
+    {% do return({'id': id, 'view': view, 'relation': view, 'is_table': false, 'columns': columns, 'names': names}) %}
+{% endmacro %}
+
+
+{% macro _drop_staged(staged) %}
+    {% if staged.relation != staged.view %}
+        {% do run_query('drop ' ~ ('table' if staged.is_table else 'view') ~ ' if exists ' ~ staged.relation) %}
+    {% endif %}
+    {% do run_query('drop view if exists ' ~ staged.view) %}
+{% endmacro %}
+
+
+{% macro _refuse_columns(problems, staged, caller_name) %}
+    {% if problems %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'the columns of the SELECT do not make a batch for this table; nothing was written',
+            got='\n    ' ~ problems | join('\n    '),
+            node=model.unique_id,
+            way_out='cast or name the columns in the model (a cast says which time zone, which precision)',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# NULL without a type cannot be a column of a table. #}
+{% macro _check_void_columns(columns) %}
+    {% set problems = [] %}
+    {% for column in columns if column.type == 'void' %}
+        {% do problems.append('column ' ~ column.name ~ ' has no type: cast the NULL') %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}

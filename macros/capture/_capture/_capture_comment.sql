@@ -1,0 +1,57 @@
+{#
+    How far a capture has read, as a comment in the model's SQL. The model is compiled in one context and run in another: the SQL
+    is what both see, so the rows that are written and the watermark that is committed with them cannot differ.
+#}
+{% macro _capture_comment(capture) %}
+    {%- set note = {
+        'source': capture.source, 'number': capture.taken.number, 'before': capture.taken.watermark, 'after': capture.watermark,
+        'about': capture.get('about', {}),
+    } -%}
+    {#- A slash could end the comment, or begin another one in it. -#}
+    {%- do return('/* dbt_history:capture ' ~ (tojson(note) | replace('/', '\\u002f')) ~ ' */') -%}
+{% endmacro %}
+
+
+{#
+    The captures of a compiled SELECT together: {'number' of the batch, 'watermarks' after it, 'before' it, 'about', 'is_new', 'has_moved'};
+    none if there is no capture. With several, the least number counts: had another run committed in between, that number is taken.
+    `has_moved`: a source was read further than before, or for the first time. That is committed also where there are no rows.
+#}
+{% macro _captured_sources(select_sql) %}
+    {% set notes = [] %}
+    {% for text in modules.re.findall('/[*] dbt_history:capture ([{].*?[}]) [*]/', select_sql) %}
+        {% do notes.append(fromjson(text)) %}
+    {% endfor %}
+    {% if not notes %}
+        {% do return(none) %}
+    {% endif %}
+    {% set captured = {
+        'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {}, 'about': {}, 'is_new': false, 'has_moved': false,
+    } %}
+    {% for note in notes %}
+        {% set reached = note.after if note.after is not none else note.before %}
+        {% if note.before is not none %}{% do captured.before.update({note.source: note.before}) %}{% endif %}
+        {% if reached is not none %}{% do captured.watermarks.update({note.source: reached}) %}{% endif %}
+        {% do captured.about.update(note.about) %}
+        {% do captured.update({
+            'is_new': captured.is_new or note.after is not none,
+            'has_moved': captured.has_moved or note.after not in [none, note.before],
+        }) %}
+    {% endfor %}
+    {% do return(captured) %}
+{% endmacro %}
+
+
+{# A batch of captured rows has a number, and its commit holds how far the sources were read; earlier ones of the run hold where it began. #}
+{% macro _number_captured(batches, captured) %}
+    {% if captured is none %}
+        {% do return(none) %}
+    {% endif %}
+    {% for batch in batches %}
+        {% do batch.update({
+            'batch': batch.batch if batch.batch is not none else captured.number,
+            'watermarks': captured.watermarks if loop.last else captured.before,
+            'about': captured.about,
+        }) %}
+    {% endfor %}
+{% endmacro %}

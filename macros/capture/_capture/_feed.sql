@@ -1,0 +1,98 @@
+{# Whether files of the feed are gone; looked at only where a gap can be marked. #}
+{% macro _is_vacuumed(capture, part) %}
+    {% set vacuums = capture.entries | selectattr('version', 'gt', part['from']) | selectattr('operation', 'equalto', 'VACUUM END') | list %}
+    {% do return(
+        (capture.layout or {}).get('is_source', false) and vacuums | length > 0
+        and not dbt_history._can_be_read(dbt_history._table_changes(capture, part))
+    ) %}
+{% endmacro %}
+
+
+{% macro _version_taken(capture) %}
+    {% do return(capture.table ~ ' version as of ' ~ capture.taken.watermark.version) %}
+{% endmacro %}
+
+
+{# Whether all rows can be read: a version's entry may have expired, or its files may be gone. #}
+{% macro _can_be_read(relation) %}
+    {% set read = 'select max(length(to_json(struct(*)))) as length from ' ~ relation %}
+    {% do return(dbt_history._guarded_statement(read, {}, {}) is none) %}
+{% endmacro %}
+
+
+{#
+    The parts of the feed after version `last`, each readable with one schema, into capture.segments. Returns the version up to
+    which the feed cannot be read, none if it can from the beginning.
+#}
+{% macro _plan_feed(capture, last, method) %}
+    {% set head = capture.head %}
+    {% if last >= head.version %}
+        {% do return(none) %}
+    {% endif %}
+    {% set whole = {'from': last + 1, 'to': head.version} %}
+    {% set problem = dbt_history._feed_problem(capture, whole) %}
+    {% if problem is none and dbt_history._is_vacuumed(capture, whole) %}
+        {% set problem = 'expired' %}
+    {% endif %}
+    {% if problem is none %}
+        {% do capture.segments.append(whole) %}
+        {% do return(none) %}
+    {% endif %}
+    {% if problem == 'expired' %}
+        {% do dbt_history._refuse_expired(capture, last) %}
+        {% do return(head.version) %}
+    {% endif %}
+    {% set state = namespace(to=head.version, unreadable=none) %}
+    {% for entry in capture.entries if entry.version > last and entry.version <= head.version and state.unreadable is none %}
+        {% if dbt_history._changes_schema(entry) or entry.version == last + 1 %}
+            {% set part = {'from': entry.version, 'to': state.to} %}
+            {% if dbt_history._feed_problem(capture, part) is none %}
+                {% do capture.segments.insert(0, part) %}
+                {% set state.to = entry.version - 1 %}
+            {% else %}
+                {% set state.unreadable = state.to %}
+            {% endif %}
+        {% endif %}
+    {% endfor %}
+    {% if state.unreadable is not none and method == 'feed' %}
+        {% do dbt_history._refuse_feed(capture, 'the feed cannot be read up to version ' ~ state.unreadable ~ ' (' ~ problem ~ ')') %}
+    {% endif %}
+    {% do return(state.unreadable) %}
+{% endmacro %}
+
+
+{# After these a feed may need to be read with another schema, or begin. #}
+{% macro _changes_schema(entry) %}
+    {% set operation = entry.operation %}
+    {% do return(
+        operation in ['CHANGE COLUMN', 'CHANGE COLUMNS', 'DROP COLUMNS', 'RENAME COLUMN', 'REPLACE COLUMNS', 'RESTORE', 'CLONE', 'UPGRADE PROTOCOL']
+        or 'TABLE' in operation or 'TBLPROPERTIES' in operation or entry.parameters.get('mode') == 'Overwrite'
+    ) %}
+{% endmacro %}
+
+
+{#
+    Why a part of the feed cannot be read: none, 'missing' (the feed was off), 'schema', 'expired'. The error of a plan is a row of
+    its explanation, so that a refusal by Delta does not end the run.
+#}
+{% macro _feed_problem(capture, part) %}
+    {% set plan = run_query('explain select * from ' ~ dbt_history._table_changes(capture, part)).rows | map(attribute=0) | join('\n') %}
+    {% if 'Error occurred during query planning' not in plan %}
+        {% do return(none) %}
+    {% elif 'DELTA_MISSING_CHANGE_DATA' in plan %}
+        {% do return('missing') %}
+    {% elif 'DELTA_CHANGE_DATA_FEED_INCOMPATIBLE' in plan %}
+        {% do return('schema') %}
+    {% endif %}
+    {% do return('expired') %}
+{% endmacro %}
+
+
+{# By its path where it stands in a query beside another part: Spark resolves a table's name once a query, with one range. #}
+{% macro _table_changes(capture, part, by_path=false) %}
+    {%- set range = part['from'] ~ ', ' ~ part['to'] ~ ')' -%}
+    {%- if by_path -%}
+        {%- do return('table_changes_by_path(' ~ dbt_history._string_literal(capture.head.location) ~ ', ' ~ range) -%}
+    {%- endif -%}
+    {%- do return('table_changes(' ~ dbt_history._string_literal(capture.table) ~ ', ' ~ range) -%}
+{% endmacro %}

@@ -1,0 +1,333 @@
+{#
+    The writes of a run decided, feature by feature. One row a feature with its key columns and
+
+        head     the stored state it had before (all fields NULL if none), made up of the table's own columns
+        made     the states the writes made, in order; a tombstone that was purged later stands there twice, the last counts
+        decided  one entry a write: what became of it
+        keeps_history
+#}
+{% macro _folded_ctes(features, pending) %}
+{{ dbt_history._log_ctes(features, pending) }}
+{%- if not features.branched %}
+
+{{ dbt_history._fold_ctes(features, pending, dbt_history._whole_log(features)) }}
+{%- else %}
+{{ dbt_history._branch_ctes(features, pending) }}
+{%- for level in range(pending.levels + 1) %}
+
+{{ dbt_history._fold_ctes(features, pending, dbt_history._level_of_log(features, level)) }},
+{%- endfor %}
+
+folded as (
+    {%- for level in range(pending.levels + 1) %}
+    select * from folded_{{ level }}
+    {%- if not loop.last %}
+    union all
+    {%- endif %}
+    {%- endfor %}
+)
+{%- endif %}
+{%- endmacro %}
+
+
+{#
+    One fold: which writes it takes and how its steps are called. Without branches there is one, of all writes; else one a level: what a
+    branch inherits may be made in the same run by the levels below it.
+        grouped    the columns of a fold's group: the key, and on branches the fork, since a dropped name may be used again
+#}
+{% macro _whole_log(features) %}
+    {%- do return({'number': 0, 'writes': 'identified', 'suffix': '', 'key': dbt_history._c_key(features), 'grouped': dbt_history._c_key(features)}) -%}
+{% endmacro %}
+
+
+{% macro _level_of_log(features, number) %}
+    {%- do return({
+        'number': number, 'writes': 'writes_' ~ number, 'suffix': '_' ~ number,
+        'key': dbt_history._c_key(features), 'grouped': dbt_history._c_key(features) + ['fork'],
+    }) -%}
+{% endmacro %}
+
+
+{# The pending writes with all that is known of them before they are decided. #}
+{% macro _log_ctes(features, pending) %}
+log as (
+    select
+        {%- for name in features.key %}
+        {{ dbt_history._key_of_write(features, name) }} as {{ dbt_history._prefixed(name) }},
+        {%- endfor %}
+        {%- for meaning, column in dbt_history._write_columns().items() %}
+        {{ dbt_history._write_column(features, meaning, column) }} as {{ meaning }},
+        {%- endfor %}
+        cast(named_struct(
+            {%- for name in features.payload %}
+            'p{{ loop.index0 }}', {{ dbt_history._quote(name) }}{{ ',' if not loop.last }}
+            {%- endfor %}
+        ) as {{ features.content_type }}) as content
+    from {{ features.writes }}
+    where {{ features.names.txn }} > {{ pending.after }}L and {{ features.names.txn }} <= {{ pending.last }}L
+),
+
+-- What holds for a whole transaction is said by any of its writes.
+transactions_of_log as (
+    select
+        *,
+        case
+            when bool_or(rolled_back) over transaction then named_struct('outcome', 'ROLLED_BACK', 'reason', 'the client rolled the transaction back')
+            when bool_or(app_id is null or app_id = '') over transaction then named_struct('outcome', 'ERROR', 'reason', 'the transaction names no app_id')
+            when bool_or(at is null) over transaction then named_struct('outcome', 'ERROR', 'reason', 'the transaction has no time')
+            when min(mode) over transaction <> max(mode) over transaction
+                then named_struct('outcome', 'ERROR', 'reason', 'the transaction has two modes')
+        end as txn_problem,
+        unix_millis(min(at) over transaction) as at_ms
+    from log
+    window transaction as (partition by txn)
+),
+
+prepared as (
+    select
+        *,
+        (true /* refused */) or txn_problem is not null as is_refused,
+        txn * 1048576 + if(position between 0 and 1048575, position, 0) as i,
+        coalesce(unix_millis(written_at), at_ms) as real_ms,
+        least(greatest(date_from_unix_date(cast(floor(at_ms / 86400000) as int)), date'2000-01-01'), date'3023-12-31') as day,
+        case
+            when position is null or position not between 0 and 1048575 then 'ERROR:position'
+            when not coalesce({{ dbt_history._known_action() }}, false) then 'ERROR:action'
+        end as problem,
+        case action when 'WRITE' then on_not_exists when 'UPDATE' then 'ERROR' when 'DELETE' then 'RETAIN' when 'PURGE' then 'RETAIN' else 'CREATE' end as if_absent,
+        case action when 'WRITE' then on_exists when 'CREATE' then 'ERROR' when 'DELETE' then 'DELETE' when 'PURGE' then 'PURGE' else 'REPLACE' end as if_live
+    from transactions_of_log
+),
+
+identified as (
+    select
+        *,
+        {{ dbt_history._qualified_uuid('i', 'feature', features.database_id) | indent(8) }} as uuid,
+        {{ dbt_history._qualified_uuid('txn', 'transaction', features.database_id) | indent(8) }} as txn_uuid
+    from prepared
+),
+{%- endmacro %}
+
+
+{# The fold of the writes that `level` names. #}
+{% macro _fold_ctes(features, pending, level) %}
+{{ dbt_history._stored_ctes(features, pending, level) }}
+
+writes_of_feature{{ level.suffix }} as (
+    select
+        {{ level.grouped | join(', ') }},
+        array_sort(
+            collect_list(named_struct(
+                {%- for name in dbt_history._folded_fields() %}
+                '{{ name }}', {{ name }},
+                {%- endfor %}
+                {%- if level.number %}
+                'inherited', inherited,
+                {%- endif %}
+                'base', base_content,
+                'content', content
+            )),
+            (one, other) -> case when one.i < other.i then -1 when one.i > other.i then 1 else 0 end
+        ) as writes
+    from based_writes{{ level.suffix }}
+    group by {{ level.grouped | join(', ') }}
+),
+
+heads_of_writes{{ level.suffix }} as (
+    select
+        {% for name in level.grouped %}writes_of_feature{{ level.suffix }}.{{ name }}, {% endfor %}
+        writes,
+        heads.state as head
+    from writes_of_feature{{ level.suffix }}
+    left join heads{{ level.suffix }} as heads
+        on {% for name in level.grouped %}writes_of_feature{{ level.suffix }}.{{ name }} <=> heads.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+),
+
+-- The generator keeps the optimizer from writing the fold out again wherever a field of it is read.
+folds{{ level.suffix }} as (
+    select
+        heads_of_writes{{ level.suffix }}.*,
+        folding.fold
+    from heads_of_writes{{ level.suffix }}
+    lateral view explode(array(
+        {{ dbt_history._fold_expression(features, pending, level) | indent(8) }}
+    )) folding as fold
+),
+
+folded{{ level.suffix }} as (
+    select
+        {{ level.grouped | join(', ') }},
+        head,
+        fold.made as made,
+        fold.decided as decided,
+        element_at(writes, -1).history = 'on' as keeps_history
+    from folds{{ level.suffix }}
+)
+{%- endmacro %}
+
+
+{% macro _key_of_write(features, name) %}
+    {%- set column = dbt_history._quote(name) -%}
+    {%- do return('coalesce(' ~ column ~ ", 'main')" if features.branched and name | lower == 'branch' else column) -%}
+{% endmacro %}
+
+
+{# A column of a write in its type; the option's default where the log leaves it open. #}
+{% macro _write_column(features, meaning, column) %}
+    {%- set value = 'cast(' ~ features.names.get(meaning, 'null') ~ ' as ' ~ column.type ~ ')' -%}
+    {%- set defaults = {
+        'mode': "'" ~ features.mode ~ "'", 'noop_updates': "'" ~ features.noop_updates ~ "'", 'history': "'" ~ features.history ~ "'",
+        'auto_purge': features.auto_purge | string | lower, 'rolled_back': 'false', 'resync': 'false',
+        'keep_states': features.keep_states, 'on_not_exists': "'CREATE'", 'on_exists': "'REPLACE'", 'on_version_conflict': "'ERROR'", 'on_merge_conflict': "'ERROR'",
+    } -%}
+    {%- if defaults.get(meaning, '') is none -%} {%- do defaults.pop(meaning) -%} {%- endif -%}
+    {%- if meaning == 'author' -%} {%- do return("nullif(" ~ value ~ ", '')") -%} {%- endif -%}
+    {%- do return('coalesce(' ~ value ~ ', ' ~ defaults[meaning] ~ ')' if meaning in defaults else value) -%}
+{% endmacro %}
+
+
+{% macro _known_action() %}
+    {%- do return(
+        "action in ('CREATE', 'UPDATE', 'PUT', 'DELETE', 'PURGE', 'WRITE') and on_not_exists in ('CREATE', 'RETAIN', 'ERROR')"
+        ~ " and on_exists in ('REPLACE', 'RETAIN', 'DELETE', 'ERROR') and on_version_conflict in ('ERROR', 'RETAIN', 'REPLACE', 'MERGE')"
+        ~ " and on_merge_conflict in ('ERROR', 'RETAIN', 'REPLACE') and mode in ('all_or_nothing', 'per_row')"
+        ~ " and noop_updates in ('record', 'skip') and history in ('on', 'off')"
+    ) -%}
+{% endmacro %}
+
+
+{# The uuid where there is what it is made of: a transaction without a time has none, and no states. #}
+{% macro _qualified_uuid(object_id, type, database_id) %}
+    {%- do return(dbt_history.uuid_of(object_id, 'day', type, database_id)) -%}
+{% endmacro %}
+
+
+{# What the fold needs to know of a write. #}
+{% macro _folded_fields() %}
+    {%- do return([
+        'i', 'txn', 'position', 'action', 'app_id', 'author', 'message', 'at_ms', 'real_ms', 'uuid', 'txn_uuid', 'expected_uuid', 'base_uuid',
+        'if_absent', 'if_live', 'on_version_conflict', 'on_merge_conflict', 'mode', 'noop_updates', 'auto_purge', 'history',
+        'keep_states', 'resync', 'problem', 'txn_problem', 'is_refused',
+    ]) -%}
+{% endmacro %}
+
+
+{#
+    What is known of the features that are written, but for what the run itself makes of them:
+        heads           the state in force after transaction `after`; for a purge also the tombstone of a deleted feature
+        based_writes    the writes, with the content of the state they name as their base
+#}
+{% macro _stored_ctes(features, pending, level) %}
+{{ dbt_history._head_ctes(features, pending, level) }}
+{%- if level.number %}
+
+{{ dbt_history._inherited_ctes(features, pending, level) }}
+{%- endif %}
+
+based_writes{{ level.suffix }} as (
+    select
+        written.*,
+        {%- if level.number %}
+        inherited.inherited,
+        {%- endif %}
+        {%- if pending.has_merge %}
+        {{ dbt_history._base_content(features, pending, level) | indent(8) }} as base_content
+        {%- else %}
+        cast(null as {{ features.content_type }}) as base_content
+        {%- endif %}
+    from {{ level.writes }} as written
+    {%- if level.number %}
+    left join inherited{{ level.suffix }} as inherited
+        on {{ dbt_history._same_item(features, 'inherited', 'written') }}
+        and inherited.epoch = written.epoch
+    {%- endif %}
+    {%- if pending.has_merge and pending.states is not none %}
+    left join {{ dbt_history._quoted_relation(pending.states) }} as stored
+        on stored.`txn` <= {{ pending.after }}L
+        and stored.{{ dbt_history._quote(features.namespace) }}.`uuid` = written.base_uuid
+        and {{ dbt_history._same_feature(features, 'written', dbt_history._item(features) if level.number else none) }}
+        {%- if level.number %}
+        and {{ dbt_history._is_of_line('stored.`branch`', 'stored.`txn`') }}
+        {%- endif %}
+    {%- endif %}
+    {%- if pending.has_merge and level.number %}
+    left join made_before{{ level.suffix }} as made_before
+        on made_before.state.uuid = written.base_uuid
+        and {{ dbt_history._same_item(features, 'made_before', 'written') }}
+        and {{ dbt_history._is_of_line('made_before.' ~ dbt_history._prefixed('branch'), 'made_before.state.txn') }}
+    {%- endif %}
+),
+{% endmacro %}
+
+
+{# The content of the base that a write names: a stored state, or one that a lower level made; the fold itself finds those of its own. #}
+{% macro _base_content(features, pending, level) %}
+    {%- set contents = [] -%}
+    {%- if pending.states is not none -%}
+        {%- do contents.append('if(stored.`i` is null, null, ' ~ dbt_history._stored_content(features) ~ ')') -%}
+    {%- endif -%}
+    {%- if level.number -%} {%- do contents.append('made_before.state.content') -%} {%- endif -%}
+    {%- do return('coalesce(' ~ (contents + ['cast(null as ' ~ features.content_type ~ ')']) | join(', ') ~ ')') -%}
+{% endmacro %}
+
+
+{% macro _head_ctes(features, pending, level) %}
+{%- if pending.states is none %}
+heads{{ level.suffix }} as (
+    select
+        {% for name in level.grouped %}{{ name }}, {% endfor %}
+        cast(null as {{ features.state_type }}) as state
+    from {{ level.writes }}
+    where false
+),
+{%- else %}
+stored_heads{{ level.suffix }} as (
+    {{ dbt_history._stored_heads(features, pending, level, 'stored.`txn_next` is null or stored.`txn_next` > ' ~ pending.after ~ 'L') | indent(4) }}
+    {%- if pending.has_purge or level.number %}
+
+    union all
+
+    -- Closed states are read only where something is purged, or a deletion on a branch hides what it inherits.
+    {{ dbt_history._stored_heads(features, pending, level, dbt_history._is_tombstone(features, pending)) | indent(4) }}
+    {%- endif %}
+),
+
+-- Of a live state and earlier tombstones the newest counts; a purge after `after` has not happened yet.
+heads{{ level.suffix }} as (
+    select
+        {% for name in level.grouped %}{{ name }}, {% endfor %}
+        max_by(state, state.i) as state
+    from stored_heads{{ level.suffix }}
+    group by {{ level.grouped | join(', ') }}
+),
+{%- endif %}
+{% endmacro %}
+
+
+{# The stored states, of a kind, of the features that are written. On a branch those since its fork count. #}
+{% macro _stored_heads(features, pending, level, kind) -%}
+select
+    {% for name in features.key %}stored.{{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }}, {% endfor %}
+    {%- if features.branched %}
+    written.fork,
+    {%- endif %}
+    {{ dbt_history._stored_state(features, pending) | indent(4) }} as state
+from {{ dbt_history._quoted_relation(pending.states) }} as stored
+{%- if features.branched %}
+inner join (select distinct {{ level.grouped | join(', ') }} from {{ level.writes }}) as written
+    on {{ dbt_history._same_feature(features, 'written') }}
+    and stored.`txn` > written.fork
+{%- else %}
+left semi join {{ "(select * from identified where action = 'PURGE')" if '`action`' in kind else level.writes }} as written
+    on {{ dbt_history._same_feature(features, 'written') }}
+{%- endif %}
+where stored.`txn` <= {{ pending.after }}L
+    and ({{ kind }})
+{%- endmacro %}
+
+
+{% macro _is_tombstone(features, pending) %}
+    {%- do return(
+        'stored.`txn_next` <= ' ~ pending.after ~ 'L and stored.' ~ dbt_history._quote(features.namespace) ~ ".`action` = 'DELETE'"
+    ) -%}
+{% endmacro %}

@@ -1,0 +1,254 @@
+{#
+    The state of each item as a line of branches shows it: of the links, nearest first, the first that has any state up to its point
+    decides, and a tombstone there hides the rest. `at` none is now.
+#}
+{% macro _visible(states, item, links, namespace) %}
+    {%- set sql -%}
+(
+    select * except (`_place`, `_newest`)
+    from (
+        select
+            *,
+            row_number() over (partition by {{ dbt_history._quoted(item) | join(', ') }} order by `_place`, `i` desc) as `_newest`
+        from (
+            {%- for link in links %}
+            select
+                {{ loop.index }} as `_place`,
+                *
+            from {{ states }}
+            where coalesce(`branch`, 'main') = {{ dbt_history._string_literal(link.branch) }}
+                and `txn` > {{ link.fork }}L
+                {%- if link.at is none %}
+                and (`txn_next` is null or `txn_next` = `txn`)
+                {%- else %}
+                and `txn` <= {{ link.at }}L
+                and (`txn_next` is null or `txn_next` > {{ link.at }}L or `txn_next` = `txn`)
+                {%- endif %}
+            {%- if not loop.last %}
+            union all
+            {%- endif %}
+            {%- endfor %}
+        ) as placed
+    ) as nearest
+    where `_newest` = 1 and {{ dbt_history._quote(namespace) }}.`action` <> 'DELETE'
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# Where to look for what a branch shows now, nearest first; `at` for an earlier point. #}
+{% macro _links_of(epochs, branch, at=none) %}
+    {% if branch == 'main' %}
+        {% do return([{'branch': 'main', 'at': at, 'fork': -1}]) %}
+    {% endif %}
+    {% set epoch = dbt_history._epoch_of(epochs, dbt_history._present_epoch(epochs, branch), at) %}
+    {% set links = [{'branch': branch, 'at': at, 'fork': epoch.fork}] %}
+    {% for link in epoch.chain %}
+        {% do links.append(dict(link, at=link.at if at is none else [link.at, at] | min)) %}
+    {% endfor %}
+    {% do return(links) %}
+{% endmacro %}
+
+
+{#
+    CTE `sides`: one row an item with states of its own on the branch, with its content in the base, on the branch (`mine`) and on the parent now
+    (`theirs`), NULL where it is not there; then `merged` and `clashes`.
+
+        base      mine      theirs        merged
+        x         x         anything      theirs          only they changed it
+        x         y         x or y        mine            only we did, or both to the same
+        x         y         -             clash           changed here, deleted there
+        {a, b}    {A, b}    {a, B}        {A, B}          by column, and by top-level attribute of JSON
+#}
+{% macro _sides_ctes(features, states, epochs, epoch) %}
+{%- set item = dbt_history._quoted(dbt_history._item(features)) -%}
+{%- set names = item | join(', ') -%}
+{%- set relations = {
+    'base': dbt_history._visible(states, dbt_history._item(features), epoch.chain, features.namespace),
+    'mine': dbt_history._visible(states, dbt_history._item(features), [{'branch': epoch.branch, 'at': none, 'fork': epoch.fork}], features.namespace),
+    'theirs': dbt_history._visible(states, dbt_history._item(features), dbt_history._links_of(epochs, epoch.parent), features.namespace),
+} -%}
+items as (
+    select distinct {{ names }}
+    from {{ states }}
+    where `branch` = {{ dbt_history._string_literal(epoch.branch) }} and `txn` > {{ epoch.fork }}L
+),
+{%- for side, relation in relations.items() %}
+
+{{ side }}_states as (
+    select
+        {{ names }},
+        {{ dbt_history._quote(features.namespace) }}.`uuid` as uuid,
+        {{ dbt_history._content_of(features) }} as content
+    from {{ relation | indent(4) }} as {{ side }}
+),
+{%- endfor %}
+
+compared as (
+    select
+        {{ 'items.' ~ item | join(', items.') }}
+        {%- for side in relations %},
+        {{ side }}_states.content as {{ side }},
+        {{ side }}_states.uuid as {{ side }}_uuid
+        {%- endfor %}
+    from items
+    {%- for side in relations %}
+    left join {{ side }}_states
+        on {% for name in item %}items.{{ name }} = {{ side }}_states.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+    {%- endfor %}
+),
+
+told as (
+    select
+        *,
+        {{ dbt_history._common_content(features) | indent(8) }} as common,
+        case
+            when {{ dbt_history._same_side(features, 'mine', 'base') }} or {{ dbt_history._same_side(features, 'mine', 'theirs') }} then 'theirs'
+            when {{ dbt_history._same_side(features, 'theirs', 'base') }} then 'mine'
+            when mine is null or theirs is null then 'neither'
+            else 'both'
+        end as wins
+    from compared
+),
+
+sides as (
+    select
+        *,
+        case wins
+            when 'theirs' then theirs
+            when 'mine' then mine
+            when 'both' then {{ dbt_history._merged_sides(features) | indent(12) }}
+        end as merged,
+        case wins
+            when 'neither' then {{ dbt_history._attributes_of(features, 'coalesce(mine, theirs)') | indent(12) }}
+            when 'both' then {{ dbt_history._clashing_sides(features) | indent(12) }}
+            else cast(array() as array<struct<`column`: string, `attribute`: string>>)
+        end as clashes
+    from told
+)
+{%- endmacro %}
+
+
+{% macro _content_of(features, table=none) %}
+    {%- set parts = [] -%}
+    {%- for name in features.payload -%}
+        {%- do parts.append("'p" ~ loop.index0 ~ "', " ~ (table ~ '.' if table else '') ~ dbt_history._quote(name)) -%}
+    {%- endfor -%}
+    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')') -%}
+{% endmacro %}
+
+
+{# The base as the merge takes it: JSON that is not there has no attributes. #}
+{% macro _common_content(features) %}
+    {%- set parts = [] -%}
+    {%- for name in features.payload -%}
+        {%- set value = 'base.p' ~ loop.index0 -%}
+        {%- do parts.append("'p" ~ loop.index0 ~ "', " ~ ('coalesce(' ~ value ~ ", '{}')" if name | lower in features.json else value)) -%}
+    {%- endfor -%}
+    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')') -%}
+{% endmacro %}
+
+
+{# Both are not there, or both are and have the same content. #}
+{% macro _same_side(features, left, right) %}
+    {%- set terms = ['(' ~ left ~ ' is null) <=> (' ~ right ~ ' is null)'] -%}
+    {%- for name in features.payload -%}
+        {%- do terms.append(
+            dbt_history._content_value(features, left, name, loop.index0) ~ ' <=> ' ~ dbt_history._content_value(features, right, name, loop.index0)
+        ) -%}
+    {%- endfor -%}
+    {%- do return('((' ~ terms | join(') and (') ~ '))') -%}
+{% endmacro %}
+
+
+{% macro _merged_sides(features) %}
+    {%- set parts = [] -%}
+    {%- for name in features.payload -%}
+        {%- do parts.append("'p" ~ loop.index0 ~ "', " ~ dbt_history._merged_value(features, name, loop.index0, 'common', 'mine', 'theirs')) -%}
+    {%- endfor -%}
+    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')') -%}
+{% endmacro %}
+
+
+{# What both sides changed, and not to the same: array<struct<column, attribute>>; the attribute is NULL where the column is changed as a whole. #}
+{% macro _clashing_sides(features) %}
+    {%- set parts = [] -%}
+    {%- for name in features.payload -%}
+        {%- set place = loop.index0 -%}
+        {%- set base, mine, theirs = dbt_history._content_value(features, 'common', name, place), dbt_history._content_value(features, 'mine', name, place), dbt_history._content_value(features, 'theirs', name, place) -%}
+        {%- set whole = 'if(not (' ~ mine ~ ' <=> ' ~ base ~ ') and not (' ~ theirs ~ ' <=> ' ~ base ~ ') and not (' ~ mine ~ ' <=> ' ~ theirs ~ '), '
+            ~ dbt_history._listed(name, 'array(cast(null as string))') ~ ', ' ~ dbt_history._listed(name, 'cast(array() as array<string>)') ~ ')' -%}
+        {%- if name | lower in features.json -%}
+            {%- set base, mine, theirs = dbt_history._attributes('common.p' ~ place), dbt_history._attributes('mine.p' ~ place), dbt_history._attributes('theirs.p' ~ place) -%}
+            {%- set by_attribute -%}
+filter(
+    array_union(array_union(map_keys({{ base }}), map_keys({{ mine }})), map_keys({{ theirs }})),
+    name -> not (try_element_at({{ mine }}, name) <=> try_element_at({{ base }}, name))
+        and not (try_element_at({{ theirs }}, name) <=> try_element_at({{ base }}, name))
+        and not (try_element_at({{ mine }}, name) <=> try_element_at({{ theirs }}, name))
+)
+            {%- endset -%}
+            {%- do parts.append(
+                'if(' ~ base ~ ' is null or ' ~ mine ~ ' is null or ' ~ theirs ~ ' is null, ' ~ whole ~ ', '
+                ~ dbt_history._listed(name, by_attribute) ~ ')'
+            ) -%}
+        {%- else -%}
+            {%- do parts.append(whole) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do return('concat(' ~ parts | join(', ') ~ ')') -%}
+{% endmacro %}
+
+
+{# All that a content has, as clashes: a column with a JSON object by its attributes. #}
+{% macro _attributes_of(features, content) %}
+    {%- set parts = [] -%}
+    {%- for name in features.payload -%}
+        {%- set value = content ~ '.p' ~ loop.index0 -%}
+        {%- set whole = 'if(' ~ value ~ ' is null, cast(array() as array<string>), array(cast(null as string)))' -%}
+        {%- set attributes = 'coalesce(map_keys(' ~ dbt_history._attributes(value) ~ '), ' ~ whole ~ ')' if name | lower in features.json else whole -%}
+        {%- do parts.append(dbt_history._listed(name, attributes)) -%}
+    {%- endfor -%}
+    {%- do return('concat(' ~ parts | join(', ') ~ ')') -%}
+{% endmacro %}
+
+
+{% macro _listed(column, attributes) %}
+    {%- do return(
+        "transform(" ~ attributes ~ ", attribute -> cast(named_struct('column', " ~ dbt_history._string_literal(column)
+        ~ ", 'attribute', attribute) as struct<`column`: string, `attribute`: string>))"
+    ) -%}
+{% endmacro %}
+
+
+{# What the states' table says of its features, as the three-way merge needs it: key, payload, json, types, namespace. #}
+{% macro _features_of(columns, key, payload=none, json=[], namespace=none) %}
+    {% set types = {} %}
+    {% set rest = [] %}
+    {% set found = namespace or dbt_history._namespace_of(columns) %}
+    {% set own = ['i', 'txn', 'txn_next', 'author_txn', 'created_txn', 'purged_txn', 'resync', (found or '') | lower] + key | map('lower') | list %}
+    {% for column in columns %}
+        {% do types.update({column.name | lower: column.type}) %}
+        {% if column.name | lower not in own %}{% do rest.append(column.name) %}{% endif %}
+    {% endfor %}
+    {% set names = dbt_history._key_columns(payload) or rest %}
+    {% set content = [] %}
+    {% set payload_types = [] %}
+    {% for name in names %}
+        {% do payload_types.append(types.get(name | lower, 'string')) %}
+        {% do content.append('p' ~ loop.index0 ~ ': ' ~ dbt_history._ddl_type(types.get(name | lower, 'string'))) %}
+    {% endfor %}
+    {% do return({
+        'key': key, 'payload': names, 'json': dbt_history._key_columns(json) | map('lower') | list, 'namespace': found,
+        'payload_types': payload_types, 'content_type': 'struct<' ~ content | join(', ') ~ '>', 'branched': true,
+    }) %}
+{% endmacro %}
+
+
+{# The column with the namespace of a table of feature states; none for any other table. #}
+{% macro _namespace_of(columns) %}
+    {% set found = [] %}
+    {% for column in columns if column.type.startswith('struct<action:string,version:bigint,') %}{% do found.append(column.name) %}{% endfor %}
+    {% do return(found | first if found else none) %}
+{% endmacro %}

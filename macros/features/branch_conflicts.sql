@@ -1,0 +1,25 @@
+{#
+    What keeps a branch from being merged, as a sub-query to put after FROM: one row a feature, column and attribute that the branch and its parent
+    both changed, and not to the same, with the three contents. `attribute` is NULL where a column is changed as a whole.
+#}
+{% macro branch_conflicts(states, branches, branch, id='id', payload=none, json=[]) %}
+    {% if not execute %}{% do return('(select 1 as not_compiled)') %}{% endif %}
+    {%- set sides = dbt_history._sides_of(states, branches, branch, id, payload, json, 'branch_conflicts') -%}
+    {%- set features = sides.features -%}
+    {%- set sql -%}
+(
+    with {{ sides.ctes | indent(4) }}
+
+    select
+        {{ dbt_history._quoted(dbt_history._item(features)) | join(',\n        ') }},
+        clash.`column`,
+        clash.`attribute`,
+        {{ dbt_history._named_content(features, 'base') }} as `base`,
+        {{ dbt_history._named_content(features, 'mine') }} as `mine`,
+        {{ dbt_history._named_content(features, 'theirs') }} as `theirs`
+    from sides
+    lateral view explode(clashes) clashing as clash
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}

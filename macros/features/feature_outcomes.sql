@@ -1,0 +1,89 @@
+{#
+    What became of each write: one row a write that `feature_states` with the same arguments reads, for a log of outcomes and,
+    with a filter, of the writes that were rejected. Nothing is lost: every write has its row.
+
+    `states` is the table of states, `after` the last transaction whose outcomes are known already (the last batch of the model's own
+    table): writes after it are decided on the states as of then, whether or not the table of states is ahead. Without
+    `states` the whole log is decided anew.
+#}
+{% macro feature_outcomes(writes, states=none, after=none, id='id', payload=none, json=[], columns={}, mode='all_or_nothing', noop_updates='record', auto_purge=false, history='on', database_id=0, namespace='@ns:com:here:xyz', branches=none, keep_states=none) %}
+    {% if not execute %}
+        {% do return('select 1 as not_compiled') %}
+    {% endif %}
+    {% set options = {
+        'id': id, 'payload': payload, 'json': json, 'columns': columns, 'mode': mode, 'noop_updates': noop_updates,
+        'auto_purge': auto_purge, 'history': history, 'database_id': database_id, 'namespace': namespace,
+        'branches': branches, 'keep_states': keep_states,
+    } %}
+    {% set features = dbt_history._feature_settings(writes, options, 'feature_outcomes') %}
+    {% set stored = load_relation(states) if states is not none else none %}
+    {% set after = -1 if stored is none or after is none else after | int %}
+    {% set pending = dbt_history._pending_writes(features, stored, after) %}
+    {% do dbt_history._refuse_lost_bases(features, pending, stored) %}
+    {% do return(dbt_history._feature_outcomes_sql(features, pending)) %}
+{% endmacro %}
+
+
+{% macro _feature_outcomes_sql(features, pending) %}
+with {{ dbt_history._with_refused(pending) }},
+
+outcomes as (
+    select
+        {%- for name in features.key %}
+        {{ dbt_history._prefixed(name) }},
+        {%- endfor %}
+        explode(decided) as outcome
+    from folded
+)
+
+select
+    {{ pending.last }}L as `_batch`,
+    outcome.txn as `txn`,
+    outcome.position as `position`,
+    {%- for name in features.key %}
+    {{ dbt_history._prefixed(name) }} as {{ dbt_history._quote(name) }},
+    {%- endfor %}
+    outcome.action as `action`,
+    case
+        when outcome.txn_problem is not null then outcome.txn_problem.outcome
+        when outcome.is_refused and substring_index(outcome.code, ':', 1) not in ('CONFLICT', 'NOT_FOUND', 'ERROR') then 'UNDONE'
+        else substring_index(outcome.code, ':', 1)
+    end as `outcome`,
+    case
+        when outcome.txn_problem is not null then outcome.txn_problem.reason
+        when outcome.is_refused and substring_index(outcome.code, ':', 1) not in ('CONFLICT', 'NOT_FOUND', 'ERROR')
+            then 'another write of the transaction failed'
+        {%- for code, reason in dbt_history._outcome_reasons().items() %}
+        when outcome.code = '{{ code }}' then '{{ reason }}'
+        {%- endfor %}
+    end as `reason`,
+    outcome.is_refused as `is_refused`,
+    not outcome.is_refused and (
+        outcome.code in ('CREATED', 'UPDATED', 'DELETED')
+        or (outcome.code = 'PURGED' and outcome.was_live)
+    ) as `has_state`,
+    outcome.i as `i`,
+    outcome.app_id as `app_id`,
+    outcome.author as `author`,
+    outcome.message as `message`,
+    timestamp_millis(outcome.at_ms) as `at`
+from outcomes
+{% endmacro %}
+
+
+{# Why a write has no state, by the code that the fold gives. #}
+{% macro _outcome_reasons() %}
+    {% do return({
+        'CONFLICT:exists': 'the feature exists',
+        'CONFLICT:uuid': 'the state that the write expects is not the current one',
+        'CONFLICT:base': 'the feature was changed since the base of the write',
+        'CONFLICT:merge': 'an attribute was changed on both sides since the base of the write',
+        'NOT_FOUND': 'the feature does not exist',
+        'ERROR:branch': 'there is no such branch at this point of the log',
+        'ERROR:action': 'the action, or a strategy of it, is none that is known',
+        'ERROR:position': 'the position in the transaction is missing, or not in [0, 2^20)',
+        'RETAINED:missing': 'there is nothing to delete',
+        'RETAINED:same': 'the content is the same',
+        'RETAINED': 'the strategy of the write keeps what is there',
+    }) %}
+{% endmacro %}

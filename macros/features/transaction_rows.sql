@@ -1,0 +1,74 @@
+{#
+    The log of transactions with its documented columns: one row a transaction and space that it changed, and one row a
+    commit message (schema `COMMIT_MSG`). Made of the outcomes of `feature_outcomes`; a transaction that changed nothing has no row.
+    `space`, `id` and `ts` are set when the transaction is numbered (`number_transactions`); `commit_json` has the counts. For a
+    `history_append` model: `_batch` is the transaction, so offer the outcomes `where txn > last_batch()`.
+#}
+{% macro transaction_rows(outcomes, space, schema=none, database_id=0) %}
+    {%- set space = dbt_history._quote(space) -%}
+    {%- set schema = dbt_history._string_literal(schema or target.schema) -%}
+with changes as (
+    select
+        *,
+        dense_rank() over (partition by `txn` order by {{ space }}) as place,
+        date_from_unix_date(cast(floor(unix_millis(`at`) / 86400000) as int)) as utc_day
+    from {{ outcomes }}
+    where not `is_refused` and (`has_state` or `outcome` = 'PURGED')
+),
+
+tables as (
+    select
+        `txn`,
+        min(place) as place,
+        {{ schema }} as `schema`,
+        {{ space }} as `table`,
+        cast(null as string) as commit_msg,
+        to_json(named_struct(
+            'app_id', max(`app_id`),
+            'author', max(`author`),
+            'created', count_if(`outcome` = 'CREATED'),
+            'updated', count_if(`outcome` = 'UPDATED'),
+            'deleted', count_if(`outcome` = 'DELETED' or (`outcome` = 'PURGED' and `has_state`)),
+            'purged', count_if(`outcome` = 'PURGED')
+        )) as commit_json,
+        max(`at`) as txts,
+        max(utc_day) as utc_day
+    from changes
+    group by `txn`, {{ space }}
+),
+
+messages as (
+    select
+        `txn`,
+        0 as place,
+        'COMMIT_MSG' as `schema`,
+        cast(`txn` as string) as `table`,
+        max(`message`) as commit_msg,
+        cast(null as string) as commit_json,
+        max(`at`) as txts,
+        max(utc_day) as utc_day
+    from changes
+    where `message` is not null
+    group by `txn`
+),
+
+entries as (
+    select * from tables
+    union all
+    select * from messages
+)
+
+select
+    `txn` as `_batch`,
+    `txn` * 1048576 + place as `i`,
+    `txn` as `txid`,
+    `txn` as `txi`,
+    txts as `txts`,
+    cast({{ database_id }} as bigint) as `txdb`,
+    {{ dbt_history.uuid_of('`txn`', "least(greatest(utc_day, date'2000-01-01'), date'3023-12-31')", 'transaction', database_id) | indent(4) }} as `txn`,
+    `schema`,
+    `table`,
+    commit_msg as `commit_msg`,
+    commit_json as `commit_json`
+from entries
+{% endmacro %}

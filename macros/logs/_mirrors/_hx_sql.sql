@@ -1,0 +1,112 @@
+{#
+    The rows of a mirror. `__until` is the moment up to which a row sees the rows of referenced histories: its own; rows that were
+    there before tracking began see all there is. In the same way a referenced row from before tracking was always there.
+#}
+{% macro _hx_sql(capture, own_id, links, mod_user, noop_updates) %}
+    {%- set main = [] -%}
+    {%- for column in capture.columns if column.name | lower not in ['mod_time', 'mod_user'] -%}{%- do main.append(dbt_history._quote(column.name)) -%}{%- endfor -%}
+    {%- set changes = dbt_history._changes_sql(capture, mod_user, noop_updates, ignored=['mod_time', 'mod_user']) -%}
+    {%- set sql -%}
+(
+    with changes as (
+        select * from {{ changes | indent(8) }} as captured
+        where `_change_type` <> 'update_preimage'
+    ),
+
+    numbered as (
+        select
+            {%- for name in main %}
+            {{ name }},
+            {%- endfor %}
+            `_commit_timestamp` as `mod_time`,
+            `_changed_by` as `mod_user`,
+            `_change_type` = 'delete' as `deleted`,
+            {{ dbt_history._last_hx_id(capture, own_id) }}L + row_number() over (
+                order by `_commit_version`, {{ dbt_history._quoted(capture.key) | join(', ') }}
+            ) as {{ dbt_history._quote(own_id) }},
+            {%- if capture.renames %}
+            `_commit_version` as `__version`,
+            {%- endif %}
+            {{ dbt_history._seen_until(capture) }} as `__until`
+        from changes
+    )
+    {%- for link in links %},
+
+    link_{{ loop.index }} as (
+        {{ dbt_history._link_sql(capture, own_id, link) | indent(8) }}
+    )
+    {%- endfor %}
+
+    select
+        {%- for name in main %}
+        numbered.{{ name }},
+        {%- endfor %}
+        numbered.`mod_time`,
+        numbered.`mod_user`,
+        numbered.`deleted`,
+        numbered.{{ dbt_history._quote(own_id) }}
+        {%- for link in links %},
+        link_{{ loop.index }}.`__link` as {{ dbt_history._quote(link.name) }}
+        {%- endfor %}
+    from numbered
+    {%- for link in links %}
+    left join link_{{ loop.index }} on numbered.{{ dbt_history._quote(own_id) }} = link_{{ loop.index }}.`__row`
+    {%- endfor %}
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# The newest history row of the referenced item, a row for each row that has one. The rows of the run are few: they are sent to the history. #}
+{% macro _link_sql(capture, own_id, link) %}
+    {%- if capture.watermark is none -%}
+        {#- Nothing is taken, perhaps because the history is not there yet. -#}
+        {%- do return('select ' ~ dbt_history._quote(own_id) ~ ' as `__row`, cast(null as bigint) as `__link` from numbered where 1 = 0') -%}
+    {%- endif -%}
+    {%- set is_population = capture.diff is not none and not capture.diff.state -%}
+    select{{ '' if is_population else ' /*+ broadcast(numbered) */' }}
+        numbered.{{ dbt_history._quote(own_id) }} as `__row`,
+        max(referenced.`__id`) as `__link`
+    from numbered
+    inner join ({{ dbt_history._referenced_rows(capture, link) }}) as referenced
+        on referenced.`__time` <= numbered.`__until`
+        {%- for name in link.columns %}
+        and referenced.`__key_{{ loop.index }}` = {{ dbt_history._reference_cell(capture, name) }}
+        {%- endfor %}
+    group by numbered.{{ dbt_history._quote(own_id) }}
+{%- endmacro %}
+
+
+{# A history's rows as a reference needs them; a reference to the mirror itself sees the rows of this run too. #}
+{% macro _referenced_rows(capture, link) %}
+    {%- set keys = [] -%}
+    {%- for name in link.key -%}{%- do keys.append(dbt_history._quote(name) ~ ' as `__key_' ~ loop.index ~ '`') -%}{%- endfor -%}
+    {%- set select = 'select ' ~ keys | join(', ') ~ ', ' ~ dbt_history._quote(link.id) ~ ' as `__id`, ' -%}
+    {%- set parts = [] -%}
+    {%- if not link.is_own or capture.taken.has_rows -%}
+        {%- do parts.append(select ~ dbt_history._seen_from(link) ~ ' as `__time` from ' ~ dbt_history._quoted_relation(link.history)) -%}
+    {%- endif -%}
+    {%- if link.is_own -%}{%- do parts.append(select ~ '`mod_time` as `__time` from numbered') -%}{%- endif -%}
+    {%- do return(parts | join(' union all ')) -%}
+{% endmacro %}
+
+
+{% macro _seen_until(capture) %}
+    {%- if capture.diff is not none and not capture.diff.state -%}
+        {%- do return(
+            'if(`_commit_version` = ' ~ capture.diff.number ~ "L, timestamp'9999-12-31 00:00:00 UTC', `_commit_timestamp`)"
+        ) -%}
+    {%- endif -%}
+    {%- do return('`_commit_timestamp`') -%}
+{% endmacro %}
+
+
+{# The highest id given so far: a constant, because only one of two runs that read the same log commits its number. #}
+{% macro _last_hx_id(capture, own_id) %}
+    {%- if capture.watermark is none or not capture.taken.has_rows -%}
+        {%- do return(0) -%}
+    {%- endif -%}
+    {%- set last = run_query('select max(' ~ dbt_history._quote(own_id) ~ ') from ' ~ dbt_history._quoted_relation(this)).rows[0][0] -%}
+    {%- do return(last | int if last is not none else 0) -%}
+{% endmacro %}

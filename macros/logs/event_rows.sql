@@ -1,0 +1,39 @@
+{#
+    The rows of an event table: one a row inserted or deleted, two a row updated (what it was, what it is).
+
+        main      insert      update            delete
+        events    1 insert    3 update_from     2 delete
+                              4 update_to
+
+    First `_hist_trans_id`, `_hist_event` (letters I, D, F, T with codes='letters'), `_hist_user`, `_hist_time`, then the table's
+    columns. For a `history_append` model.
+#}
+{% macro event_rows(main, key, codes='integer', user=none, method='auto', noop_updates='record') %}
+    {%- set values = dbt_history._event_codes(codes, 'event_rows') -%}
+    {%- set capture = dbt_history._plan_capture(main, key, method, caller_name='event_rows', layout={
+        'order': '_hist_time', 'rows': '`_hist_event` <> ' ~ values.update_preimage, 'is_alive': '`_hist_event` <> ' ~ values.delete,
+    }) -%}
+    {%- if capture.get('is_parsed_only') -%}
+        {%- do return('(select * from ' ~ main ~ ')') -%}
+    {%- endif -%}
+    {%- do dbt_history._refuse_event_columns(capture) -%}
+    {%- do capture.update({'about': {'events': {'key': capture.key}, 'not_null': dbt_history._not_null_columns(capture)}}) -%}
+    {%- set sql -%}
+(
+    select
+        {{ dbt_history._transaction_id(capture) }} as `_hist_trans_id`,
+        case `_change_type`
+            {%- for change, value in values.items() %}
+            when {{ dbt_history._string_literal(change) }} then {{ value }}
+            {%- endfor %}
+        end as `_hist_event`,
+        `_changed_by` as `_hist_user`,
+        `_commit_timestamp` as `_hist_time`
+        {%- for column in capture.columns %},
+        {{ dbt_history._quote(column.name) }}
+        {%- endfor %}
+    from {{ dbt_history._changes_sql(capture, user, noop_updates) | indent(4) }} as changes
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}

@@ -1,0 +1,171 @@
+{#
+    The tables with what is erased in each: {'name', 'relation', 'columns', 'rows', 'changed', 'lock'}; `changed` counts the rows that still
+    hold a value. What is wrong is added to `problems`.
+#}
+{% macro _erased_places(main, only, columns, mirrors, problems) %}
+    {% set only = only if only is mapping else {} %}
+    {% set main_columns = dbt_history._table_columns(main.relation) %}
+    {% set erased = dbt_history._erased_columns(main, main_columns, only, columns, problems) %}
+    {% set relations, full_names = [main.relation], [dbt_history._quoted_relation(main.relation)] %}
+    {% for mirror in ([mirrors] if mirrors is string else mirrors or []) %}
+        {% set relation = dbt_history._mirror_relation(mirror) %}
+        {% if relation is none or relation.is_view %}
+            {% do problems.append('mirror ' ~ mirror ~ ': there is no such table') %}
+        {% elif dbt_history._quoted_relation(relation) not in full_names %}
+            {% do relations.append(relation) %}
+            {% do full_names.append(dbt_history._quoted_relation(relation)) %}
+        {% endif %}
+    {% endfor %}
+    {% set places = [] %}
+    {% for relation in relations %}
+        {% set there = main_columns if loop.first else dbt_history._table_columns(relation) %}
+        {% set names = there | map(attribute='name') | map('lower') | list %}
+        {% set lacking = main.key | map('lower') | reject('in', names) | list %}
+        {% if lacking %}
+            {% do problems.append(relation ~ ': has no key column ' ~ lacking | join(', ')) %}
+        {% else %}
+            {% set gone = [] %}
+            {% for column in there if column.name | lower in erased %}{% do gone.append(column) %}{% endfor %}
+            {% do places.append({'name': dbt_history._quoted_relation(relation), 'relation': relation, 'columns': gone, 'there': there, 'rows': 0, 'changed': 0}) %}
+        {% endif %}
+    {% endfor %}
+    {% if not problems %}
+        {% for place in places %}{% do dbt_history._check_place(place, only, problems) %}{% endfor %}
+        {% if not places | sum(attribute='rows') %}
+            {% do problems.append('no table has a row of this key') %}
+        {% endif %}
+    {% endif %}
+    {% do return(places) %}
+{% endmacro %}
+
+
+{# Names, in lower case, of the columns to erase: those named, else all but key and period. `only` must name a whole key. #}
+{% macro _erased_columns(table, there, only, columns, problems) %}
+    {% set conv = table.conv %}
+    {% set key = table.key | map('lower') | list %}
+    {% set kept = (table.key + dbt_history._identity_columns(conv) + [conv.end, conv.active]) | reject('none') | map('lower') | list %}
+    {% set columns = [columns] if columns is string else columns %}
+    {% set named = only.keys() | map('lower') | list %}
+    {% for name in table.key if name | lower not in named %}
+        {% do problems.append('only does not name the key column ' ~ name) %}
+    {% endfor %}
+    {% for name, value in only.items() %}
+        {% do problems.append(name ~ ' is no key column') if name | lower not in key %}
+        {% do problems.append('only: ' ~ name ~ ' has no value') if value is none %}
+    {% endfor %}
+    {% if columns is not none and (columns is mapping or columns is not sequence or not columns) %}
+        {% do problems.append('columns is ' ~ columns ~ ': expected a name, a list of names, or nothing for all') %}
+        {% set columns = [] %}
+    {% endif %}
+    {% set names = there | map(attribute='name') | map('lower') | list %}
+    {% for name in columns or [] %}
+        {% if name | string | lower in kept %}
+            {% do problems.append(name ~ ' belongs to the key or the period') %}
+        {% elif name | string | lower not in names %}
+            {% do problems.append(table.name ~ ' has no column ' ~ name) %}
+        {% endif %}
+    {% endfor %}
+    {% do return((columns if columns is not none else names | reject('in', kept)) | map('string') | map('lower') | list) %}
+{% endmacro %}
+
+
+{% macro _mirror_relation(mirror) %}
+    {% set node = dbt_history._node_named(mirror) %}
+    {% set parts = [node.schema, node.alias] if node else (mirror | string).split('.') %}
+    {% if parts | length != 2 %}
+        {% do return(none) %}
+    {% endif %}
+    {% do return(load_relation(api.Relation.create(database=node.database if node else none, schema=parts[0], identifier=parts[1]))) %}
+{% endmacro %}
+
+
+{# What the subject has in one table, and whether the table would refuse the update. #}
+{% macro _check_place(place, only, problems) %}
+    {% set cells = [] %}
+    {% for column in place.columns %}{% do cells.append(dbt_history._quote(column.name) ~ ' is not null') %}{% endfor %}
+    {% set filter = ' where ' ~ dbt_history._key_filter(only) %}
+    {% set row = run_query('select count(*), count_if(' ~ (cells | join(' or ') or 'false') ~ ') from ' ~ place.name ~ filter).rows[0] %}
+    {% do place.update({'rows': row[0] | int, 'changed': row[1] | int, 'lock': dbt_history._log_lock(place.name)}) %}
+    {% if place.changed %}
+        {% for name in dbt_history._not_null_in(place.name, place.columns) %}
+            {% do problems.append(place.name ~ ': ' ~ name ~ ' is NOT NULL; alter table ' ~ place.name ~ ' alter column ' ~ dbt_history._quote(name) ~ ' drop not null') %}
+        {% endfor %}
+        {% for row in run_query('show tblproperties ' ~ place.name).rows if row[0].startswith('delta.constraints.') %}
+            {% set broken = run_query(
+                'select count(*) from (select ' ~ dbt_history._cells_without(place) | join(', ') ~ ' from ' ~ place.name ~ filter
+                ~ ') as erased where not coalesce((' ~ row[1] ~ '), false)'
+            ).rows[0][0] | int %}
+            {% if broken %}
+                {% do problems.append(place.name ~ ': the constraint ' ~ row[0][18:] ~ ' (' ~ row[1] ~ ') would refuse ' ~ broken ~ ' rows') %}
+            {% endif %}
+        {% endfor %}
+    {% endif %}
+{% endmacro %}
+
+
+{# The columns of a place as they are after the erasure. #}
+{% macro _cells_without(place) %}
+    {% set gone = place.columns | map(attribute='name') | list %}
+    {% set cells = [] %}
+    {% for column in place.there %}
+        {% set name = dbt_history._quote(column.name) %}
+        {% do cells.append('cast(null as ' ~ column.type ~ ') as ' ~ name if column.name in gone else name) %}
+    {% endfor %}
+    {% do return(cells) %}
+{% endmacro %}
+
+
+{#
+    One update of rows that still hold a value. Delta keeps a log from being changed, so its lock is opened for this one statement, and
+    closed in any case, also where a killed run has left it open. Tried again where another run closed it in between.
+#}
+{% macro _erase_place(place, main, only) %}
+    {% set state = namespace(failed=none) %}
+    {% if place.changed %}
+        {% set assignments, terms = [], [] %}
+        {% for column in place.columns %}
+            {% do assignments.append(dbt_history._quote(column.name) ~ ' = null') %}
+            {% do terms.append(dbt_history._quote(column.name) ~ ' is not null') %}
+        {% endfor %}
+        {% set update = 'update ' ~ place.name ~ ' set ' ~ assignments | join(', ') ~ ' where ' ~ dbt_history._key_filter(only) ~ ' and (' ~ terms | join(' or ') ~ ')' %}
+        {% set record = dbt_history._record_setting(place.relation, {'history_operation': 'erase_subject'}) %}
+        {% set state.failed = 'conflict' %}
+        {% for attempt in range(6) if state.failed == 'conflict' %}
+            {% do dbt_history._open_log(place.name) if place.lock is not none %}
+            {% set state.failed = dbt_history._guarded_statement(update, record, dbt_history._session_settings(record.keys() | list)) %}
+        {% endfor %}
+    {% endif %}
+    {% if place.lock == 'open' or (place.lock and place.changed) %}
+        {% do dbt_history._close_log(place.name) %}
+    {% endif %}
+    {% if state.failed is not none %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'erase_subject', place.name ~ ' could not be changed; what was logged before is erased',
+            got='conflicts with other writers, six times' if state.failed == 'conflict' else 'an error of Spark: ' ~ state.failed,
+            way_out='run it again' ~ ('' if state.failed == 'conflict' else ' when the cause, in the log of the Spark driver, is mended'),
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# Names a subject in the marks; without the salt, the invocation's id, its key cannot be looked for in a list of keys. #}
+{% macro _subject_hash(only, salt) %}
+    {% do return(local_md5(tojson(only, sort_keys=true) ~ salt)) %}
+{% endmacro %}
+
+
+{# Whether the marks have the erasure of this subject. #}
+{% macro _has_erasure(table, only) %}
+    {% set marks = dbt_history._marks(table.relation) %}
+    {% if marks is none %}
+        {% do return(false) %}
+    {% endif %}
+    {% set found = run_query(
+        'select name, invocation_id from ' ~ dbt_history._quoted_relation(marks) ~ " where kind = 'erasure' and table_name = "
+        ~ dbt_history._string_literal(table.relation.identifier | lower)
+    ).rows %}
+    {% for row in found if row[0] == dbt_history._subject_hash(only, row[1]) %}
+        {% do return(true) %}
+    {% endfor %}
+    {% do return(false) %}
+{% endmacro %}

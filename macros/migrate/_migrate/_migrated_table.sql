@@ -1,0 +1,95 @@
+{#
+    The table a migration works on: `table` is `schema.name`, a name in the target's schema, or a relation.
+    Returns {'relation', 'columns', 'types': {lower name: type}, 'names': {lower name: name}}; refuses what is no Delta table.
+    With `is_optional`, none where there is no table.
+#}
+{% macro _migrated_table(table, caller_name, is_optional=false) %}
+    {% set wanted = dbt_history._named_relation(table, caller_name) %}
+    {% set relation = adapter.get_relation(database=wanted.database, schema=wanted.schema, identifier=wanted.identifier) %}
+    {% if relation is none and is_optional %}
+        {% do return(none) %}
+    {% endif %}
+    {% if relation is not none and relation.is_iceberg %}
+        {% do dbt_history._refuse_iceberg(relation, caller_name, 'a Delta table: its log says which migrations it has had') %}
+    {% elif relation is none or relation.is_view or relation.is_delta is sameas false %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'there is no Delta table of this name',
+            got=table,
+            expected='schema.table, or a table of the schema ' ~ target.schema,
+        )) %}
+    {% endif %}
+    {% set columns = dbt_history._table_columns(relation) %}
+    {% set types = {} %}
+    {% set names = {} %}
+    {% for column in columns %}
+        {% do types.update({column.name | lower: column.type | lower}) %}
+        {% do names.update({column.name | lower: column.name}) %}
+    {% endfor %}
+    {% do return({'relation': relation, 'columns': columns, 'types': types, 'names': names}) %}
+{% endmacro %}
+
+
+{# What keeps the table from being a history table: its period columns, and the key that was given. #}
+{% macro _history_problems(migrated, key) %}
+    {% set conv = dbt_history.convention('fivetran') %}
+    {% set problems = [] %}
+    {% for name, type in {conv.start: 'timestamp', conv.end: 'timestamp', conv.active: 'boolean'}.items() %}
+        {% if migrated.types.get(name) != type %}
+            {% do problems.append('the table has no ' ~ type ~ ' column ' ~ name ~ ': it is not in history mode') %}
+        {% endif %}
+    {% endfor %}
+    {% set names = dbt_history._key_columns(key) %}
+    {% if not names %}
+        {% do problems.append('key is missing: name the columns that tell records apart, without the start column') %}
+    {% endif %}
+    {% for name in names %}
+        {% if name | lower not in migrated.types %}
+            {% do problems.append('the table has no column ' ~ name ~ ', named as key') %}
+        {% elif name | lower in [conv.start, conv.end, conv.active] %}
+            {% do problems.append('key names ' ~ name ~ ', a column of the period') %}
+        {% endif %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{# Problems of a column that a migration is to change; `type` is none where any type will do. #}
+{% macro _column_problems(migrated, column, key, type=none) %}
+    {% set conv = dbt_history.convention('fivetran') %}
+    {% set problems = [] %}
+    {% set kept = [conv.start, conv.end, conv.active, '_stage', '_batch', '_order', '_unmodified', '_metadata'] %}
+    {% if column is not string or not column | trim %}
+        {% do problems.append('column is no name: ' ~ column) %}
+        {% do return(problems) %}
+    {% endif %}
+    {% if column | lower in kept + dbt_history._key_columns(key) | map('lower') | list %}
+        {% do problems.append('column ' ~ column ~ ' belongs to the key, the period or the bookkeeping') %}
+    {% endif %}
+    {% if type is not none and not modules.re.match('^[a-z_]+( *[(] *[0-9]+ *(, *[0-9]+ *)?[)])?$', type | lower) %}
+        {% do problems.append('type is ' ~ type ~ ': a simple type such as string, bigint or decimal(10,2)') %}
+    {% elif type is not none and column | lower in migrated.types and not dbt_history._is_same_type(migrated.types[column | lower], type) %}
+        {% do problems.append('column ' ~ column ~ ' is there as ' ~ migrated.types[column | lower] ~ ', not ' ~ type) %}
+    {% endif %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{# Spark's names for one type: `integer` is `int`. #}
+{% macro _is_same_type(left, right) %}
+    {% set other = {'integer': 'int', 'long': 'bigint', 'short': 'smallint', 'byte': 'tinyint', 'real': 'float', 'text': 'string'} %}
+    {% set left, right = (left | lower).replace(' ', ''), (right | lower).replace(' ', '') %}
+    {% do return(other.get(left, left) == other.get(right, right)) %}
+{% endmacro %}
+
+
+{% macro _refuse_migration(problems, migrated, caller_name) %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'the migration is not possible; nothing was written',
+            got='\n    ' ~ problems | join('\n    '),
+            node=migrated.relation | string,
+        )) %}
+    {% endif %}
+{% endmacro %}

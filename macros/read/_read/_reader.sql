@@ -1,0 +1,124 @@
+{#
+    What a reader reads: {'from', 'conv', 'table'}. `from` stands after FROM; `table` is the relation itself, none where text was
+    given. Logs are read as version tables: `{'convention': 'hx', 'key': ...}` and `{'convention': 'events', 'key': ...}`.
+#}
+{% macro _reader(relation, convention, caller_name) %}
+    {% set from = dbt_history._read_from(relation) %}
+    {% set table = none if relation is string else relation %}
+    {% if not dbt_history._is_log(convention) %}
+        {% do return({'from': from, 'conv': dbt_history.convention(convention), 'table': table}) %}
+    {% endif %}
+    {% set log = dbt_history._log_settings(relation, convention, caller_name) %}
+    {% set conv = dbt_history.convention({'start': '_valid_from', 'end': '_valid_to'}) %}
+    {% do return({'from': dbt_history._log_versions(from, log), 'conv': conv, 'table': none, 'log': log}) %}
+{% endmacro %}
+
+
+{# The relation as dbt writes it (with --empty, in a unit test), quoted where its name would not survive that. #}
+{% macro _read_from(relation) %}
+    {%- set text = relation | string -%}
+    {%- set is_odd = relation is not string and not modules.re.match('^[A-Za-z0-9_]*$', (relation.identifier or '') | string) -%}
+    {%- do return(dbt_history._quoted_relation(relation) if is_odd and '`' not in text else text) -%}
+{% endmacro %}
+
+
+{% macro _is_log(convention) %}
+    {% do return(convention is mapping and convention.get('convention') in ['hx', 'events']) %}
+{% endmacro %}
+
+
+{#
+    How a log orders its rows and which of them begin a version:
+
+        time    order inside it            begins a version
+        hx      mod_time, own id           a row that is no deletion
+        events  _hist_time, transaction,   insert and update_to; delete and update_from end one, and come first
+                ends before begins
+#}
+{% macro _log_settings(relation, convention, caller_name) %}
+    {% set key = dbt_history._key_columns(convention.get('key')) %}
+    {% if not key %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'a log is read by the key of its items',
+            got=convention,
+            expected="{'convention': '" ~ convention.convention ~ "', 'key': <column, or list of columns>}",
+        )) %}
+    {% endif %}
+    {% if convention.convention == 'hx' %}
+        {% set own_id = dbt_history._hx_id(relation, convention.get('id'), caller_name) %}
+        {% do return({
+            'key': key, 'time': '`mod_time`', 'order': ['`mod_time`', dbt_history._quote(own_id)],
+            'begins': 'not coalesce(`deleted`, false)',
+        }) %}
+    {% endif %}
+    {% set begins = "cast(`_hist_event` as string) in ('1', '4', 'I', 'T')" %}
+    {% do return({'key': key, 'time': '`_hist_time`', 'order': ['`_hist_time`', '`_hist_trans_id`', begins], 'begins': begins}) %}
+{% endmacro %}
+
+
+{# The column of an `_hx` table's own ids: `<table>_id`, so `customers_hx_id` of `customers_hx`. #}
+{% macro _hx_id(relation, said, caller_name) %}
+    {% if said %}
+        {% do return(said) %}
+    {% elif relation is string or not relation.identifier %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'a sub-query has no name from which the column of its ids could be told',
+            got=relation,
+            expected='the name of the id column',
+        )) %}
+    {% endif %}
+    {% do return((relation.identifier | string).replace('__dbt__cte__', '').replace('`', '') ~ '_id') %}
+{% endmacro %}
+
+
+{#
+    A log as a version table: each row lasts until the next one of its item.
+
+        log       insert --- update --- delete
+        versions  [---------)[---------)
+#}
+{% macro _log_versions(from, log) %}
+    {%- set sql -%}
+(
+    select * from (
+        select
+            *,
+            {{ log.time }} as `_valid_from`,
+            lead({{ log.time }}) over (
+                partition by {{ dbt_history._quoted(log.key) | join(', ') }}
+                order by {{ log.order | join(', ') }}
+            ) as `_valid_to`
+        from {{ from }} as log
+    ) as versions
+    where {{ log.begins }}
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# Of each item the newest row of a log that `filter` lets through, unless that row ends the item. #}
+{% macro _newest_rows(from, key, order, begins, filter) %}
+    {%- set newest = [] -%}
+    {%- for column in order -%}{%- do newest.append(column ~ ' desc') -%}{%- endfor -%}
+    {%- set sql -%}
+(
+    select * except (`_place`) from (
+        select
+            *,
+            row_number() over (
+                partition by {{ dbt_history._quoted(key) | join(', ') }}
+                order by {{ newest | join(', ') }}
+            ) as `_place`
+        from {{ from }} as log
+        {%- if filter %}
+        where {{ filter | join('\n            and ') }}
+        {%- endif %}
+    ) as newest
+    where `_place` = 1 and {{ begins }}
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}

@@ -1,0 +1,100 @@
+{# One batch as one MERGE: every row of the source is one operation on one stored version, or one new version. #}
+{% macro _merge_sql(target, staged, columns, settings, plan) %}
+    {%- set conv = settings.convention -%}
+    {%- set identity = dbt_history._identity_columns(conv) -%}
+    {%- set period = [conv.end, conv.active] | reject('none') | list -%}
+    {%- set names = columns | map(attribute='name') | list -%}
+    merge into {{ dbt_history._quoted_relation(target) }} as history
+    using (
+        with {{ dbt_history._resolved_ctes(target, staged, columns, settings, plan) | indent(8) }}
+
+        select
+            op
+            {%- for name in identity %},
+            {#- An added row matches nothing, but keeps its key for the join. #}
+            if(op in ('add', 'skip'), null, {{ 'at' if loop.first else dbt_history._prefixed(name) }}) as {{ dbt_history._quote('match_' ~ name) }}
+            {%- endfor %}
+            {%- for name in names %},
+            {{ dbt_history._prefixed(name) }}
+            {%- endfor %}
+        from resolved
+        where op is not null
+    ) as operations
+    on
+        {{ dbt_history._target_prune_predicate(conv, plan, 'history') }}
+        {%- if plan.get('key_bits') %}
+        and {{ dbt_history._key_bitmap_predicate(plan.key_bits, settings, 'history') }}
+        {%- endif %}
+        {%- for name in settings.key %}
+        and history.{{ dbt_history._quote(name) }} = operations.{{ dbt_history._prefixed(name) }}
+        {%- endfor %}
+        {%- for name in identity %}
+        and history.{{ dbt_history._quote(name) }} = operations.{{ dbt_history._quote('match_' ~ name) }}
+        {%- endfor %}
+    when matched and operations.op = 'remove' then delete
+    when matched and operations.op = 'close' then update set
+        {%- for name in period %}
+        {{ dbt_history._quote(name) }} = operations.{{ dbt_history._prefixed(name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    when matched and operations.op = 'replace' then update set
+        {%- for name in names %}
+        {{ dbt_history._quote(name) }} = operations.{{ dbt_history._prefixed(name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    when not matched and operations.op = 'add' then insert (
+        {%- for name in names %}
+        {{ dbt_history._quote(name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    ) values (
+        {%- for name in names %}
+        operations.{{ dbt_history._prefixed(name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    )
+    -- An operation that does not find its version must not vanish: nothing is committed then.
+    when not matched and operations.op in ('remove', 'close', 'replace') then insert ({{ dbt_history._quote(conv.end) }})
+    values (cast(raise_error('dbt_history: a version to change was not found') as {{ conv.type }}))
+{%- endmacro %}
+
+
+{#
+    A batch's keys as a bitmap: a bit for each value of a hash. The plan query makes it in its one pass, and the merge asks it before
+    its join (docs/decisions/0079-keys-as-a-bitmap.md). The bitmap's bytes come as hexadecimal text, and four of them are read as one
+    number; `^ 24` turns the order of the four around, so that a bit's place in the number is its place by the hash:
+
+        key  'a' -> hash 68 -> word 68 div 32 = 2, bit 68 % 32 = 4     place in the bitmap: 68 ^ 24 = 92, byte 11, bit 4
+        bytes  ..  08 09 0A 0B  ..
+        word 2     00 00 00 10   = 16 = 1 << 4
+
+    Other keys with the same bit go on to the join. If a key of the batch had no bit, its version would not be found, and an
+    operation that finds no version raises an error: nothing can be lost by it.
+#}
+{% macro _key_bitmap_size() %}
+    {% do return(32768) %}
+{% endmacro %}
+
+
+{% macro _key_bitmap_place(settings, columns) %}
+    {%- set names = settings.key | map('lower') | list -%}
+    {%- for column in columns if column.name | lower in names and 'collate' in column.type | lower -%}
+        {%- do return('cast(null as bigint)') -%}
+    {%- endfor -%}
+    {%- set keys = [] -%}
+    {%- for name in settings.key -%}{%- do keys.append(dbt_history._prefixed(name)) -%}{%- endfor -%}
+    {%- do return(dbt_history._hash_place(keys) ~ ' ^ 24') -%}
+{% endmacro %}
+
+
+{% macro _key_bitmap_predicate(bitmap, settings, alias) %}
+    {%- set keys = [] -%}
+    {%- for name in settings.key -%}{%- do keys.append(alias ~ '.' ~ dbt_history._quote(name)) -%}{%- endfor -%}
+    {%- set words = [] -%}
+    {%- for start in range(0, bitmap | length, 8) -%}{%- do words.append(bitmap[start:start + 8] | int(base=16)) -%}{%- endfor -%}
+    {%- set place = dbt_history._hash_place(keys) -%}
+    {#- One text and not a thousand literals: Spark reads it once, and parses in no time. -#}
+    {%- set list = "cast(split('" ~ words | join(',') ~ "', ',') as array<bigint>)" -%}
+    {%- do return('getbit(' ~ list ~ '[cast(' ~ place ~ ' div 32 as int)], cast(' ~ place ~ ' % 32 as int)) = 1') -%}
+{% endmacro %}
+
+
+{% macro _hash_place(keys) %}
+    {%- do return('pmod(xxhash64(' ~ keys | join(', ') ~ '), ' ~ dbt_history._key_bitmap_size() ~ ')') -%}
+{% endmacro %}

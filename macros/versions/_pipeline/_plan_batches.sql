@@ -1,0 +1,119 @@
+{#
+    One pass over the staged rows, which also fills their cache: per batch the number of rows, the problems, the least time it
+    names (what ended a gap before it is never needed), the columns that some update row leaves unmodified, and a bitmap of its keys.
+
+    Returns a list of batches in order: {'batch', 'rows', 'stages', 'least', 'unmodified', 'deleting', 'problems', 'evaluated_at', 'key_bits'}.
+#}
+{% macro _plan_batches(staged, columns, settings) %}
+    {% set batches = [] %}
+    {% for row in run_query(dbt_history._plan_sql(staged, columns, settings)).rows %}
+        {% set batch = fromjson(row[0]) %}
+        {% set problems = {} %}
+        {% for problem in dbt_history._row_problems(settings, columns) if batch.get(problem.name) %}
+            {% do problems.update({problem.name: batch[problem.name]}) %}
+        {% endfor %}
+        {% do batch.update({
+            'problems': problems,
+            'suspects': batch.get('suspects') or 0,
+            'stages': {
+                'earliest_start': batch.earliest_start, 'update': batch.updates,
+                'upsert': batch.upserts, 'delete': batch.deletes,
+            },
+        }) %}
+        {% do batches.append(batch) %}
+    {% endfor %}
+    {% do return(batches) %}
+{% endmacro %}
+
+
+{% macro _plan_sql(staged, columns, settings) %}
+    {%- set conv = settings.convention -%}
+    {%- set problems = dbt_history._row_problems(settings, columns) -%}
+    {%- set identity = settings.key + dbt_history._identity_columns(conv)[1:] -%}
+    with staged as (
+        {{ dbt_history._batch_rows(staged, columns, conv) | indent(8) }}
+    ),
+
+    -- Rows of one stage with the same key and identity: more copies than positions may contradict each other.
+    identities as (
+        select
+            batch,
+            kind,
+            at,
+            {{ dbt_history._key_bitmap_place(settings, columns) }} as key_bit,
+            count(*) as copies,
+            size(collect_set(position)) as positions,
+            flatten(collect_set(unmodified)) as unmodified,
+            max(evaluated_at) as evaluated_at,
+            count_if(kind in (3, 4) or not {{ dbt_history._is_open_c(conv) }}) as ending
+            {%- for problem in problems %},
+            count_if({{ problem.sql }}) as {{ problem.name }}
+            {%- endfor %}
+        from staged
+        group by batch, kind, at
+            {%- for name in identity %}, {{ dbt_history._prefixed(name) }}{% endfor %}
+    )
+
+    select to_json(struct(
+        batch,
+        sum(copies) as rows,
+        sum(if(kind = 4, copies, 0)) as earliest_start,
+        sum(if(kind = 2, copies, 0)) as updates,
+        sum(if(kind = 1, copies, 0)) as upserts,
+        sum(if(kind = 3, copies, 0)) as deletes,
+        count_if(ending > 0) as deleting,
+        min({{ 'unix_micros(at)' if conv.type == 'timestamp' else 'unix_date(at)' if conv.type == 'date' else 'at' }}) as least,
+        count_if(kind in (1, 2) and copies > 1 and positions < copies) as suspects,
+        array_distinct(flatten(collect_set(if(kind = 2, unmodified, null)))) as unmodified,
+        {%- for problem in problems %}
+        sum({{ problem.name }}) as {{ problem.name }},
+        {%- endfor %}
+        -- Of more keys the bitmap would hold back little.
+        if(
+            bitmap_count(bitmap_construct_agg(key_bit)) <= {{ dbt_history._key_bitmap_size() // 4 }},
+            hex(bitmap_construct_agg(key_bit)),
+            null
+        ) as key_bits,
+        max(evaluated_at) as evaluated_at
+    )) as batch
+    from identities
+    group by batch
+    order by identities.batch
+{%- endmacro %}
+
+
+{# What makes a staged row wrong: a name, the condition over `_batch_rows`, and the reason as a person reads it. #}
+{% macro _row_problems(settings, columns) %}
+    {% set conv = settings.convention %}
+    {% set null_keys = [] %}
+    {% for name in settings.key + dbt_history._identity_columns(conv)[1:] %}
+        {% do null_keys.append(dbt_history._prefixed(name) ~ ' is null' ~ (' and kind in (1, 2)' if name not in settings.key else '')) %}
+    {% endfor %}
+    {% set keepable = [] %}
+    {% for column in columns if column.name | lower not in (settings.key + dbt_history._identity_columns(conv)) | map('lower') | list %}
+        {% do keepable.append(dbt_history._string_literal(column.name | lower)) %}
+    {% endfor %}
+    {% set end = dbt_history._prefixed(conv.end) %}
+    {% set brings_end = 'kind in (1, 2) and not (kind = 2 and array_contains(unmodified, ' ~ dbt_history._string_literal(conv.end | lower) ~ '))' %}
+    {% set problems = [
+        {'name': 'unknown_stage', 'sql': 'kind is null', 'reason': '_stage is not earliest_start, update, upsert, replace or delete'},
+        {'name': 'null_key', 'sql': '(' ~ null_keys | join(') or (') ~ ')', 'reason': 'a key column is NULL'},
+        {'name': 'null_start', 'sql': 'kind in (1, 2, 4) and at is null', 'reason': conv.start ~ ' is NULL'},
+        {'name': 'null_end', 'sql': 'kind = 3 and at is null', 'reason': conv.end ~ ' of a delete row is NULL'},
+        {'name': 'unknown_unmodified', 'sql': "kind = 2 and size(array_except(unmodified, array(" ~ (keepable | join(', ') or "''") ~ "))) > 0",
+         'reason': '_unmodified names something that is no column, or is the key or the start'},
+        {'name': 'unmodified_upsert', 'sql': 'kind = 1 and size(unmodified) > 0',
+         'reason': '_unmodified is for update rows: an upsert row gives every column'},
+        {'name': 'end_before_start', 'sql': brings_end ~ ' and ' ~ end ~ ' < ' ~ dbt_history._shift_by_gap('at', conv),
+         'reason': conv.end ~ ' lies more than one gap before ' ~ conv.start},
+        {'name': 'negative_batch', 'sql': 'batch < 0', 'reason': '_batch is negative'},
+    ] %}
+    {% if conv.open_end is not none %}
+        {% do problems.append({
+            'name': 'start_at_open_end',
+            'sql': 'kind in (1, 2, 4) and at >= ' ~ dbt_history._open_end(conv),
+            'reason': conv.start ~ ' is not before the open end',
+        }) %}
+    {% endif %}
+    {% do return(problems) %}
+{% endmacro %}

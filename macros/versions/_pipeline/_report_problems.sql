@@ -1,0 +1,97 @@
+{# Refuses the pending batches if a row of them is wrong: every reason with its count and up to five sample rows, at once. #}
+{% macro _refuse_bad_rows(staged, batches, columns, settings, caller_name) %}
+    {% set found = [] %}
+    {% for batch in batches %}
+        {% for name in batch.problems %}{% do found.append(name) %}{% endfor %}
+        {% if batch.suspects %}{% do found.append('contradiction') %}{% endif %}
+    {% endfor %}
+    {% if not found %}
+        {% do return(none) %}
+    {% endif %}
+    {% set samples = {} %}
+    {% set counts = {} %}
+    {% for row in run_query(dbt_history._problems_sql(staged, batches, columns, settings)).rows %}
+        {% set row = fromjson(row[0]) %}
+        {% do samples.setdefault(row.reason, []).append(tojson(row.sample)) %}
+        {% do counts.update({row.reason: row.number}) %}
+    {% endfor %}
+    {% set lines = [] %}
+    {% for reason, rows in samples.items() %}
+        {% do lines.append(counts[reason] ~ ' rows: ' ~ reason ~ '\n      ' ~ rows | join('\n      ')) %}
+    {% endfor %}
+    {% if lines %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'the batch has rows that cannot be applied; nothing was written',
+            got='\n    ' ~ lines | join('\n    '),
+            expected='staged rows as the documentation of history_batch describes them',
+            node=model.unique_id,
+            way_out='mend the rows at their source, or filter them out and keep them in a table of their own',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{% macro _problems_sql(staged, batches, columns, settings) %}
+    {%- set conv = settings.convention -%}
+    {%- set identity = settings.key + dbt_history._identity_columns(conv)[1:] -%}
+    {%- set numbers = batches | map(attribute='batch', default=none) | reject('none') | list -%}
+    with staged as (
+        {{ dbt_history._batch_rows(staged, columns, conv, '`_batch` in (' ~ numbers | join(', ') ~ ')' if numbers and '_batch' in staged.names else none) | indent(8) }}
+    ),
+
+    neighbours as (
+        select
+            *,
+            lag(struct(*)) over (
+                partition by batch, kind, at
+                    {%- for name in identity %}, {{ dbt_history._prefixed(name) }}{% endfor %}
+                order by position
+            ) as before
+        from staged
+    ),
+
+    wrong as (
+        {%- for problem in dbt_history._row_problems(settings, columns) %}
+        select {{ dbt_history._string_literal(problem.reason) }} as reason, * from neighbours where {{ problem.sql }}
+        union all
+        {%- endfor %}
+        select
+            'two different rows of one stage have the same key and start, and no _order that decides' as reason,
+            *
+        from neighbours
+        where
+            kind in (1, 2)
+            and before is not null
+            and (position is null or before.position is null or position = before.position)
+            and not (
+                array_sort(unmodified) <=> array_sort(before.unmodified)
+                and {{ dbt_history._rows_are_equal(columns, '', 'before.') }}
+            )
+    ),
+
+    numbered as (
+        select
+            *,
+            count(*) over (partition by reason) as number,
+            row_number() over (partition by reason order by batch, kind, at) as place
+        from wrong
+    )
+
+    select to_json(struct(
+        reason,
+        number,
+        struct(
+            batch as `_batch`,
+            kind as stage,
+            at
+            {%- for name in settings.key + [conv.end] %},
+            {{ dbt_history._prefixed(name) }} as {{ dbt_history._quote(name) }}
+            {%- endfor %}
+        ) as sample
+    )) as problem
+    from numbered
+    where place <= 5
+    order by reason, place
+{%- endmacro %}

@@ -1,0 +1,161 @@
+{#
+    The pipeline of a version table, whatever asked for it: evaluate the SELECT once, check everything, then one commit a batch.
+    Returns the counts of the run: {'batches', 'added', 'closed', 'removed', 'skipped', 'replayed'}.
+#}
+{% macro _write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
+    {% do return(dbt_history._write_planned(
+        dbt_history._plan_and_write_batches, target, existing, select_sql, settings, full_refresh, caller_name
+    )) %}
+{% endmacro %}
+
+
+{% macro _plan_and_write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
+    {% set before = dbt_history._session_settings([
+        'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
+        'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
+    ]) %}
+    {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
+    {% set is_new = existing is none or full_refresh %}
+    {% do dbt_history._refuse_columns(
+        dbt_history._check_staged_columns(staged, settings) + dbt_history._reserved_columns(staged, target), staged, caller_name
+    ) %}
+
+    {% set columns = dbt_history._new_columns(staged, settings) if is_new else dbt_history._table_columns(existing) %}
+    {% set added = [] %}
+    {% if not is_new %}
+        {% do dbt_history._refuse_columns(dbt_history._check_table_columns(staged, columns, settings), staged, caller_name) %}
+        {% if settings.on_schema_change == 'append_new_columns' %}
+            {% set added = dbt_history._added_columns(staged, columns) %}
+            {% set columns = columns + added %}
+        {% endif %}
+    {% endif %}
+    {% do dbt_history._refuse_columns(dbt_history._check_void_columns(columns if is_new else added), staged, caller_name) %}
+
+    {% set log = none if is_new else dbt_history._log_to_write(existing, caller_name) %}
+    {% set captured = dbt_history._captured_sources(select_sql) %}
+    {% set pending = dbt_history._pending_batches(
+        dbt_history._plan_batches(staged, columns, settings), log.last_batch if log else none, settings, staged, caller_name, captured
+    ) %}
+    {% do dbt_history._refuse_other_owner(log or {}, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name) %}
+    {% do dbt_history._refuse_bad_rows(staged, pending.batches, columns, settings, caller_name) %}
+
+    {% if is_new %}
+        {% set columns = dbt_history._create_history_table(target, columns, settings, before, replace=existing is not none) %}
+        {% set log = dbt_history._log_to_write(target, caller_name) %}
+        {% do dbt_history._refuse_other_owner(log, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name) %}
+        {# A table taken over from a killed run may be another than the one asked for. #}
+        {% do dbt_history._refuse_columns(dbt_history._check_table_columns(staged, columns, settings), staged, caller_name) %}
+        {% set added = dbt_history._added_columns(staged, columns) %}
+        {% set columns = columns + added %}
+        {% set pending = dbt_history._not_taken(pending, log.last_batch) %}
+    {% endif %}
+    {% if dbt_history._is_compiled_before_reset(captured, log) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return({'reset': 'since the model was compiled'}) %}
+    {% endif %}
+    {% do dbt_history._refuse_other_key(log.key, settings.key, staged, caller_name) %}
+    {% if not is_new and log.last_batch is none and not log.is_known and pending.batches %}
+        {% do dbt_history._refuse_adoption(target, settings, staged, caller_name) %}
+    {% endif %}
+    {% if added and pending.batches %}
+        {% do dbt_history._append_columns(target, added) %}
+    {% endif %}
+
+    {% set total = {'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'replayed': pending.replayed} %}
+    {% for plan in pending.batches if not total.get('reset') %}
+        {% do dbt_history._refuse_earlier_version(target, staged, columns, settings, plan, caller_name) %}
+        {% do dbt_history._refuse_mass_deletion(target, staged, columns, settings, plan, caller_name) %}
+        {% do dbt_history._refuse_rows_without_base(target, staged, columns, settings, plan, caller_name) %}
+        {% set counts = dbt_history._apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
+        {% do total.update({'batches': total.batches + 1} if counts.applied else {'replayed': total.replayed + 1}) %}
+        {% do total.update({'reset': counts.get('reset')}) %}
+        {% for name in ['added', 'closed', 'removed', 'skipped'] %}
+            {% do total.update({name: total[name] + counts[name]}) %}
+        {% endfor %}
+        {% do dbt_history._log_batch(plan, counts) if not total.reset %}
+    {% endfor %}
+    {% if captured is not none and not pending.batches %}
+        {% do dbt_history._commit_watermarks(target, staged, captured, log, before, caller_name) %}
+    {% endif %}
+    {% do dbt_history._finish_writes(target, log) %}
+    {% do dbt_history._drop_staged(staged) %}
+    {% do return(total) %}
+{% endmacro %}
+
+
+{# The batches after the last one taken, with their bound; those at or below it count as applied. #}
+{% macro _pending_batches(batches, last_batch, settings, staged, caller_name, captured=none) %}
+    {% set conv = settings.convention %}
+    {% set numbers = batches | map(attribute='batch', default=none) | list %}
+    {% if none in numbers and numbers | length > 1 %}
+        {% do dbt_history._refuse_columns(['column _batch is NULL in some rows: give every row its number, or none'], staged, caller_name) %}
+    {% endif %}
+    {% set pending = [] %}
+    {% for batch in (batches | sort(attribute='batch') if batches | length > 1 else batches) %}
+        {% do batch.update({'batch': batch.get('batch'), 'key': settings.key}) %}
+        {% if batch.get('least') is not none %}
+            {% do batch.update({'bound': dbt_history._axis_value((batch.least | int) - dbt_history._gap_units(conv), conv)}) %}
+        {% endif %}
+        {% do pending.append(batch) %}
+    {% endfor %}
+    {% do dbt_history._number_captured(pending, captured) %}
+    {% do return(dbt_history._not_taken({'batches': pending, 'replayed': 0}, last_batch)) %}
+{% endmacro %}
+
+
+{# Whether the SELECT numbers its batches, also where it returns none. #}
+{% macro _has_numbers(pending, staged, captured) %}
+    {% do return(captured is not none or ('_batch' in staged.names and not (pending.batches and pending.batches[0].batch is none))) %}
+{% endmacro %}
+
+
+{# Batch numbers at or below the last one taken are taken as applied. #}
+{% macro _not_taken(pending, last_batch) %}
+    {% set rest = [] %}
+    {% for batch in pending.batches if batch.batch is none or last_batch is none or batch.batch > last_batch %}
+        {% do rest.append(batch) %}
+    {% endfor %}
+    {% do return({'batches': rest, 'replayed': pending.replayed + pending.batches | length - rest | length}) %}
+{% endmacro %}
+
+
+{# `fail` looks before anything is written; `skip` and `insert` need no look. #}
+{% macro _refuse_rows_without_base(target, staged, columns, settings, plan, caller_name) %}
+    {% if settings.update_without_base != 'fail' or not plan.updates %}
+        {% do return(none) %}
+    {% endif %}
+    {% set rows = dbt_history._rows_without_base(target, staged, columns, settings, plan) %}
+    {% if rows %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'update rows find no version to complete them from; nothing was written of this batch',
+            got=(rows | length) ~ ' rows\n    ' ~ rows[:5] | join('\n    '),
+            expected='a version that lasts until the update (meta.history.update_without_base: fail)',
+            node=model.unique_id,
+            way_out='send the missing versions as upsert rows, or set update_without_base to skip or insert',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{% macro _log_batch(plan, counts) %}
+    {% set name = 'batch ' ~ plan.batch if plan.batch is not none else 'batch without a number' %}
+    {% if not counts.applied %}
+        {% do log('dbt_history: ' ~ name ~ ' of ' ~ model.name ~ ' was applied by another run', info=true) %}
+    {% else %}
+        {% do log(
+            'dbt_history: ' ~ name ~ ' of ' ~ model.name ~ ': ' ~ counts.added ~ ' added, ' ~ counts.closed ~ ' closed, '
+            ~ counts.removed ~ ' removed, ' ~ counts.skipped ~ ' skipped', info=counts.skipped > 0
+        ) %}
+    {% endif %}
+{% endmacro %}
+
+
+{% macro _result_message(result) %}
+    {%- set batches = result.batches ~ (' batch' if result.batches == 1 else ' batches') if result.batches else 'no new batch' -%}
+    {%- do return(
+        batches ~ ': ' ~ result.added ~ ' added, ' ~ result.closed ~ ' closed, ' ~ result.removed ~ ' removed, '
+        ~ result.skipped ~ ' skipped, ' ~ result.replayed ~ ' replayed'
+    ) -%}
+{% endmacro %}
