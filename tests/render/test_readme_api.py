@@ -35,9 +35,7 @@ def test_the_readme_names_no_macro_that_is_gone() -> None:
     defined = {
         name
         for file in (ROOT / "macros").rglob("*.sql")
-        for name in re.findall(
-            r"{%-?\s*(?:macro|test|materialization)\s+(\w+)", file.read_text()
-        )
+        for name in re.findall(r"{%-?\s*(?:macro|test|materialization)\s+(\w+)", file.read_text())
     }
 
     assert {name for name in mentioned - defined if not name.startswith("_")} == set()
