@@ -61,11 +61,31 @@ end
 {% endmacro %}
 
 
-{# What the session has set now for these keys: {key: value or none}. #}
+{#
+    What the session has set now for these keys: {key: value or none}. Spark ends a script without its handler where an error has no
+    condition (a failed stage of a sub-query); what the script had set for its commit is reset here, before anything else is written.
+#}
 {% macro _session_settings(keys) %}
     {% set found = dict() %}
     {% for row in run_query('set').rows if row[0] in keys %}
         {% do found.update({row[0]: row[1]}) %}
     {% endfor %}
+    {% for name in dbt_history._left_settings(found) %}
+        {% do run_query('reset ' ~ dbt_history._key_of_setting(name)) %}
+        {% do found.pop(name) %}
+    {% endfor %}
     {% do return(found) %}
+{% endmacro %}
+
+
+{# Of these settings those that a statement of this package has left. #}
+{% macro _left_settings(found) %}
+    {% set app_id, version = 'spark.databricks.delta.write.txnAppId', 'spark.databricks.delta.write.txnVersion' %}
+    {% set left = [] %}
+    {% for name, value in found.items() %}
+        {% set is_record = name.endswith('.userMetadata') and value.startswith('{') and '"dbt_history"' in value %}
+        {% set is_number = name in [app_id, version] and (found.get(app_id) or '').startswith('dbt_history:') %}
+        {% do left.append(name) if is_record or is_number %}
+    {% endfor %}
+    {% do return(left) %}
 {% endmacro %}

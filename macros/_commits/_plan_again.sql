@@ -15,7 +15,7 @@
     happened to the table, if it has to be done again. The model's SQL is compiled again, because its constants come from the log.
 #}
 {% macro _write_planned(write, target, existing, select_sql, settings, full_refresh, caller_name) %}
-    {% set state = namespace(result=none, select_sql=select_sql, existing=existing) %}
+    {% set state = namespace(result=none, select_sql=dbt_history._with_last_batch(select_sql), existing=existing) %}
     {% for attempt in range(4) if state.result is none or state.result.get('reset') %}
         {% if attempt %}
             {% do dbt_history._log_info(caller_name, target, 'was reset by another writer (' ~ state.result.reset ~ ') during the run: planning again') %}
@@ -28,6 +28,23 @@
         {% do dbt_history._refuse_reset(state.result.reset, caller_name) %}
     {% endif %}
     {% do return(state.result) %}
+{% endmacro %}
+
+
+{#
+    A SELECT that filters by last_batch() is compiled here once more: what it asked the log when dbt compiled the model may be older
+    than a reset. This time last_batch() leaves in `model` which log it has read, so that the pipeline can compare it with its own.
+#}
+{% macro _with_last_batch(select_sql) %}
+    {% set asks = 'last_batch' in (model.get('raw_code') or '') and not model.get('extra_ctes') %}
+    {% do return(render(model.raw_code) if asks else select_sql) %}
+{% endmacro %}
+
+
+{# Whether last_batch() read the log before a reset that the pipeline's own look at the log has seen. #}
+{% macro _is_filtered_before_reset(log) %}
+    {% set read = model.get('_last_batch_read') %}
+    {% do return(read is not none and log is not none and read != log.app_id) %}
 {% endmacro %}
 
 

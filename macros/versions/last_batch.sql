@@ -12,6 +12,7 @@
     {% if table is none or table.is_view or should_full_refresh() %}
         {% do return(-1) %}
     {% endif %}
-    {% set taken = dbt_history._commit_log(table, model.unique_id).last_batch %}
-    {% do return(taken if taken is not none else -1) %}
+    {% set log = dbt_history._commit_log(table, model.unique_id) %}
+    {% do model.update({'_last_batch_read': log.app_id}) if relation is none %}
+    {% do return(log.last_batch if log.last_batch is not none else -1) %}
 {% endmacro %}

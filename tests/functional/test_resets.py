@@ -142,6 +142,47 @@ def test_a_batch_that_a_killed_run_left_above_a_reset_is_undone_by_the_next(
     assert commits(project, "h")[5:] == ["RESTORE", 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("moment", "number"), [("describe history", 2), ("create temporary view", 1)]
+)
+def test_a_reset_after_last_batch_was_asked_makes_the_run_compile_again(
+    project: Project, before_statement: Interrupt, moment: str, number: int
+) -> None:
+    select = f"select * from ({SELECT}) where _batch <= {{}} and _batch > "
+    last = "{{ dbt_history.last_batch() }}"
+    project.history("h", select.format(3) + last)
+    project.run("h")
+    project.history("h", select.format(4) + last)
+    table = project.table("h")
+    before_statement(moment, number, lambda: project.spark.sql(statement("restore", table)))
+
+    run = project.run("h")
+
+    assert run.message("h").startswith("3 batches")
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+
+
+def test_settings_that_a_failed_statement_has_left_are_reset_before_the_next_write(
+    project: Project,
+) -> None:
+    prefix = "spark.databricks.delta."
+    left = {
+        f"{prefix}write.txnAppId": "dbt_history:model.a.b:some-table:0",
+        f"{prefix}write.txnVersion": "7",
+        f"{prefix}commitInfo.userMetadata": '{"dbt_history": "1", "batch": 7}',
+    }
+    for name, value in left.items():
+        project.spark.conf.set(name, value)
+    try:
+        project.history("h", SELECT)
+        project.run("h")
+        assert [name for name in left if project.spark.conf.get(name, None)] == []
+    finally:
+        for name in left:
+            project.spark.conf.unset(name)
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+
+
 @pytest.mark.parametrize("moment", ["insert into", "create temporary view"])
 def test_changes_that_a_reset_of_their_log_undid_during_a_run_are_taken_again(
     project: Project, before_statement: Interrupt, moment: str

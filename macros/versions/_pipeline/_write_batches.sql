@@ -49,7 +49,7 @@
         {% set columns = columns + added %}
         {% set pending = dbt_history._not_taken(pending, log.last_batch) %}
     {% endif %}
-    {% if dbt_history._is_compiled_before_reset(captured, log) %}
+    {% if dbt_history._is_compiled_before_reset(captured, log) or dbt_history._is_filtered_before_reset(log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'reset': 'since the model was compiled'}) %}
     {% endif %}
