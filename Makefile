@@ -1,7 +1,7 @@
 # One entry point for people and CI. `make build ARGS="--select fivetran"` passes options on; see `make help`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build cluster cluster-stop reachable check test test-cluster test-matrix iceberg lint fix docs bench cases proto lock clean
+.PHONY: help setup build cluster cluster-stop reachable check test test-all test-cluster test-matrix iceberg lint fix docs bench cases proto lock clean
 
 # The Python that makes the environment; everything else runs in it, through $(RUN).
 PYTHON ?= python3
@@ -54,9 +54,16 @@ $(PLAYED): scripts/play_days.py $(wildcard scripts/days/*/*.sql) | reachable
 # Each process has a Spark of its own; a file's tests stay in one.
 TEST_PROCESSES ?= 2
 
-test: lint ## Lint, then run all tests (ARGS="-k …" TEST_PROCESSES=0: in one process)
-	@$(RUN) pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
-	@$(if $(findstring tests/,$(ARGS)),:,DBT_HISTORY_FORMAT=iceberg $(RUN) pytest tests/iceberg $(ARGS) || test $$? -eq 5)
+# Of what is played over and over with other seeds, cases and moments, make test takes a part.
+PART := -m "not thorough"
+
+test: lint ## Lint, then run the tests: every area and rule (ARGS="-k …" TEST_PROCESSES=0: in one process)
+	@$(RUN) pytest $(PART) -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
+	@$(if $(findstring tests/,$(ARGS)),:,DBT_HISTORY_FORMAT=iceberg $(RUN) pytest $(PART) tests/iceberg $(ARGS) || test $$? -eq 5)
+
+test-all: export ALL_VARIANTS := 1
+test-all: ## The same with every variant, kill and random stream
+	@$(MAKE) --no-print-directory test PART=
 
 check: lint ## Lint, then run the tests that need no Spark: the rules in plain Python, the text of SQL and messages
 	@$(RUN) pytest -n $(TEST_PROCESSES) tests/oracle tests/render $(ARGS)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.markdown import blocks, page, rows_after
 from tests.support.project import Project
 from tests.support.tables import assert_same_rows, data_frame
+
+pytestmark = pytest.mark.thorough
 
 GUIDE = page("docs/guides/analysts.md")
 TYPES = {

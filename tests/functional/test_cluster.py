@@ -246,6 +246,7 @@ def test_two_runs_at_once_on_one_server_apply_every_batch_once(
     assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))
 
 
+@pytest.mark.thorough
 def test_a_connection_cut_in_a_merge_is_made_good_by_the_next_run(
     project: Project, cluster: Cluster
 ) -> None:
@@ -262,6 +263,7 @@ def test_a_connection_cut_in_a_merge_is_made_good_by_the_next_run(
     assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))
 
 
+@pytest.mark.thorough
 def test_an_executor_killed_between_batches_loses_and_doubles_nothing(
     project: Project, cluster: Cluster
 ) -> None:
@@ -307,6 +309,7 @@ def test_an_executor_killed_in_the_tasks_of_a_merge_loses_and_doubles_nothing(
     assert numbers_in_the_log(project) == [1]
 
 
+@pytest.mark.thorough
 def test_a_client_of_connect_killed_in_a_merge_is_made_good_by_the_next_run(
     project: Project, cluster: Cluster
 ) -> None:

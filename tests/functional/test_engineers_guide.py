@@ -15,6 +15,8 @@ from tests.support.markdown import page, table_after
 from tests.support.project import Project
 from tests.support.tables import data_frame
 
+pytestmark = pytest.mark.thorough
+
 GUIDE = page("docs/guides/engineers.md")
 SESSION = re.compile(r"^\$ (.+)\n((?:(?!\$ |```).*\n)*)", re.MULTILINE)
 MARK = "dbt_history: "

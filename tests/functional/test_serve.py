@@ -192,6 +192,7 @@ def test_a_sync_of_several_batches_with_repeats_ends_in_history_once(
             assert form not in caplog.text
 
 
+@pytest.mark.thorough
 def test_two_tables_in_parallel_are_both_right(
     destination: Destination, port: int, client: Client
 ) -> None:

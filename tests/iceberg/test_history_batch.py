@@ -138,6 +138,7 @@ def test_what_would_lose_history_or_cannot_be_is_refused_before_anything_is_writ
     assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
 
 
+@pytest.mark.thorough
 def test_a_table_that_something_else_wrote_is_adopted_and_keeps_its_way_of_writing(
     project: Project, spark: SparkSession
 ) -> None:

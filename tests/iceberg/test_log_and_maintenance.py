@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.iceberg import numbers, refs
@@ -21,6 +22,8 @@ from tests.support.staging import (
     version,
 )
 from tests.support.tables import assert_same_rows
+
+pytestmark = pytest.mark.thorough
 
 ICEBERG = {"file_format": "iceberg"}
 

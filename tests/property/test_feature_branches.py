@@ -28,6 +28,8 @@ from tests.support.project import Project
 from tests.support.scenes import ARGUMENTS, CONFLICT, KEY, READERS
 from tests.support.tables import assert_same_rows, data_frame
 
+pytestmark = pytest.mark.thorough
+
 LOGS = int(os.environ.get("LOGS", "6"))
 SEED = int(os.environ.get("SEED", "1"))
 LEVELS = int(os.environ.get("LEVELS", "1"))

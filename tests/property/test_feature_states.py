@@ -10,6 +10,7 @@ import random
 from collections import defaultdict
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.oracle.feature_states import ERRORS, Result
@@ -17,6 +18,8 @@ from tests.oracle.random_features import random_database, random_transaction
 from tests.support.features import COLUMNS, Space, offer_log, state_row
 from tests.support.project import Project
 from tests.support.tables import assert_same_rows
+
+pytestmark = pytest.mark.thorough
 
 LOGS = int(os.environ.get("LOGS", "40"))
 TRANSACTIONS = 14

@@ -14,6 +14,8 @@ from tests.support.project import Project
 from tests.support.rendering import Renderer, renderer
 from tests.support.tables import assert_same_rows, data_frame, text_of
 
+pytestmark = pytest.mark.thorough
+
 COMMITS = 12
 NUMBERS: dict[str, Any] = {"convention": "validity", "type": "bigint", "open_end": 2147483647}
 FIVETRAN: dict[str, Any] = {"convention": "fivetran"}
