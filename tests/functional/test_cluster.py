@@ -232,6 +232,7 @@ def test_the_cases_of_the_rules_come_out_the_same_over_thrift(
         assert_same_rows(project.rows(case.id), case.expected, case.columns, case.id)
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_on_one_server_apply_every_batch_once(
     project: Project, cluster: Cluster
 ) -> None:
@@ -290,6 +291,7 @@ def test_an_executor_killed_between_batches_loses_and_doubles_nothing(
     assert executors(cluster) != before_it
 
 
+@pytest.mark.thorough
 def test_an_executor_killed_in_the_tasks_of_a_merge_loses_and_doubles_nothing(
     project: Project, cluster: Cluster, at_length: None
 ) -> None:
@@ -383,6 +385,7 @@ def test_a_run_over_connect_is_there_once_and_leaves_no_setting(
     assert others == [None, None, None, "UTC"]
 
 
+@pytest.mark.thorough
 def test_no_setting_reaches_what_runs_beside_or_after(project: Project) -> None:
     write_models_that_show_settings(project)
 

@@ -84,6 +84,7 @@ def test_two_mirrors_at_once_take_every_change_once(
     assert_mirrored_once(project, ROWS + ROWS // 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [0, 1], ids=["created", "appended"])
 def test_a_mirror_killed_after_a_commit_is_finished_by_the_next(
     project: Project, items: str, warehouse: Path, tmp_path: Path, version: int

@@ -13,6 +13,8 @@ import pytest
 from tests.support.processes import kill_when, start, together
 from tests.support.project import Project
 
+pytestmark = pytest.mark.thorough
+
 FIRST, ALL = 20, 50
 
 

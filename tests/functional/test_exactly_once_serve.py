@@ -23,6 +23,8 @@ from tests.support.processes import kill, start_python
 from tests.support.project import ROOT, drop_schema
 from tests.support.writer import Client, history_batch
 
+pytestmark = pytest.mark.thorough
+
 ROWS = 60_000
 # What lies in the landing table's folder at the moment of the kill.
 MOMENTS = {

@@ -14,6 +14,8 @@ from tests.support.markdown import page, table_after
 from tests.support.project import Project, Run
 from tests.support.tables import data_frame
 
+pytestmark = pytest.mark.thorough
+
 FEED = """(
     select * from values
         ('a', 'one', 'insert', 1L), ('b', 'two', 'insert', 1L),

@@ -12,6 +12,8 @@ from tests.support.project import Project
 from tests.support.staging import TYPES, before, day, new_version, stage, upsert, version
 from tests.support.tables import assert_same_rows, data_frame
 
+pytestmark = pytest.mark.thorough
+
 JUNE = "2024-06-01T00:00:00Z"
 
 

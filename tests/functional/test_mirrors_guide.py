@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.markdown import blocks, page, rows_after
 from tests.support.project import Project
 from tests.support.tables import assert_same_rows, data_frame
+
+pytestmark = pytest.mark.thorough
 
 GUIDE = page("docs/guides/published_on_a_day.md")
 MIRRORS = ("meta_network_hx", "meta_station_hx", "obs_raw_hx")

@@ -223,6 +223,7 @@ def test_two_tables_in_parallel_are_both_right(
         assert numbers(destination, name) == [1, 2]
 
 
+@pytest.mark.thorough
 def test_names_that_are_sql_or_jinja_are_names_or_refused(
     destination: Destination, client: Client
 ) -> None:
@@ -269,6 +270,7 @@ def live_rows(destination: Destination, name: str) -> list[tuple[Any, ...]]:
     return [(row.id, row.name, row.data) for row in rows]
 
 
+@pytest.mark.thorough
 def test_a_table_without_history_takes_batches_truncates_and_changes_of_columns(
     destination: Destination, client: Client
 ) -> None:
@@ -356,6 +358,7 @@ def test_a_table_without_history_takes_batches_truncates_and_changes_of_columns(
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_migrations_over_the_wire_change_nothing_when_they_are_repeated(
     destination: Destination, client: Client
 ) -> None:

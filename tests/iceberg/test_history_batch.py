@@ -170,6 +170,7 @@ def ready(folder: Path, catalog: Catalog, schema: str) -> subprocess.Popen[str]:
     return start(folder, folder / "warehouse", schema)
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_apply_every_batch_once(
     project: Project, spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -189,6 +190,7 @@ def test_two_runs_at_once_apply_every_batch_once(
     assert len({record["invocation_id"] for record in records(spark, project.table("h"))}) >= 1
 
 
+@pytest.mark.thorough
 def test_a_run_overtaken_at_the_last_moment_says_so_and_what_killed_runs_left_goes(
     project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +222,7 @@ def test_a_run_overtaken_at_the_last_moment_says_so_and_what_killed_runs_left_go
     assert refs(spark, table) == sorted([young, "dbt_history_mine", "main", "mine"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("commits", [1, 8], ids=["created", "between batches"])
 def test_a_killed_run_is_finished_by_the_next(
     project: Project, spark: SparkSession, catalog: Catalog, tmp_path: Path, commits: int

@@ -18,6 +18,8 @@ from tests.oracle.mirrors import Commit, Key, Link, Main, Row, mirror
 from tests.support.operations import cell
 from tests.support.project import Project
 
+pytestmark = pytest.mark.thorough
+
 SEEDS = range(int(os.environ.get("MIRROR_SEEDS", "1")))
 COMMITS = int(os.environ.get("MIRROR_COMMITS", "24"))
 TYPES = {"id": "bigint", "a_id": "bigint", "b_id": "bigint", "up_id": "bigint", "v": "string"}
