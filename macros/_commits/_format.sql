@@ -29,7 +29,7 @@
 {% endmacro %}
 
 
-{# A statement that changes nothing but makes a commit, for a record that is to stand in order with the batches. #}
+{# A statement that changes nothing but makes a commit, for a record that has its place in the order of the batches. #}
 {% macro _empty_commit_sql(relation, property, value) %}
     {% set name = dbt_history._quoted_relation(relation) %}
     {% if relation.is_iceberg %}

@@ -88,7 +88,7 @@
 {% endmacro %}
 
 
-{# By its path where it stands in a query beside another part: Spark resolves a table's name once a query, with one range. #}
+{# By its path where a query reads another part too: Spark resolves a table's name once a query, with one range. #}
 {% macro _table_changes(capture, part, by_path=false) %}
     {%- set range = part['from'] ~ ', ' ~ part['to'] ~ ')' -%}
     {%- if by_path -%}
