@@ -38,7 +38,7 @@ def test_a_failing_test_shows_the_offending_versions(project: Project) -> None:
         "models/_versions.yml",
         json.dumps({"models": [{"name": "versions", "data_tests": tests}]}),
     )
-    run = project.dbt("build", "--select", "versions", check=False)
+    run = project.dbt("build", "--select", "versions", "--write-json", check=False)
     assert not run.success
 
     shown = failures(project.path / "target")

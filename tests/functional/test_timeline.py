@@ -46,7 +46,7 @@ def test_a_history_is_drawn_with_what_its_commits_tell(project: Project, tmp_pat
         " from values (1L), (2L), (3L) as numbers(n)",
         materialized="table",
     )
-    project.run("things", "numbers", "links_hx")
+    project.run("things", "numbers", "links_hx", options=["--write-json"])
 
     track = read_track(project.spark, project.table("things"), ["id"])
     told = [
