@@ -36,8 +36,8 @@
     than a reset. This time last_batch() leaves in `model` which log it has read, so that the pipeline can compare it with its own.
 #}
 {% macro _with_last_batch(select_sql) %}
-    {% set asks = 'last_batch' in (model.get('raw_code') or '') and not model.get('extra_ctes') %}
-    {% do return(render(model.raw_code) if asks else select_sql) %}
+    {% set asks = modules.re.search('last_batch\s*\(', model.get('raw_code') or '') is not none %}
+    {% do return(render(model.raw_code) if asks and not model.get('extra_ctes') else select_sql) %}
 {% endmacro %}
 
 

@@ -13,6 +13,6 @@
         {% do return(-1) %}
     {% endif %}
     {% set log = dbt_history._commit_log(table, model.unique_id) %}
-    {% do model.update({'_last_batch_read': log.app_id}) if relation is none %}
+    {% do model.update({'_last_batch_read': log.app_id}) if relation is none or relation | string == this | string %}
     {% do return(log.last_batch if log.last_batch is not none else -1) %}
 {% endmacro %}

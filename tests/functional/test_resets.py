@@ -213,6 +213,32 @@ def test_changes_that_a_reset_of_their_log_undid_during_a_run_are_taken_again(
     assert project.run("log").message("log") == "nothing new"
 
 
+@pytest.mark.parametrize("moment", ["insert into", "create temporary view"])
+def test_numbered_rows_that_a_reset_undid_after_last_batch_was_asked_are_appended_again(
+    project: Project, before_statement: Interrupt, moment: str
+) -> None:
+    def model(up_to: int) -> None:
+        project.model(
+            "log",
+            f"select id as _batch, id from range(1, {up_to + 1})"
+            " where id > {{ dbt_history.last_batch() }}",
+            materialized="history_append",
+            tblproperties={"delta.appendOnly": "false"},
+        )
+
+    for number in (1, 2):
+        model(number)
+        project.run("log")
+    model(4)
+    log = project.table("log")
+    before_statement(moment, 1, lambda: project.spark.sql(statement("restore", log)))
+
+    run = project.run("log")
+
+    assert "was reset by another writer" in run.log
+    assert sorted(row["id"] for row in project.rows("log")) == [1, 2, 3, 4]
+
+
 def test_batches_after_a_restored_time_are_applied_again_in_any_time_zone(
     project: Project, new_york: Callable[[], None]
 ) -> None:

@@ -34,7 +34,7 @@
     {% set stored = dbt_history._count_rows(target, 'true') if '_batch' in staged.names else none %}
     {% set log = dbt_history._log_to_write(target, caller_name) %}
     {% do dbt_history._refuse_other_owner(log, settings, true, staged, caller_name) %}
-    {% if dbt_history._is_compiled_before_reset(captured, log) %}
+    {% if dbt_history._is_compiled_before_reset(captured, log) or dbt_history._is_filtered_before_reset(log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'reset': 'since the model was compiled'}) %}
     {% endif %}
