@@ -36,7 +36,7 @@ HOST = "127.0.0.1"
 JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -Duser.timezone=UTC"
 # Seconds in which all must answer (13 on two idle cores), and in which a process must end.
 PATIENCE = 180
-FAREWELL = 30
+STOP_TIMEOUT = 30
 PORTS = ("master", "master_ui", "worker_ui", "driver_ui", "thrift", "connect")
 LOGGING = """# What went wrong, with its cause: clients are told no more than the message.
 rootLogger.level = warn
@@ -70,7 +70,7 @@ class Process:
             if not self.is_running():
                 return
             os.kill(self.pid, number)
-            deadline = time.monotonic() + FAREWELL
+            deadline = time.monotonic() + STOP_TIMEOUT
             while self.is_running() and time.monotonic() < deadline:
                 time.sleep(0.1)
 

@@ -92,8 +92,8 @@
 
 
 {# The identity of a version inside its key, without the key: start, and the version id where it is another column. #}
-{% macro _identity_columns(conv) %}
-    {%- do return([conv.start] if conv.version_id | lower == conv.start | lower else [conv.start, conv.version_id]) -%}
+{% macro _identity_columns(convention) %}
+    {%- do return([convention.start] if convention.version_id | lower == convention.start | lower else [convention.start, convention.version_id]) -%}
 {% endmacro %}
 
 

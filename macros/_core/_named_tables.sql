@@ -1,5 +1,5 @@
 {#
-    The tables a run-operation is for, as a list of {'name', 'relation', 'key', 'conv', 'node'}. `table` is the name of a model, snapshot
+    The tables a run-operation is for, as a list of {'name', 'relation', 'key', 'convention', 'node'}. `table` is the name of a model, snapshot
     or seed of the project, a list of names, `all` for every version table that the project keeps (and has built), or 'schema.table' for one that
     the project does not know. `convention` and `key` say what no node's settings say.
 #}
@@ -23,12 +23,12 @@
                 {% do log('dbt_history: ' ~ name ~ ' is left out: there is no such table yet', info=true) %}
             {% elif is_missing %}
                 {% do problems.append(name ~ ': there is no such table yet') %}
-            {% elif found.conv.get('append_only') %}
+            {% elif found.convention.get('append_only') %}
                 {% do problems.append(name ~ ': an append-only table keeps all rows for ever') %}
             {% elif not found.key %}
                 {% do problems.append(name ~ ': say which columns are the key') %}
             {% endif %}
-            {% do none if is_missing else tables.append({'name': name, 'relation': relation, 'key': found.key, 'conv': found.conv, 'node': node}) %}
+            {% do none if is_missing else tables.append({'name': name, 'relation': relation, 'key': found.key, 'convention': found.convention, 'node': node}) %}
         {% endif %}
     {% endfor %}
     {% if problems or not tables %}
@@ -62,6 +62,6 @@
     {% set default = 'dbt_snapshot' if node and node.resource_type == 'snapshot' else 'fivetran' %}
     {% do return({
         'key': dbt_history._key_columns(key or (node.config if node else {}).get('unique_key')),
-        'conv': dbt_history.convention(convention) if convention else dbt_history._node_convention(node, meta, default),
+        'convention': dbt_history.convention(convention) if convention else dbt_history._node_convention(node, meta, default),
     }) %}
 {% endmacro %}

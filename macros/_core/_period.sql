@@ -2,7 +2,7 @@
     A point in time as SQL. A number, a date and text that reads as one of them is a literal (UTC where it
     names no zone); any other text is an SQL expression. A literal must be on the convention's axis.
 #}
-{% macro _instant(at, conv, caller_name) %}
+{% macro _instant(at, convention, caller_name) %}
     {% set text = at | string | trim %}
     {% set clock = '[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?' %}
     {% set zone = '( ?(Z|UTC|[+-][0-9]{2}:[0-9]{2}))?' %}
@@ -14,19 +14,19 @@
         'bigint': not is_date and not is_time,
         'date': not is_number and not is_time,
         'timestamp': not is_number,
-    }[conv.type] %}
+    }[convention.type] %}
     {% if at is none or text == '' or not fits %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
             'this is no point on the axis of the history table',
             got=at,
-            expected='a ' ~ conv.type ~ ' (literal, or an SQL expression)',
+            expected='a ' ~ convention.type ~ ' (literal, or an SQL expression)',
         )) %}
     {% endif %}
-    {% if conv.type == 'timestamp' and is_date %}
-        {% do return(dbt_history._literal(text ~ ' 00:00:00', conv) | trim) %}
+    {% if convention.type == 'timestamp' and is_date %}
+        {% do return(dbt_history._literal(text ~ ' 00:00:00', convention) | trim) %}
     {% elif is_number or is_date or is_time %}
-        {% do return(dbt_history._literal(text, conv) | trim) %}
+        {% do return(dbt_history._literal(text, convention) | trim) %}
     {% endif %}
     {% do return('(' ~ text ~ ')') %}
 {% endmacro %}
@@ -38,23 +38,23 @@
     True where the end says "until further notice". NULL, the convention's open end and, on a time axis,
     any end in the year 9999 or later: real files carry 23:59:59, .999 and .999999.
 #}
-{% macro _has_open_end(conv, prefix='') %}
-    {%- set end = prefix ~ dbt_history._quote(conv.end) -%}
-    {%- if conv.type == 'bigint' -%}
-        {%- set least = none if conv.open_end is none else dbt_history._open_end(conv) -%}
+{% macro _has_open_end(convention, prefix='') %}
+    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
+    {%- if convention.type == 'bigint' -%}
+        {%- set first_open_end = none if convention.open_end is none else dbt_history._open_end(convention) -%}
     {%- else -%}
-        {%- set least = dbt_history._literal('9999-01-01' if conv.type == 'date' else '9999-01-01 00:00:00', conv) | trim -%}
+        {%- set first_open_end = dbt_history._literal('9999-01-01' if convention.type == 'date' else '9999-01-01 00:00:00', convention) | trim -%}
     {%- endif -%}
-    {%- do return('(' ~ end ~ ' is null' ~ (' or ' ~ end ~ ' >= ' ~ least if least is not none else '') ~ ')') -%}
+    {%- do return('(' ~ end ~ ' is null' ~ (' or ' ~ end ~ ' >= ' ~ first_open_end if first_open_end is not none else '') ~ ')') -%}
 {% endmacro %}
 
 
 {# The first instant after the stored period, NULL when it is open: [start, until). #}
-{% macro _stored_until(conv, prefix='') %}
-    {%- set end = prefix ~ dbt_history._quote(conv.end) -%}
+{% macro _stored_until(convention, prefix='') %}
+    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
     {%- do return(
-        'case when not ' ~ dbt_history._has_open_end(conv, prefix)
-        ~ ' then ' ~ dbt_history._shift_by_gap(end, conv, '+') ~ ' end'
+        'case when not ' ~ dbt_history._has_open_end(convention, prefix)
+        ~ ' then ' ~ dbt_history._shift_by_gap(end, convention, '+') ~ ' end'
     ) -%}
 {% endmacro %}
 
@@ -66,9 +66,9 @@
         version              |---------)      an overlap: earlier.until > start
         version                      |---)    a gap:      earlier.until < start
 #}
-{% macro _ctes_of_neighbours(model, key, conv) %}
+{% macro _ctes_of_neighbours(model, key, convention) %}
 {%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) -%}
-{%- set start = dbt_history._quote(conv.start) -%}
+{%- set start = dbt_history._quote(convention.start) -%}
     history as (
 
         select * from {{ model }}
@@ -80,9 +80,9 @@
         select
             {{ keys | join(',\n            ') }},
             {{ start }},
-            {{ dbt_history._quote(conv.end) }},
-            {{ dbt_history._quote(conv.version_id) }} as _version_id,
-            {{ dbt_history._stored_until(conv) }} as _until
+            {{ dbt_history._quote(convention.end) }},
+            {{ dbt_history._quote(convention.version_id) }} as _version_id,
+            {{ dbt_history._stored_until(convention) }} as _until
         from history
         where {{ start }} is not null
 
@@ -97,7 +97,7 @@
                     'is_open', _until is null,
                     'until', _until,
                     'period_start', {{ start }},
-                    'period_end', {{ dbt_history._quote(conv.end) }}
+                    'period_end', {{ dbt_history._quote(convention.end) }}
                 )
             ) over (
                 partition by {{ keys | join(', ') }}
@@ -111,9 +111,9 @@
 
 
 {# Key, start and end of a version, quoted: what every failing row shows first. #}
-{% macro _version_columns(key, conv) %}
+{% macro _version_columns(key, convention) %}
     {%- do return(
-        dbt_history._quoted(dbt_history._key_columns(key) + [conv.start, conv.end]) | join(',\n    ')
+        dbt_history._quoted(dbt_history._key_columns(key) + [convention.start, convention.end]) | join(',\n    ')
     ) -%}
 {% endmacro %}
 
@@ -121,10 +121,10 @@
 {# SQL of a point on the convention's axis: literals, the open end, a distance of one gap. #}
 
 {# A literal of the convention's type. `value`: a number, a date, or a time as text (UTC unless it names a zone). #}
-{% macro _literal(value, conv) %}
-    {%- if value is none -%} {%- do return('cast(null as ' ~ conv.type ~ ')') -%}
-    {%- elif conv.type == 'bigint' -%} {%- do return((value | int) ~ 'L') -%}
-    {%- elif conv.type == 'date' -%} {%- do return("date'" ~ value ~ "'") -%}
+{% macro _literal(value, convention) %}
+    {%- if value is none -%} {%- do return('cast(null as ' ~ convention.type ~ ')') -%}
+    {%- elif convention.type == 'bigint' -%} {%- do return((value | int) ~ 'L') -%}
+    {%- elif convention.type == 'date' -%} {%- do return("date'" ~ value ~ "'") -%}
     {%- endif -%}
     {%- set text = value | string -%}
     {%- set clock = '' if ':' in text else ' 00:00:00' -%}
@@ -134,35 +134,35 @@
 
 
 {# The value an open version has in its end column. #}
-{% macro _open_end(conv) %}
-    {%- do return(dbt_history._literal(conv.open_end, conv)) -%}
+{% macro _open_end(convention) %}
+    {%- do return(dbt_history._literal(convention.open_end, convention)) -%}
 {% endmacro %}
 
 
 {# `expression` moved by one gap: `sign` is '-' or '+'. #}
-{% macro _shift_by_gap(expression, conv, sign='-') %}
-    {%- if not conv.gap -%} {%- do return(expression) -%}
-    {%- elif conv.type == 'timestamp' -%} {%- do return('(' ~ expression ~ ' ' ~ sign ~ ' interval ' ~ conv.gap ~ ')') -%}
-    {%- elif conv.type == 'date' -%} {%- do return(('date_sub(' if sign == '-' else 'date_add(') ~ expression ~ ', ' ~ (conv.gap | string).split(' ')[0] ~ ')') -%}
-    {%- else -%} {%- do return('(' ~ expression ~ ' ' ~ sign ~ ' ' ~ conv.gap ~ 'L)') -%}
+{% macro _shift_by_gap(expression, convention, sign='-') %}
+    {%- if not convention.gap -%} {%- do return(expression) -%}
+    {%- elif convention.type == 'timestamp' -%} {%- do return('(' ~ expression ~ ' ' ~ sign ~ ' interval ' ~ convention.gap ~ ')') -%}
+    {%- elif convention.type == 'date' -%} {%- do return(('date_sub(' if sign == '-' else 'date_add(') ~ expression ~ ', ' ~ (convention.gap | string).split(' ')[0] ~ ')') -%}
+    {%- else -%} {%- do return('(' ~ expression ~ ' ' ~ sign ~ ' ' ~ convention.gap ~ 'L)') -%}
     {%- endif -%}
 {% endmacro %}
 
 
 {# True for a version that is in force until further notice; `prefix` is a table alias with its dot, or ''. #}
-{% macro _is_open(conv, prefix='') %}
-    {%- set end = prefix ~ dbt_history._quote(conv.end) -%}
-    {%- if conv.active -%} {%- do return('coalesce(' ~ prefix ~ dbt_history._quote(conv.active) ~ ', false)') -%}
-    {%- elif conv.open_end is none -%} {%- do return('(' ~ end ~ ' is null)') -%}
-    {%- else -%} {%- do return('(' ~ end ~ ' is null or ' ~ end ~ ' >= ' ~ dbt_history._open_end(conv) ~ ')') -%}
+{% macro _is_open(convention, prefix='') %}
+    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
+    {%- if convention.active -%} {%- do return('coalesce(' ~ prefix ~ dbt_history._quote(convention.active) ~ ', false)') -%}
+    {%- elif convention.open_end is none -%} {%- do return('(' ~ end ~ ' is null)') -%}
+    {%- else -%} {%- do return('(' ~ end ~ ' is null or ' ~ end ~ ' >= ' ~ dbt_history._open_end(convention) ~ ')') -%}
     {%- endif -%}
 {% endmacro %}
 
 
 {# A distance of one gap as a number of the axis' own units: microseconds, days or integers. #}
-{% macro _gap_units(conv) %}
-    {%- set words = (conv.gap | string).split(' ') -%}
-    {%- if conv.type != 'timestamp' -%} {%- do return(words[0] | int) -%} {%- endif -%}
+{% macro _gap_units(convention) %}
+    {%- set words = (convention.gap | string).split(' ') -%}
+    {%- if convention.type != 'timestamp' -%} {%- do return(words[0] | int) -%} {%- endif -%}
     {%- set micros = {
         'microsecond': 1, 'millisecond': 1000, 'second': 1000000, 'minute': 60000000, 'hour': 3600000000, 'day': 86400000000,
     } -%}
@@ -174,14 +174,14 @@
     A number of the axis (microseconds or days since 1970, or the integer itself) as `_literal` takes it. Python's dates have the years
     1 to 9999, Spark's more: a point outside is moved by whole turns of the calendar, which repeats every 400 years.
 #}
-{% macro _axis_value(number, conv) %}
-    {%- if conv.type == 'bigint' -%} {%- do return(number) -%} {%- endif -%}
+{% macro _axis_value(number, convention) %}
+    {%- if convention.type == 'bigint' -%} {%- do return(number) -%} {%- endif -%}
     {%- set day, turn = 86400000000, 146097 -%}
-    {%- set days, micros = (number, 0) if conv.type == 'date' else (number // day, number % day) -%}
+    {%- set days, micros = (number, 0) if convention.type == 'date' else (number // day, number % day) -%}
     {#- 719162 days lie between the first day of year 1 and 1970. -#}
     {%- set turns = 0 if -719162 <= days <= 2932896 else (days + 719162) // turn -%}
     {%- set moment = modules.datetime.datetime(1970, 1, 1) + modules.datetime.timedelta(days=days - turns * turn, microseconds=micros) -%}
     {%- set year = moment.year + 400 * turns -%}
     {%- set text = ('%04d' if 0 <= year <= 9999 else '%+05d') | format(year) ~ (moment | string)[4:] -%}
-    {%- do return(text[:-9] if conv.type == 'date' else text) -%}
+    {%- do return(text[:-9] if convention.type == 'date' else text) -%}
 {% endmacro %}

@@ -50,17 +50,17 @@
     ] %}
     {% set problems = dbt_history._unknown_settings(meta, known) + dbt_history._shared_problems(node, meta) %}
     {% set key = dbt_history._columns_of_key(node.config.get('unique_key')) or [] %}
-    {% set conv = dbt_history._node_convention(node, meta, 'fivetran') %}
+    {% set convention = dbt_history._node_convention(node, meta, 'fivetran') %}
     {% if not key and dbt_history._columns_of_key(node.config.get('unique_key')) is not none %}
         {% do problems.append('unique_key is missing: name the columns that tell records apart, without the start column') %}
     {% endif %}
-    {% for column in key if column | lower in [conv.start | lower, conv.end | lower, (conv.active or '') | lower] %}
+    {% for column in key if column | lower in [convention.start | lower, convention.end | lower, (convention.active or '') | lower] %}
         {% do problems.append('unique_key names ' ~ column ~ ', a column of the period: it is the key of the record, not of the version') %}
     {% endfor %}
 
     {% set settings = {
         'key': key,
-        'convention': conv,
+        'convention': convention,
         'update_without_base': meta.get('update_without_base', 'skip'),
         'max_deleted_share': meta.get('max_deleted_share', 0.5),
         'allow_full_refresh': meta.get('allow_full_refresh', false),

@@ -30,21 +30,21 @@
 {% endmacro %}
 
 
-{# The instants of a table's tags, and its horizon: {'tags': [{'name', 'instant'}], 'horizon'}. #}
+{# The instants of a table's tags, and its retention horizon: {'tags': [{'name', 'instant'}], 'retention_horizon'}. #}
 {% macro _marks_of(table) %}
-    {% set found = {'tags': [], 'horizon': none} %}
+    {% set found = {'tags': [], 'retention_horizon': none} %}
     {% set marks = dbt_history._marks(table.relation) %}
     {% if marks is not none %}
-        {% set instant = 'try_cast(instant as ' ~ table.conv.type ~ ')' %}
+        {% set instant = 'try_cast(instant as ' ~ table.convention.type ~ ')' %}
         {% for row in run_query(
-            'select kind, name, ' ~ dbt_history._axis_number('max(' ~ instant ~ ')', table.conv) ~ ' from ' ~ dbt_history._quoted_relation(marks)
+            'select kind, name, ' ~ dbt_history._axis_number('max(' ~ instant ~ ')', table.convention) ~ ' from ' ~ dbt_history._quoted_relation(marks)
             ~ ' where table_name = ' ~ dbt_history._string_literal(table.relation.identifier | lower)
             ~ " and kind in ('tag', 'horizon') group by kind, name order by kind, name"
         ).rows if row[2] is not none %}
             {% if row[0] == 'horizon' %}
-                {% do found.update({'horizon': row[2] | int}) %}
+                {% do found.update({'retention_horizon': row[2] | int}) %}
             {% else %}
-                {% do found.tags.append({'name': row[1], 'number': row[2] | int, 'instant': dbt_history._axis_text(row[2], table.conv)}) %}
+                {% do found.tags.append({'name': row[1], 'number': row[2] | int, 'instant': dbt_history._axis_text(row[2], table.convention)}) %}
             {% endif %}
         {% endfor %}
     {% endif %}

@@ -1,12 +1,12 @@
 {# A tag below the horizon would promise what is no longer there. #}
-{% macro _check_above_horizon(table, marks, problems) %}
-    {% if table.instant is not none and marks.horizon is not none %}
+{% macro _check_above_retention_horizon(table, marks, problems) %}
+    {% if table.instant is not none and marks.retention_horizon is not none %}
         {% set number = run_query(
-            'select ' ~ dbt_history._axis_number(dbt_history._literal(table.instant, table.conv), table.conv)
+            'select ' ~ dbt_history._axis_number(dbt_history._literal(table.instant, table.convention), table.convention)
         ).rows[0][0] | int %}
-        {% if number < marks.horizon %}
+        {% if number < marks.retention_horizon %}
             {% do problems.append(
-                table.name ~ ': ' ~ table.instant ~ ' lies below the horizon ' ~ dbt_history._axis_text(marks.horizon, table.conv)
+                table.name ~ ': ' ~ table.instant ~ ' lies below the horizon ' ~ dbt_history._axis_text(marks.retention_horizon, table.convention)
             ) %}
         {% endif %}
     {% endif %}
@@ -33,7 +33,7 @@
 
 {# Where points are numbers of transactions, a tag must not look like one; before the first transaction is 0. #}
 {% macro _check_numbered_tag(table, tag, problems) %}
-    {% if table.conv.name == 'naksha' %}
+    {% if table.convention.name == 'naksha' %}
         {% do dbt_history._check_name(tag, none, problems) %}
         {% if table.instant is none %}
             {% do table.update({'instant': '0'}) %}

@@ -24,7 +24,7 @@
     {% if not 0 <= point <= head.txn %}
         {% do call.problems.append('transaction ' ~ point ~ ' is not in the log, which ends at ' ~ head.txn) %}
     {% endif %}
-    {% do dbt_history._check_above_horizon(dict(call.table, instant=point | string), dbt_history._marks_of(call.table), call.problems) %}
+    {% do dbt_history._check_above_retention_horizon(dict(call.table, instant=point | string), dbt_history._marks_of(call.table), call.problems) %}
     {% do dbt_history._refuse_branch(call, 'the branch cannot be made') %}
     {% if not dry_run %}
         {% do dbt_history._protect_base(call, point) %}

@@ -30,7 +30,7 @@
         {% do dbt_history._add_marks(missing, 'tag', snapshot, author, reason) %}
         {% for table in missing %}
             {# A cleaning, or another snapshot of this name, that began meanwhile was first. #}
-            {% do dbt_history._check_above_horizon(table, dbt_history._marks_of(table), problems) %}
+            {% do dbt_history._check_above_retention_horizon(table, dbt_history._marks_of(table), problems) %}
             {% do problems.append(table.name ~ ': another run made it at the same time') if dbt_history._number_of_tag(table, snapshot) != point %}
         {% endfor %}
         {% if problems %}

@@ -35,7 +35,7 @@
             ) as `_place`
         from {{ states }}
         where {{ terms | join('\n            and ') }}
-    ) as placed
+    ) as ranked
     where `_place` = 1
     {%- if after is not none %} and `i` > {{ after | int }}L{% endif %}
     {%- if limit is not none %}

@@ -32,7 +32,7 @@ outcomes as (
         {%- for name in features.key %}
         {{ dbt_history._prefixed(name) }},
         {%- endfor %}
-        explode(decided) as outcome
+        explode(outcomes) as outcome
     from folded
 )
 

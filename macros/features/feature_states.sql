@@ -44,13 +44,13 @@ rows_of_features as (
         {{ dbt_history._c_key(features) | join(', ') }},
         explode(concat(
             transform(
-                {{ "if(keeps_history, made, filter(made, (state, place) -> place = size(made) - 1 and state.action <> 'DELETE'))" if may_lack_history else 'made' }},
+                {{ "if(keeps_history, new_states, filter(new_states, (state, place) -> place = size(new_states) - 1 and state.action <> 'DELETE'))" if may_lack_history else 'new_states' }},
                 state -> named_struct('removed_from', cast(null as bigint), 'state', state)
             )
             {%- if may_lack_history %},
             -- Without history only what is open at the end is kept.
             if(
-                not keeps_history and size(made) > 0 and head.txn is not null,
+                not keeps_history and size(new_states) > 0 and head.txn is not null,
                 array(named_struct('removed_from', head.txn, 'state', cast(null as {{ features.state_type }}))),
                 cast(array() as array<struct<removed_from: bigint, state: {{ features.state_type }}>>)
             )

@@ -11,8 +11,8 @@
     {%- endif -%}
     {%- set uuid = '(' ~ uuid ~ ')' -%}
     {%- set text = 'lower' ~ uuid -%}
-    {%- set half = "cast(conv(substring(" ~ text ~ ", 20, 4), 16, 10) as int)" -%}
-    {%- set tail = "cast(conv(substring(" ~ text ~ ", 25, 12), 16, 10) as bigint)" -%}
+    {%- set half = "cast(convention(substring(" ~ text ~ ", 20, 4), 16, 10) as int)" -%}
+    {%- set tail = "cast(convention(substring(" ~ text ~ ", 25, 12), 16, 10) as bigint)" -%}
     {%- set day -%}
 try_cast(format_string('%04d-%02d-%02d', 2000 + (shiftright({{ half }}, 4) & 1023), {{ half }} & 15, cast(shiftright({{ tail }}, 43) as int)) as date)
     {%- endset -%}
@@ -21,7 +21,7 @@ case
     when {{ uuid }} is null then null
     when {{ text }} rlike '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' and {{ day }} is not null
         then named_struct(
-            'object_id', cast(conv(concat(substring({{ text }}, 1, 8), substring({{ text }}, 10, 4), substring({{ text }}, 16, 3)), 16, 10) as bigint),
+            'object_id', cast(convention(concat(substring({{ text }}, 1, 8), substring({{ text }}, 10, 4), substring({{ text }}, 16, 3)), 16, 10) as bigint),
             'date', {{ day }},
             'type', cast(shiftright({{ tail }}, 40) & 7 as int),
             'database_id', {{ tail }} & 1099511627775L

@@ -3,17 +3,17 @@
     Where the open end is a value, NULL is no end either.
 #}
 {% test active_matches_open_end(model, key, convention='fivetran') %}
-{%- set conv = dbt_history.convention(convention) -%}
-{%- if not conv.active -%}
+{%- set convention = dbt_history.convention(convention) -%}
+{%- if not convention.active -%}
     {%- do exceptions.raise_compiler_error(dbt_history._message(
         'active_matches_open_end',
         'this convention has no active column',
-        got=conv.name,
+        got=convention.name,
         expected='a convention with one, such as fivetran, or a mapping with `active`',
         way_out='use period_is_well_formed and one_active_version',
     )) -%}
 {%- endif -%}
-{%- set active = dbt_history._quote(conv.active) -%}
+{%- set active = dbt_history._quote(convention.active) -%}
 with
 
 history as (
@@ -23,11 +23,11 @@ history as (
 )
 
 select
-    {{ dbt_history._version_columns(key, conv) }},
+    {{ dbt_history._version_columns(key, convention) }},
     {{ active }}
 from history
-where not coalesce({{ active }} = {{ dbt_history._has_open_end(conv) }}, false)
-{%- if conv.open_end is not none %}
-    or {{ dbt_history._quote(conv.end) }} is null
+where not coalesce({{ active }} = {{ dbt_history._has_open_end(convention) }}, false)
+{%- if convention.open_end is not none %}
+    or {{ dbt_history._quote(convention.end) }} is null
 {%- endif %}
 {% endtest %}

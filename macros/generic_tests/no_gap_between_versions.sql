@@ -9,11 +9,11 @@
     A gap of one unit or less is what an end leaves that was closed one step too early.
 #}
 {% test no_gap_between_versions(model, key, convention='fivetran', allow_deletion_gaps=true, minimum_gap=none) %}
-{%- set conv = dbt_history.convention(convention) -%}
-{%- set start = dbt_history._quote(conv.start) -%}
-{%- set unit = minimum_gap or conv.gap or ('1 millisecond' if conv.type == 'timestamp' else 1) -%}
+{%- set convention = dbt_history.convention(convention) -%}
+{%- set start = dbt_history._quote(convention.start) -%}
+{%- set unit = minimum_gap or convention.gap or ('1 millisecond' if convention.type == 'timestamp' else 1) -%}
 with
-{{ dbt_history._ctes_of_neighbours(model, key, conv) }},
+{{ dbt_history._ctes_of_neighbours(model, key, convention) }},
 
 gaps as (
 
@@ -23,11 +23,11 @@ gaps as (
 )
 
 select
-    {{ dbt_history._version_columns(key, conv) }},
+    {{ dbt_history._version_columns(key, convention) }},
     _earlier.period_start as _earlier_start,
     _earlier.period_end as _earlier_end
 from gaps
 {%- if allow_deletion_gaps %}
-where not ({{ dbt_history._shift_by_gap(start, {'type': conv.type, 'gap': unit}) }} {{ '>=' if minimum_gap else '>' }} _earlier.until)
+where not ({{ dbt_history._shift_by_gap(start, {'type': convention.type, 'gap': unit}) }} {{ '>=' if minimum_gap else '>' }} _earlier.until)
 {%- endif %}
 {% endtest %}

@@ -3,9 +3,9 @@
     says, or, in a convention without one, the end. A failing row is a key, with its open versions.
 #}
 {% test one_active_version(model, key, convention='fivetran', at_least_one=false) %}
-{%- set conv = dbt_history.convention(convention) -%}
+{%- set convention = dbt_history.convention(convention) -%}
 {%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) -%}
-{%- set start = dbt_history._quote(conv.start) -%}
+{%- set start = dbt_history._quote(convention.start) -%}
 with
 
 history as (
@@ -19,7 +19,7 @@ versions as (
     select
         {{ keys | join(',\n        ') }},
         {{ start }},
-        {{ dbt_history._is_open(conv) if conv.active else dbt_history._has_open_end(conv) }} as _is_open
+        {{ dbt_history._is_open(convention) if convention.active else dbt_history._has_open_end(convention) }} as _is_open
     from history
 
 ),

@@ -4,8 +4,8 @@
     gap is 0) is well formed. A NULL end is open.
 #}
 {% test period_is_well_formed(model, key, convention='fivetran') %}
-{%- set conv = dbt_history.convention(convention) -%}
-{%- set start = dbt_history._quote(conv.start) -%}
+{%- set convention = dbt_history.convention(convention) -%}
+{%- set start = dbt_history._quote(convention.start) -%}
 with
 
 history as (
@@ -18,13 +18,13 @@ periods as (
 
     select
         *,
-        {{ dbt_history._stored_until(conv) }} as _until
+        {{ dbt_history._stored_until(convention) }} as _until
     from history
 
 )
 
 select
-    {{ dbt_history._version_columns(key, conv) }}
+    {{ dbt_history._version_columns(key, convention) }}
 from periods
 where {{ start }} is null
     or not coalesce({{ start }} <= _until, true)

@@ -3,15 +3,15 @@
     start where an earlier one ends. A failing row is a version that starts inside an earlier one.
 #}
 {% test periods_do_not_overlap(model, key, convention='fivetran') %}
-{%- set conv = dbt_history.convention(convention) -%}
+{%- set convention = dbt_history.convention(convention) -%}
 with
-{{ dbt_history._ctes_of_neighbours(model, key, conv) }}
+{{ dbt_history._ctes_of_neighbours(model, key, convention) }}
 
 select
-    {{ dbt_history._version_columns(key, conv) }},
+    {{ dbt_history._version_columns(key, convention) }},
     _earlier.period_start as _earlier_start,
     _earlier.period_end as _earlier_end
 from neighbours
 where _earlier is not null
-    and not (not _earlier.is_open and _earlier.until <= {{ dbt_history._quote(conv.start) }})
+    and not (not _earlier.is_open and _earlier.until <= {{ dbt_history._quote(convention.start) }})
 {% endtest %}

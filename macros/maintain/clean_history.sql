@@ -31,15 +31,15 @@
         {% set cutoff = dbt_history._cutoff(table, before, none if table.namespace else age) %}
         {% set limit = dict(limits, cutoff=cutoff, last=dbt_history._last_to_clean(table, of_features)) %}
         {% set plan = dbt_history._plan_cleaning(table, limit) %}
-        {% if plan.horizon is not none and not dry_run %}
+        {% if plan.retention_horizon is not none and not dry_run %}
             {# The horizon is published before anything goes, and the tags are read again after: whoever comes in between is heard. #}
-            {% do dbt_history._add_mark(table, 'horizon', instant=plan.horizon, author=author, reason=reason) %}
+            {% do dbt_history._add_mark(table, 'horizon', instant=plan.retention_horizon, author=author, reason=reason) %}
             {% do dbt_history._remove_versions(table, limit, plan) %}
         {% endif %}
         {% do results.update({table.name: plan}) %}
         {% do log(
             'dbt_history: ' ~ table.name ~ ': ' ~ plan.dropped ~ ' of ' ~ plan.versions ~ ' versions '
-            ~ ('would be dropped' if dry_run else 'dropped') ~ (', horizon ' ~ plan.horizon if plan.horizon is not none else '')
+            ~ ('would be dropped' if dry_run else 'dropped') ~ (', horizon ' ~ plan.retention_horizon if plan.retention_horizon is not none else '')
             ~ (', kept for tags: ' ~ plan.tags if plan.tags else ''), info=true
         ) %}
     {% endfor %}

@@ -27,7 +27,7 @@
     {% endif %}
     {% for table in tables %}
         {% set view = dbt_history._quote(schema) ~ '.' ~ dbt_history._quote(table.relation.identifier) %}
-        {% set sql = 'create or replace view ' ~ view ~ ' as select * from ' ~ dbt_history.as_of(table.relation, at, table.conv) %}
+        {% set sql = 'create or replace view ' ~ view ~ ' as select * from ' ~ dbt_history.as_of(table.relation, at, table.convention) %}
         {% if not dry_run %}
             {% do run_query(sql) %}
         {% endif %}

@@ -14,8 +14,8 @@
     {% for table in tables %}
         {% set marks = dbt_history._marks_of(table) %}
         {% set said = at.get(table.name) if at is mapping and 'tag' not in at else at %}
-        {% if said is none and table.conv.type != 'bigint' %}
-            {% do table.update({'instant': dbt_history._axis_text(now if table.conv.type == 'timestamp' else now // 86400000000, table.conv)}) %}
+        {% if said is none and table.convention.type != 'bigint' %}
+            {% do table.update({'instant': dbt_history._axis_text(now if table.convention.type == 'timestamp' else now // 86400000000, table.convention)}) %}
         {% else %}
             {% do table.update({'instant': dbt_history._evaluated_point(said, table, 'create_tag')}) %}
         {% endif %}
@@ -25,12 +25,12 @@
         {% elif table.instant is none %}
             {% do problems.append(table.name ~ ': an empty table has no version to tag') %}
         {% endif %}
-        {% do dbt_history._check_above_horizon(table, marks, problems) %}
+        {% do dbt_history._check_above_retention_horizon(table, marks, problems) %}
     {% endfor %}
     {% do dbt_history._refuse_tag(tag, problems) %}
     {% for table in tables %}
         {% do dbt_history._add_mark(table, 'tag', name=tag, instant=table.instant, author=author, reason=reason) %}
-        {% do dbt_history._check_above_horizon(table, dbt_history._marks_of(table), problems) %}
+        {% do dbt_history._check_above_retention_horizon(table, dbt_history._marks_of(table), problems) %}
         {% do log('dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is ' ~ table.instant, info=true) %}
     {% endfor %}
     {% if problems %}

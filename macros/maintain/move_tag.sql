@@ -11,7 +11,7 @@
         {% if tag in marks.tags | map(attribute='name') %}
             {% do table.update({'instant': dbt_history._evaluated_point(at, table, 'move_tag'), 'tags': marks.tags}) %}
             {% do dbt_history._check_numbered_tag(table, tag, problems) %}
-            {% do dbt_history._check_above_horizon(table, marks, problems) %}
+            {% do dbt_history._check_above_retention_horizon(table, marks, problems) %}
             {% do tables.append(table) %}
         {% endif %}
     {% endfor %}

@@ -30,7 +30,7 @@
         {% endfor %}
         {% if counts and not dry_run %}
             {% set settings = {
-                'key': table.key, 'convention': table.conv, 'update_without_base': 'skip', 'max_deleted_share': none,
+                'key': table.key, 'convention': table.convention, 'update_without_base': 'skip', 'max_deleted_share': none,
                 'allow_full_refresh': false, 'on_schema_change': 'ignore',
             } %}
             {% do dbt_history._write_batches(table.relation, table.relation, select_sql, settings, false, 'rewind') %}

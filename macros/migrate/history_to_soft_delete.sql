@@ -4,7 +4,7 @@
 #}
 {% macro history_to_soft_delete(table, key, deleted_column='_fivetran_deleted', dry_run=false) %}
     {% set caller = 'history_to_soft_delete' %}
-    {% set conv = dbt_history.convention('fivetran') %}
+    {% set convention = dbt_history.convention('fivetran') %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
     {% set operation = {'operation': caller, 'key': dbt_history._key_columns(key), 'deleted_column': deleted_column | lower} %}
     {% if dbt_history._is_migrated(migrated.relation, operation, caller) %}
@@ -13,7 +13,7 @@
     {% set problems = dbt_history._history_problems(migrated, key) + dbt_history._column_problems(migrated, deleted_column, key, 'boolean') %}
     {% do dbt_history._refuse_migration(problems, migrated, caller) %}
     {% set kept = [] %}
-    {% for name in migrated.names.values() if name | lower not in [conv.start, conv.end, conv.active, deleted_column | lower] %}
+    {% for name in migrated.names.values() if name | lower not in [convention.start, convention.end, convention.active, deleted_column | lower] %}
         {% do kept.append(name) %}
     {% endfor %}
     {% set select_sql %}
@@ -27,10 +27,10 @@
                 {%- for name in kept %}
                 {{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }},
                 {%- endfor %}
-                coalesce({{ dbt_history._quote(conv.active) }}, false) as is_active,
+                coalesce({{ dbt_history._quote(convention.active) }}, false) as is_active,
                 row_number() over (
                     partition by {{ dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') }}
-                    order by {{ dbt_history._quote(conv.start) }} desc, {{ dbt_history._quote(conv.active) }} desc nulls last
+                    order by {{ dbt_history._quote(convention.start) }} desc, {{ dbt_history._quote(convention.active) }} desc nulls last
                 ) as place
             from {{ dbt_history._quoted_relation(migrated.relation) }}
         ) as versions

@@ -9,7 +9,7 @@
 #}
 {% macro as_of(relation, at, convention='fivetran') %}
     {%- set reader = dbt_history._reader(relation, convention, 'as_of') -%}
-    {%- set conv = reader.conv -%}
+    {%- set convention = reader.convention -%}
     {%- set point = dbt_history._point(at, reader, 'as_of') -%}
     {%- if reader.get('log') -%}
         {%- set log = reader.log -%}
@@ -17,11 +17,11 @@
             dbt_history._read_from(relation), log.key, log.order, log.begins, [log.time ~ ' <= ' ~ point]
         )) -%}
     {%- elif point is none -%}
-        {%- do return(dbt_history._versions_where(reader, [dbt_history._is_open(conv) if conv.end else 'true'])) -%}
+        {%- do return(dbt_history._versions_where(reader, [dbt_history._is_open(convention) if convention.end else 'true'])) -%}
     {%- endif -%}
     {%- do return(dbt_history._versions_where(reader, [
-        dbt_history._starts_by(conv, point),
-        dbt_history._lasts_beyond(conv, point),
-        dbt_history._not_below_horizon(reader, point, 'as_of', or_at_tag=true) if dbt_history._tag_of(at) is none else none,
+        dbt_history._starts_by(convention, point),
+        dbt_history._lasts_beyond(convention, point),
+        dbt_history._not_below_retention_horizon(reader, point, 'as_of', or_at_tag=true) if dbt_history._tag_of(at) is none else none,
     ])) -%}
 {% endmacro %}

@@ -11,17 +11,17 @@
 #}
 {% macro changeset(relation, from_at, to_at, convention='fivetran', key=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'changeset') -%}
-    {%- set conv = reader.conv -%}
+    {%- set convention = reader.convention -%}
     {%- set range = dbt_history._range(from_at, to_at, reader, 'changeset') -%}
-    {%- set start = dbt_history._quote(conv.start) -%}
-    {%- set until = dbt_history._end_of_period(conv) -%}
-    {%- set guard = dbt_history._not_below_horizon(reader, range.from, 'changeset', strictly=true) -%}
+    {%- set start = dbt_history._quote(convention.start) -%}
+    {%- set until = dbt_history._end_of_period(convention) -%}
+    {%- set guard = dbt_history._not_below_retention_horizon(reader, range.from, 'changeset', strictly=true) -%}
     {%- set began = [
-        start ~ ' >= ' ~ range.from, dbt_history._starts_by(conv, range.to, strictly=true), dbt_history._is_not_empty(conv), guard,
+        start ~ ' >= ' ~ range.from, dbt_history._starts_by(convention, range.to, strictly=true), dbt_history._is_not_empty(convention), guard,
     ] | reject('none') -%}
     {%- set ended = [
-        dbt_history._ended_from(conv, range.from), dbt_history._ended_by(conv, range.to, strictly=true),
-        dbt_history._is_not_empty(conv), guard,
+        dbt_history._ended_from(convention, range.from), dbt_history._ended_by(convention, range.to, strictly=true),
+        dbt_history._is_not_empty(convention), guard,
     ] | reject('none') -%}
     {%- set names = key or (reader.log.key if reader.get('log') else none) -%}
     {%- set sides -%}

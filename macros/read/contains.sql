@@ -11,9 +11,9 @@
     {%- set reader = dbt_history._reader(relation, convention, 'contains') -%}
     {%- set range = dbt_history._range(from_at, to_at, reader, 'contains') -%}
     {%- do return(dbt_history._versions_where(reader, [
-        dbt_history._starts_by(reader.conv, range.from),
-        dbt_history._lasts_beyond(reader.conv, range.to, or_ends_there=true),
+        dbt_history._starts_by(reader.convention, range.from),
+        dbt_history._lasts_beyond(reader.convention, range.to, or_ends_there=true),
         range.from ~ ' < ' ~ range.to,
-        dbt_history._not_below_horizon(reader, range.from, 'contains'),
+        dbt_history._not_below_retention_horizon(reader, range.from, 'contains'),
     ])) -%}
 {% endmacro %}

@@ -10,21 +10,21 @@
 #}
 {% macro current_version(relation, convention='fivetran', empty_table_version=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'current_version') -%}
-    {%- set conv = reader.conv -%}
-    {%- set empty = 'cast(null as ' ~ conv.type ~ ')' if empty_table_version is none
-        else dbt_history._instant(empty_table_version, conv, 'current_version') -%}
+    {%- set convention = reader.convention -%}
+    {%- set empty = 'cast(null as ' ~ convention.type ~ ')' if empty_table_version is none
+        else dbt_history._instant(empty_table_version, convention, 'current_version') -%}
     {%- set marks = dbt_history._marks(reader.table) -%}
     {%- set sql -%}
 (
     select coalesce(max(version), {{ empty }}) as version
     from (
-        select greatest(max({{ dbt_history._quote(conv.start) }}), max({{ dbt_history._end_of_period(conv) }})) as version
+        select greatest(max({{ dbt_history._quote(convention.start) }}), max({{ dbt_history._end_of_period(convention) }})) as version
         from {{ reader.from }} as versions
         {%- if marks is not none %}
 
         union all
 
-        select max(try_cast(instant as {{ conv.type }})) as version
+        select max(try_cast(instant as {{ convention.type }})) as version
         from {{ dbt_history._quoted_relation(marks) }}
         where kind = 'horizon' and table_name = {{ dbt_history._string_literal(reader.table.identifier | lower) }}
         {%- endif %}

@@ -16,7 +16,7 @@
     {%- set kinds = [kind] if kind is string else kind or [] -%}
     {%- set item = {key[0]: item} if item is not none and item is not mapping and key | length == 1 else item -%}
     {%- do dbt_history._refuse_search(key, item, kinds) -%}
-    {%- set reader = {'conv': {'type': 'timestamp'}, 'table': none} -%}
+    {%- set reader = {'convention': {'type': 'timestamp'}, 'table': none} -%}
     {%- set found = [] -%}
     {%- if from_at is not none -%}{%- do found.append('`mod_time` >= ' ~ dbt_history._point(from_at, reader, 'find_changes')) -%}{%- endif -%}
     {%- if to_at is not none -%}{%- do found.append('`mod_time` < ' ~ dbt_history._point(to_at, reader, 'find_changes')) -%}{%- endif -%}

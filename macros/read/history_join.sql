@@ -17,7 +17,7 @@
 {% endmacro %}
 
 
-{# The tables as a list: {'name', 'key', 'from', 'conv', 'start', 'until'}, names quoted. #}
+{# The tables as a list: {'name', 'key', 'from', 'convention', 'start', 'until'}, names quoted. #}
 {% macro _join_sides(tables, key, convention, kind) %}
     {% set sides = [] %}
     {% for name, said in tables.items() %}
@@ -25,14 +25,14 @@
         {% set reader = dbt_history._reader(said.relation, said.get('convention', convention), 'history_join') %}
         {% set alias = dbt_history._quote(name) %}
         {% do sides.append({
-            'name': alias, 'conv': reader.conv, 'from': reader.from,
+            'name': alias, 'convention': reader.convention, 'from': reader.from,
             'key': dbt_history._quoted(dbt_history._key_columns(said.get('key', key))),
-            'start': alias ~ '.' ~ dbt_history._quote(reader.conv.start),
-            'until': dbt_history._end_of_period(reader.conv, alias ~ '.'),
+            'start': alias ~ '.' ~ dbt_history._quote(reader.convention.start),
+            'until': dbt_history._end_of_period(reader.convention, alias ~ '.'),
         }) %}
     {% endfor %}
     {% set lengths = sides | map(attribute='key') | map('length') | unique | list %}
-    {% set types = sides | map(attribute='conv') | map(attribute='type') | unique | list %}
+    {% set types = sides | map(attribute='convention') | map(attribute='type') | unique | list %}
     {% if kind not in ['inner', 'left', 'full'] or sides | length < 2 or lengths | length > 1 or types | length > 1 or 0 in lengths %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'history_join',

@@ -6,7 +6,7 @@
     `collections`: `_hx` tables, or {'history': ..., 'id': ...} where the own id has another name.
 #}
 {% macro history_tuple(collections, at='now') %}
-    {%- set reader = {'conv': {'type': 'timestamp'}, 'table': none} -%}
+    {%- set reader = {'convention': {'type': 'timestamp'}, 'table': none} -%}
     {%- set point = dbt_history._point(at, reader, 'history_tuple') -%}
     {%- set bounds = [] -%}
     {%- for collection in dbt_history._collections(collections, 'history_tuple') -%}

@@ -17,11 +17,11 @@
     {%- set reader = dbt_history._reader(relation, convention, caller_name) -%}
     {%- set range = dbt_history._range(from_at, to_at, reader, caller_name) -%}
     {%- do return(dbt_history._versions_where(reader, [
-        dbt_history._starts_by(reader.conv, range.to, strictly=true),
-        dbt_history._lasts_beyond(reader.conv, range.from),
-        dbt_history._is_not_empty(reader.conv),
+        dbt_history._starts_by(reader.convention, range.to, strictly=true),
+        dbt_history._lasts_beyond(reader.convention, range.from),
+        dbt_history._is_not_empty(reader.convention),
         range.from ~ ' < ' ~ range.to,
-        dbt_history._not_below_horizon(reader, range.from, caller_name),
+        dbt_history._not_below_retention_horizon(reader, range.from, caller_name),
     ])) -%}
 {% endmacro %}
 

@@ -10,8 +10,8 @@
     {%- set reader = dbt_history._reader(relation, convention, 'precedes') -%}
     {%- set range = dbt_history._range(at, at, reader, 'precedes') -%}
     {%- do return(dbt_history._versions_where(reader, [
-        dbt_history._ended_by(reader.conv, range.to),
-        dbt_history._is_not_empty(reader.conv),
-        dbt_history._not_below_horizon(reader, none, 'precedes'),
+        dbt_history._ended_by(reader.convention, range.to),
+        dbt_history._is_not_empty(reader.convention),
+        dbt_history._not_below_retention_horizon(reader, none, 'precedes'),
     ])) -%}
 {% endmacro %}

@@ -32,11 +32,11 @@
 {# SQL that is true when a checked column differs, or is not there yet. #}
 {% macro _row_differs(node, snapshotted_rel, current_rel, keys, updated_at) %}
     {% set history = dbt_history._history_meta(node, 'snapshot_versions_strategy') %}
-    {% set conv = dbt_history.convention(history) if history else {} %}
+    {% set convention = dbt_history.convention(history) if history else {} %}
     {% set types = dbt_history._types_of_query('select * from (' ~ node['compiled_code'] ~ ')') %}
     {% set check_cols = config.get('check_cols') or 'all' %}
     {% set left_out = [] %}
-    {% for name in keys + [updated_at, conv.active] if name %}{% do left_out.append(name | lower) %}{% endfor %}
+    {% for name in keys + [updated_at, convention.active] if name %}{% do left_out.append(name | lower) %}{% endfor %}
     {% set relation = adapter.get_relation(database=none, schema=node.schema, identifier=node.alias) %}
     {% set stored = dbt_history._table_columns(relation) | map(attribute='name') | map('lower') | list %}
     {% set wanted = types.keys() | map('lower') | list if check_cols == 'all' else check_cols | map('lower') | list %}

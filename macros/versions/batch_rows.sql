@@ -13,11 +13,11 @@
     one point the last one stays, so where versions have numbers of their own (`naksha`) a version's is its point. No WITH: a MERGE would evaluate it more than once.
 #}
 {% macro batch_rows(changes, key, convention, at='_commit_timestamp') %}
-    {%- set conv = dbt_history.convention(convention) -%}
-    {%- set is_numbered = dbt_history._identity_columns(conv) | length > 1 -%}
-    {%- if conv.get('append_only') or (is_numbered and conv.type != 'bigint') -%}
+    {%- set convention = dbt_history.convention(convention) -%}
+    {%- set is_numbered = dbt_history._identity_columns(convention) | length > 1 -%}
+    {%- if convention.get('append_only') or (is_numbered and convention.type != 'bigint') -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
-            'batch_rows', 'changes do not say all that this convention stores', got=conv.name,
+            'batch_rows', 'changes do not say all that this convention stores', got=convention.name,
             expected='a convention with an end, and with a version_id of its own only where versions are numbers',
         )) -%}
     {%- endif -%}
@@ -27,13 +27,13 @@
     select
         if(`_begins`, 'upsert', 'delete') as `_stage`,
         * except (`_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`),
-        if(`_begins`, `_at`, null) as {{ dbt_history._quote(conv.start) }},
-        if(`_begins`, {{ dbt_history._open_end(conv) }}, `_at`) as {{ dbt_history._quote(conv.end) }}
+        if(`_begins`, `_at`, null) as {{ dbt_history._quote(convention.start) }},
+        if(`_begins`, {{ dbt_history._open_end(convention) }}, `_at`) as {{ dbt_history._quote(convention.end) }}
         {%- if is_numbered %},
-        if(`_begins`, `_at`, null) as {{ dbt_history._quote(conv.version_id) }}
+        if(`_begins`, `_at`, null) as {{ dbt_history._quote(convention.version_id) }}
         {%- endif %}
-        {%- if conv.active %},
-        `_begins` as {{ dbt_history._quote(conv.active) }}
+        {%- if convention.active %},
+        `_begins` as {{ dbt_history._quote(convention.active) }}
         {%- endif %}
     from (
         select
@@ -46,7 +46,7 @@
             select
                 *,
                 `_change_type` in ('insert', 'update_postimage') as `_begins`,
-                max(cast({{ at }} as {{ conv.type }})) over (
+                max(cast({{ at }} as {{ convention.type }})) over (
                     partition by {{ keys }}
                     order by `_commit_version`
                 ) as `_at`

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.operations import Case, Tables, read_json_cases, statements_of
-from tests.support.playing import Player, main_schema, play
+from tests.support.playing import CaseRun, main_schema, play
 from tests.support.project import Project, drop_schema
 from tests.support.tables import data_frame
 
@@ -30,50 +30,50 @@ WITHOUT_METADATA = [
 Row = dict[str, Any]
 
 
-def all_players() -> list[Player]:
+def all_case_runs() -> list[CaseRun]:
     found = []
     for case in [*CASES, *WITHOUT_METADATA]:
-        found.append(Player(case, "base", None, case["expected"]))
+        found.append(CaseRun(case, "base", None, case["expected"]))
         for number, variant in enumerate(case.get("variants", [])):
-            found.append(Player(case, f"v{number}", variant, case["expected"]))
+            found.append(CaseRun(case, f"v{number}", variant, case["expected"]))
         for number, other in enumerate(case.get("alternatives", [])):
             expected = {**case["expected"], **other["expected"]}
-            found.append(Player(case, f"o{number}", None, expected, other["options"]))
+            found.append(CaseRun(case, f"o{number}", None, expected, other["options"]))
     return found
 
 
-PLAYERS = all_players()
+PLAYERS = all_case_runs()
 
 
 def is_plain(case: Case) -> bool:
     return bool(case["id"].endswith("_plain"))
 
 
-def write_models(project: Project, player: Player) -> None:
+def write_models(project: Project, case_run: CaseRun) -> None:
     """An event table for each tracked table, and the coarse log of all of them."""
-    options = "".join(f", {name}='{value}'" for name, value in player.options.items())
+    options = "".join(f", {name}='{value}'" for name, value in case_run.options.items())
     tracked = []
-    for table in player.case["tables"]:
-        main = f"api.Relation.create(schema='{player.tables}', identifier='{table['name']}')"
+    for table in case_run.case["tables"]:
+        main = f"api.Relation.create(schema='{case_run.tables}', identifier='{table['name']}')"
         tracked.append(f"{{'main': {main}, 'key': {table['key']!r}, 'name': '{table['name']}'}}")
         if table["history"]:
-            name = f"{player.id}__{table['name']}_history"
+            name = f"{case_run.id}__{table['name']}_history"
             project.model(
                 name,
                 "select * from {{ dbt_history.event_rows("
                 f"{main}, {table['key']!r}{options}) }}}}",
                 materialized="history_append",
                 alias=f"{table['name']}_history",
-                schema=player.id,
+                schema=case_run.id,
             )
-            player.models.append(name)
-    temp, core = f"{player.id}__temp", f"{player.id}__core"
+            case_run.models.append(name)
+    temp, core = f"{case_run.id}__temp", f"{case_run.id}__core"
     project.model(
         temp,
         f"select * from {{{{ dbt_history.core_temp_history([{', '.join(tracked)}]{options}) }}}}",
         materialized="history_append",
         alias="core_temp_history",
-        schema=player.id,
+        schema=case_run.id,
         tblproperties={"delta.appendOnly": "false"},
     )
     project.model(
@@ -81,11 +81,11 @@ def write_models(project: Project, player: Player) -> None:
         f"select * from {{{{ dbt_history.core_history(ref('{temp}')) }}}}",
         materialized="history_append",
         alias="core_history",
-        schema=player.id,
+        schema=case_run.id,
         unique_key=["trans_id", "table", "event"],
         post_hook=f"{{{{ dbt_history.drain_core_temp_history(ref('{temp}'), this) }}}}",
     )
-    player.models += [temp, core]
+    case_run.models += [temp, core]
 
 
 def metadata(case: Case, transaction: int) -> str | None:
@@ -98,20 +98,20 @@ def metadata(case: Case, transaction: int) -> str | None:
 def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[None]:
     """All cases have been played."""
 
-    def control(player: Player, kind: str) -> None:
+    def control(case_run: CaseRun, kind: str) -> None:
         raise AssertionError(kind)
 
     cases = [*CASES, *WITHOUT_METADATA]
     tables = {case["id"]: Tables(spark, main_schema(case), case["tables"]) for case in cases}
     dbt_project.schema = "tests"
-    for player in PLAYERS:
-        write_models(dbt_project, player)
+    for case_run in PLAYERS:
+        write_models(dbt_project, case_run)
     play(dbt_project, PLAYERS, tables, control, metadata)
     yield
     dbt_project.clear()
-    for player in PLAYERS:
-        drop_schema(spark, player.schema, warehouse)
-        drop_schema(spark, player.tables, warehouse)
+    for case_run in PLAYERS:
+        drop_schema(spark, case_run.schema, warehouse)
+        drop_schema(spark, case_run.tables, warehouse)
 
 
 def statement_at(spark: SparkSession, case: Case) -> dict[tuple[str, datetime], tuple[int, int]]:
@@ -135,20 +135,20 @@ def statement_at(spark: SparkSession, case: Case) -> dict[tuple[str, datetime], 
     return found
 
 
-@pytest.mark.parametrize("player", PLAYERS, ids=[player.id for player in PLAYERS])
-def test_events_are_as_expected(finished: None, spark: SparkSession, player: Player) -> None:
-    places = statement_at(spark, player.case)
-    for table, expected in player.expected["events"].items():
-        history = spark.table(f"{player.schema}.{table}_history")
+@pytest.mark.parametrize("case_run", PLAYERS, ids=[case_run.id for case_run in PLAYERS])
+def test_events_are_as_expected(finished: None, spark: SparkSession, case_run: CaseRun) -> None:
+    places = statement_at(spark, case_run.case)
+    for table, expected in case_run.expected["events"].items():
+        history = spark.table(f"{case_run.schema}.{table}_history")
         assert history.columns[:4] == ["_hist_trans_id", "_hist_event", "_hist_user", "_hist_time"]
-        key = next(t["key"] for t in player.case["tables"] if t["name"] == table)
+        key = next(t["key"] for t in case_run.case["tables"] if t["name"] == table)
         got = [row.asDict() for row in history.orderBy("_hist_time", *key, "_hist_event").collect()]
         names = [n for n in (expected[0] if expected else {}) if n not in SAID]
         assert [{"event": row["_hist_event"], **pick(row, names)} for row in got] == [
             {"event": row["event"], **pick(row, names)} for row in expected
         ], table
         assert all(row["_hist_user"] for row in got)
-        if not is_plain(player.case):
+        if not is_plain(case_run.case):
             assert [row["_hist_trans_id"] for row in got] == [
                 f"t{r['transaction']}" for r in expected
             ]
@@ -167,14 +167,16 @@ def pick(row: Row, names: list[str]) -> Row:
     return {name: row[name] for name in names}
 
 
-@pytest.mark.parametrize("player", PLAYERS, ids=[player.id for player in PLAYERS])
-def test_the_coarse_log_is_as_expected(finished: None, spark: SparkSession, player: Player) -> None:
-    core = [row.asDict() for row in spark.table(f"{player.schema}.core_history").collect()]
-    wanted = player.expected[
-        "core_history_by_statement" if is_plain(player.case) else "core_history"
+@pytest.mark.parametrize("case_run", PLAYERS, ids=[case_run.id for case_run in PLAYERS])
+def test_the_coarse_log_is_as_expected(
+    finished: None, spark: SparkSession, case_run: CaseRun
+) -> None:
+    core = [row.asDict() for row in spark.table(f"{case_run.schema}.core_history").collect()]
+    wanted = case_run.expected[
+        "core_history_by_statement" if is_plain(case_run.case) else "core_history"
     ]
     got = sorted((row["trans_id"], row["table"], row["event"]) for row in core)
-    if is_plain(player.case):
+    if is_plain(case_run.case):
         assert sorted(row[1:] for row in got) == sorted((r["table"], r["event"]) for r in wanted)
         assert len({row[0] for row in got}) == len({row["transaction"] for row in wanted})
     else:
@@ -187,9 +189,9 @@ def test_the_coarse_log_is_as_expected(finished: None, spark: SparkSession, play
         }
         assert flags == {
             (f"t{r['transaction']}", r["table"]): {kind: r[f"{kind}s"] for kind in KINDS}
-            for r in player.expected["notifications"]
+            for r in case_run.expected["notifications"]
         }
-    assert spark.table(f"{player.schema}.core_temp_history").count() == 0
+    assert spark.table(f"{case_run.schema}.core_temp_history").count() == 0
 
 
 KINDS = ("insert", "update", "delete")
@@ -243,11 +245,11 @@ REPORTED = [p for p in PLAYERS if p.name == "base" and not is_plain(p.case)]
 def test_the_report_says_who_changed_which_column(
     finished: None, project: Project, spark: SparkSession
 ) -> None:
-    for player in REPORTED:
-        for table, expected in player.expected.get("report", {}).items():
-            key = next(t["key"] for t in player.case["tables"] if t["name"] == table)
-            rows = report(project, spark, f"{player.schema}.{table}_history", "")
-            assert as_reported(rows, key) == as_expected(expected), player.id
+    for case_run in REPORTED:
+        for table, expected in case_run.expected.get("report", {}).items():
+            key = next(t["key"] for t in case_run.case["tables"] if t["name"] == table)
+            rows = report(project, spark, f"{case_run.schema}.{table}_history", "")
+            assert as_reported(rows, key) == as_expected(expected), case_run.id
 
 
 @pytest.mark.parametrize("case", REPORTS, ids=[case["id"] for case in REPORTS])

@@ -12,7 +12,7 @@ from tests.oracle.feature_state_cases import case_names, is_scene, read
 from tests.oracle.feature_states import ERRORS, sets_of
 from tests.support.features import COLUMNS, state_row
 from tests.support.project import Project
-from tests.support.scenes import ARGUMENTS, Scene, Stage, play
+from tests.support.scenarios import ARGUMENTS, Scenario, ScenarioRunner, play
 from tests.support.tables import assert_same_rows
 
 CASES = {name: case for name in case_names() if is_scene(case := read(name))}
@@ -33,16 +33,16 @@ def having(part: str) -> pytest.MarkDecorator:
 
 
 @pytest.fixture(scope="module")
-def scenes(dbt_project: Project, spark: SparkSession) -> dict[str, Any]:
+def scenarios(dbt_project: Project, spark: SparkSession) -> dict[str, Any]:
     """All cases played, and the outcomes and transactions of the whole log."""
     dbt_project.schema = "tests_feature_scenes"
     spark.sql("create schema if not exists tests_feature_scenes")
-    stage = Stage(dbt_project, spark)
-    played: dict[str, Any] = {name: play(stage, case) for name, case in CASES.items()}
+    runner = ScenarioRunner(dbt_project, spark)
+    played: dict[str, Any] = {name: play(runner, case) for name, case in CASES.items()}
     dbt_project.model(
         "outcomes",
-        f"{{{{ dbt_history.feature_outcomes('{stage.log}', {ARGUMENTS}, "
-        f"branches='{stage.branches}') }}}}",
+        f"{{{{ dbt_history.feature_outcomes('{runner.log}', {ARGUMENTS}, "
+        f"branches='{runner.branches}') }}}}",
         materialized="table",
     )
     dbt_project.model(
@@ -56,18 +56,18 @@ def scenes(dbt_project: Project, spark: SparkSession) -> dict[str, Any]:
 
 
 @EACH
-def test_the_states_are_those_of_the_oracle(name: str, scenes: dict[str, Any]) -> None:
-    scene: Scene = scenes[name]
-    got = [state_row(row) for row in scene.answers["states"]]
-    assert_same_rows(got, scene.space.expected_rows(), ("branch", *COLUMNS))
+def test_the_states_are_those_of_the_oracle(name: str, scenarios: dict[str, Any]) -> None:
+    scenario: Scenario = scenarios[name]
+    got = [state_row(row) for row in scenario.answers["states"]]
+    assert_same_rows(got, scenario.space.expected_rows(), ("branch", *COLUMNS))
 
 
 @having("states")
-def test_the_states_are_those_of_the_case(name: str, scenes: dict[str, Any]) -> None:
-    scene: Scene = scenes[name]
-    database = scene.space.database
+def test_the_states_are_those_of_the_case(name: str, scenarios: dict[str, Any]) -> None:
+    scenario: Scenario = scenarios[name]
+    database = scenario.space.database
     origins = {state.origin: n for n, state in database.ever.items()}
-    uuids = {scene.space.uuid(n): n for n in database.ever}
+    uuids = {scenario.space.uuid(n): n for n in database.ever}
     got = [
         {
             **{field: row[field] for field in ("id", "version", "action", "app_id", "author")},
@@ -75,25 +75,27 @@ def test_the_states_are_those_of_the_case(name: str, scenes: dict[str, Any]) -> 
             "collection": row["space"].split(":")[1],
             "previous": None if row["puuid"] is None else uuids[row["puuid"]],
             "payload": json.loads(row["payload"]),
-            "txn": scene.number(row["txn"]),
-            "closed_by": None if row["txn_next"] is None else scene.number(row["txn_next"]),
-            "author_txn": scene.number(row["author_txn"]),
-            "created_txn": scene.number(row["created_txn"]),
+            "txn": scenario.number(row["txn"]),
+            "closed_by": None if row["txn_next"] is None else scenario.number(row["txn_next"]),
+            "author_txn": scenario.number(row["author_txn"]),
+            "created_txn": scenario.number(row["created_txn"]),
             **({"resync": True} if row["resync"] else {}),
         }
-        for row in map(state_row, scene.answers["states"])
+        for row in map(state_row, scenario.answers["states"])
         if row["branch"] == "main"
     ]
     assert sorted(got, key=lambda row: int(row["n"])) == CASES[name]["expected"]["states"]
 
 
 @having("steps")
-def test_every_step_ends_as_the_case_says(name: str, scenes: dict[str, Any]) -> None:
-    scene: Scene = scenes[name]
+def test_every_step_ends_as_the_case_says(name: str, scenarios: dict[str, Any]) -> None:
+    scenario: Scenario = scenarios[name]
     for expected in CASES[name]["expected"]["steps"]:
         number = expected["step"]
-        got = {"step": number, **scene.steps[number]}
-        rows = [row for row in scenes["outcomes"] if row["txn"] == scene.txn_of_step.get(number)]
+        got = {"step": number, **scenario.steps[number]}
+        rows = [
+            row for row in scenarios["outcomes"] if row["txn"] == scenario.txn_of_step.get(number)
+        ]
         outcomes = [row["outcome"] for row in sorted(rows, key=lambda row: int(row["position"]))]
         if any(row["is_refused"] for row in rows):
             got["error"] = next(outcome for outcome in outcomes if outcome in ERRORS)
@@ -103,8 +105,8 @@ def test_every_step_ends_as_the_case_says(name: str, scenes: dict[str, Any]) -> 
 
 
 @having("head")
-def test_the_head_is_what_is_open(name: str, scenes: dict[str, Any]) -> None:
-    rows = [row for row in scenes[name].answers["states"] if row["branch"] == "main"]
+def test_the_head_is_what_is_open(name: str, scenarios: dict[str, Any]) -> None:
+    rows = [row for row in scenarios[name].answers["states"] if row["branch"] == "main"]
     for collection, expected in CASES[name]["expected"]["head"].items():
         own = [row for row in rows if row["space"].split(":")[1] == collection]
         got = {row["id"]: json.loads(row["payload"]) for row in own if row["txn_next"] is None}
@@ -113,28 +115,28 @@ def test_the_head_is_what_is_open(name: str, scenes: dict[str, Any]) -> None:
 
 @having("branch_heads")
 def test_a_branch_shows_its_own_states_and_those_of_its_base(
-    name: str, scenes: dict[str, Any]
+    name: str, scenarios: dict[str, Any]
 ) -> None:
     for branch, heads in CASES[name]["expected"]["branch_heads"].items():
         for collection, expected in heads.items():
-            rows = scenes[name].answers[f"branch:{branch}"]
+            rows = scenarios[name].answers[f"branch:{branch}"]
             own = [row for row in rows if row["space"].split(":")[1] == collection]
             assert {row["id"]: json.loads(row["payload"]) for row in own} == expected
 
 
 @having("deleted")
-def test_deleted_features_stay_until_they_are_purged(name: str, scenes: dict[str, Any]) -> None:
-    rows = [row for row in scenes[name].answers["deleted"] if row["branch"] == "main"]
+def test_deleted_features_stay_until_they_are_purged(name: str, scenarios: dict[str, Any]) -> None:
+    rows = [row for row in scenarios[name].answers["deleted"] if row["branch"] == "main"]
     for collection, expected in CASES[name]["expected"]["deleted"].items():
         own = [row["id"] for row in rows if row["space"].split(":")[1] == collection]
         assert sorted(own) == expected
 
 
 @having("transactions")
-def test_transactions_are_counted(name: str, scenes: dict[str, Any]) -> None:
-    scene: Scene = scenes[name]
-    steps = {txn: step for step, txn in scene.txn_of_step.items()}
-    rows = [row for row in scenes["transactions"] if row["txid"] in steps]
+def test_transactions_are_counted(name: str, scenarios: dict[str, Any]) -> None:
+    scenario: Scenario = scenarios[name]
+    steps = {txn: step for step, txn in scenario.txn_of_step.items()}
+    rows = [row for row in scenarios["transactions"] if row["txid"] in steps]
     messages = {row["txid"]: row["commit_msg"] for row in rows if row["schema"] == "COMMIT_MSG"}
     got: dict[int, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: int(row["txid"])):
@@ -145,8 +147,8 @@ def test_transactions_are_counted(name: str, scenes: dict[str, Any]) -> None:
         entry = got.setdefault(
             row["txid"],
             {
-                "number": scene.number(row["txid"]), "step": steps[row["txid"]], "app_id": app_id,
-                "message": messages.get(row["txid"]), "collections": {},
+                "number": scenario.number(row["txid"]), "step": steps[row["txid"]],
+                "app_id": app_id, "message": messages.get(row["txid"]), "collections": {},
             },
         )  # fmt: skip
         entry["collections"][row["table"].split(":")[1]] = counts
@@ -154,19 +156,19 @@ def test_transactions_are_counted(name: str, scenes: dict[str, Any]) -> None:
 
 
 @having("tags")
-def test_tags_name_the_numbers_of_the_case(name: str, scenes: dict[str, Any]) -> None:
-    assert scenes[name].tags == CASES[name]["expected"]["tags"]
+def test_tags_name_the_numbers_of_the_case(name: str, scenarios: dict[str, Any]) -> None:
+    assert scenarios[name].tags == CASES[name]["expected"]["tags"]
 
 
 @having("horizon")
-def test_the_horizon_is_that_of_the_case(name: str, scenes: dict[str, Any]) -> None:
-    assert set(CASES[name]["expected"]["horizon"].values()) == {scenes[name].horizon}
+def test_the_horizon_is_that_of_the_case(name: str, scenarios: dict[str, Any]) -> None:
+    assert set(CASES[name]["expected"]["horizon"].values()) == {scenarios[name].horizon}
 
 
 @asked("as_of")
-def test_as_of_answers_or_is_refused(name: str, place: int, scenes: dict[str, Any]) -> None:
+def test_as_of_answers_or_is_refused(name: str, place: int, scenarios: dict[str, Any]) -> None:
     question = CASES[name]["as_of"][place]
-    rows = scenes[name].answers[f"as_of:{place}"]
+    rows = scenarios[name].answers[f"as_of:{place}"]
     if question["expected"].get("refused"):
         assert rows == "refused"
         return
@@ -177,8 +179,8 @@ def test_as_of_answers_or_is_refused(name: str, place: int, scenes: dict[str, An
 
 @asked("squashed")
 def test_a_squashed_range_has_one_entry_a_feature(
-    name: str, place: int, scenes: dict[str, Any]
+    name: str, place: int, scenarios: dict[str, Any]
 ) -> None:
-    rows = scenes[name].answers[f"squashed:{place}"]
+    rows = scenarios[name].answers[f"squashed:{place}"]
     got = {c: sorted(row["id"] for row in rows if row["change"] == c) for c in sets_of([])}
     assert got == CASES[name]["squashed"][place]["expected"]

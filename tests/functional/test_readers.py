@@ -171,10 +171,10 @@ def random_versions(seed: int, convention: Convention) -> list[dict[str, Any]]:
 
 
 def table_of(
-    spark: SparkSession, name: str, rows: list[dict[str, Any]], conv: Convention
+    spark: SparkSession, name: str, rows: list[dict[str, Any]], convention: Convention
 ) -> tuple[str, ...]:
-    columns = ("id", "v", *conv.columns())
-    data_frame(spark, rows, column_types(columns, conv)).createOrReplaceTempView(name)
+    columns = ("id", "v", *convention.columns())
+    data_frame(spark, rows, column_types(columns, convention)).createOrReplaceTempView(name)
     return columns
 
 

@@ -25,7 +25,7 @@ from tests.oracle.random_features import (
 )
 from tests.support.features import COLUMNS, DAY, LOG, Space, number_of, offer_log, state_row
 from tests.support.project import Project
-from tests.support.scenes import ARGUMENTS, CONFLICT, KEY, READERS
+from tests.support.scenarios import ARGUMENTS, CONFLICT, KEY, READERS
 from tests.support.tables import assert_same_rows, data_frame
 
 pytestmark = pytest.mark.thorough

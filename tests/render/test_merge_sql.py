@@ -56,32 +56,6 @@ CASES = {
     "fivetran": MergeCase(
         "fivetran", DATA, "2024-01-01 00:00:59.999000", unmodified=["w", "_fivetran_end"]
     ),
-    "validity_timestamp": MergeCase(
-        "validity", DATA, "2024-01-01 00:01:00", unmodified=["v", "w", "valid_to"]
-    ),
-    # The SELECT brings neither `_order` nor `_unmodified` nor `w`, which stays as it is.
-    "validity_bigint_maximum": MergeCase(
-        {"convention": "validity", "type": "bigint", "open_end": MAXIMUM},
-        DATA,
-        41,
-        unmodified=["w"],
-        staged={"_order": None, "_unmodified": None, "w": None},
-    ),
-    # Equal maps are compared by their entries.
-    "naksha": MergeCase(
-        "naksha",
-        {"id": "string", "i": "bigint", "tags": "map<string,string>"},
-        41,
-        unmodified=["tags"],
-    ),
-    # The SELECT is one batch, and nothing is left unmodified.
-    "dbt_snapshot": MergeCase(
-        "dbt_snapshot",
-        {**DATA, "dbt_scd_id": "string", "dbt_updated_at": "timestamp"},
-        "2024-01-01 00:01:00",
-        staged={"_batch": None, "_unmodified": None},
-        batch=None,
-    ),
     # Names that are SQL words, or have blanks and quotes; the SELECT spells two otherwise.
     "own_date": MergeCase(
         {
@@ -259,11 +233,11 @@ DAY = 86400000000
     ],
 )
 def test_a_time_is_utc_unless_it_names_a_zone(call: Renderer, value: str, literal: str) -> None:
-    assert call("_literal", value=value, conv=TIME) == literal
+    assert call("_literal", value=value, convention=TIME) == literal
 
 
 @pytest.mark.parametrize(
-    ("value", "conv", "literal"),
+    ("value", "convention", "literal"),
     [
         ("2024-01-01", DATE, "date'2024-01-01'"),
         (MAXIMUM, NUMBER, f"{MAXIMUM}L"),
@@ -273,13 +247,13 @@ def test_a_time_is_utc_unless_it_names_a_zone(call: Renderer, value: str, litera
     ],
 )
 def test_a_literal_has_the_type_of_the_axis(
-    call: Renderer, value: Any, conv: dict[str, str], literal: str
+    call: Renderer, value: Any, convention: dict[str, str], literal: str
 ) -> None:
-    assert call("_literal", value=value, conv=conv) == literal
+    assert call("_literal", value=value, convention=convention) == literal
 
 
 @pytest.mark.parametrize(
-    ("number", "conv", "value"),
+    ("number", "convention", "value"),
     [
         (0, TIME, "1970-01-01 00:00:00"),
         (1704067259999000, TIME, "2024-01-01 00:00:59.999000"),
@@ -293,13 +267,13 @@ def test_a_literal_has_the_type_of_the_axis(
     ],
 )
 def test_a_number_of_the_axis_is_a_value_to_the_microsecond(
-    call: Renderer, number: int, conv: dict[str, str], value: str | int
+    call: Renderer, number: int, convention: dict[str, str], value: str | int
 ) -> None:
-    assert call("_axis_value", number=number, conv=conv) == value
+    assert call("_axis_value", number=number, convention=convention) == value
 
 
 @pytest.mark.parametrize(
-    ("number", "conv", "value"),
+    ("number", "convention", "value"),
     [
         (253402300800000000, TIME, "+10000-01-01 00:00:00"),
         (-62135596800000001, TIME, "0000-12-31 23:59:59.999999"),
@@ -310,13 +284,13 @@ def test_a_number_of_the_axis_is_a_value_to_the_microsecond(
     ],
 )
 def test_a_number_outside_the_years_1_to_9999_is_written_with_its_own_year(
-    call: Renderer, number: int, conv: dict[str, str], value: str
+    call: Renderer, number: int, convention: dict[str, str], value: str
 ) -> None:
-    assert call("_axis_value", number=number, conv=conv) == value
+    assert call("_axis_value", number=number, convention=convention) == value
 
 
 @pytest.mark.parametrize(
-    ("gap", "conv", "units"),
+    ("gap", "convention", "units"),
     [
         (0, TIME, 0),
         ("1 microsecond", TIME, 1),
@@ -332,9 +306,9 @@ def test_a_number_outside_the_years_1_to_9999_is_written_with_its_own_year(
     ],
 )
 def test_a_gap_counts_in_units_of_the_axis(
-    call: Renderer, gap: Any, conv: dict[str, str], units: int
+    call: Renderer, gap: Any, convention: dict[str, str], units: int
 ) -> None:
-    assert call("_gap_units", conv={**conv, "gap": gap}) == units
+    assert call("_gap_units", convention={**convention, "gap": gap}) == units
 
 
 # Types

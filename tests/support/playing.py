@@ -14,7 +14,7 @@ from tests.support.project import Project
 
 
 @dataclass
-class Player:
+class CaseRun:
     """The models of one case, variant and choice of options; `models` run together, in order.
 
     tables     schema of the main tables
@@ -47,7 +47,7 @@ class Player:
     def schema(self) -> str:
         return f"tests_{self.id}"
 
-    def settle(self, number: int, control: Callable[[Player, str], None]) -> bool:
+    def settle(self, number: int, control: Callable[[CaseRun, str], None]) -> bool:
         """Pass the statements up to `number`, suspend and resume; whether a run is due then."""
         while self.place < len(self.steps):
             kind, what = self.steps[self.place]
@@ -67,19 +67,19 @@ def main_schema(case: Case) -> str:
 
 def play(
     project: Project,
-    players: Sequence[Player],
+    case_runs: Sequence[CaseRun],
     tables: Mapping[str, Tables],
-    control: Callable[[Player, str], None],
+    control: Callable[[CaseRun, str], None],
     metadata: Callable[[Case, int], str | None] = lambda case, transaction: None,
 ) -> dict[str, list[int]]:
     """Play all cases. Returns for each case the numbers of the statements, in order."""
-    cases = {player.case["id"]: player.case for player in players}
+    cases = {case_run.case["id"]: case_run.case for case_run in case_runs}
     number, played = 0, {name: list[int]() for name in cases}
-    while any(player.place < len(player.steps) for player in players):
-        while due := [player for player in players if player.settle(number, control)]:
-            project.run(*(model for player in due for model in player.models))
-            for player in due:
-                player.place += 1
+    while any(case_run.place < len(case_run.steps) for case_run in case_runs):
+        while due := [case_run for case_run in case_runs if case_run.settle(number, control)]:
+            project.run(*(model for case_run in due for model in case_run.models))
+            for case_run in due:
+                case_run.place += 1
         number += 1
         for name, case in cases.items():
             for transaction, operation in statement(case, number):

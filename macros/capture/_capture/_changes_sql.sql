@@ -137,7 +137,7 @@ from (
                 ) as `versions`
             ) as `counted`
         ) as `marked`
-    ) as `placed`
+    ) as `ranked`
     group by {{ keys }}, `is_double`, `place`
 ) as `collapsed`
     {%- endset -%}

@@ -14,8 +14,8 @@
     {%- if (layout or {}).get('is_source') -%}
         {%- do return('select ' ~ cells ~ ' from ' ~ dbt_history._version_taken(capture)) -%}
     {%- elif layout is none and model.config.materialized != 'history_append' -%}
-        {%- set conv = dbt_history._history_settings(model, capture.caller_name).convention -%}
-        {%- do return('select ' ~ cells ~ ' from ' ~ own ~ ' where ' ~ dbt_history._is_open(conv)) -%}
+        {%- set convention = dbt_history._history_settings(model, capture.caller_name).convention -%}
+        {%- do return('select ' ~ cells ~ ' from ' ~ own ~ ' where ' ~ dbt_history._is_open(convention)) -%}
     {%- elif layout is none -%}
         {%- set layout = dbt_history._layout_of_changes(capture, there) -%}
     {%- endif -%}

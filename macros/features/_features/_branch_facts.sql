@@ -35,7 +35,7 @@
             {{ dbt_history._string_literal(call.reason) if call.reason else 'cast(null as string)' }},
             current_timestamp(),
             {{ dbt_history._string_literal(invocation_id) }}
-        from (select count(*) as facts from {{ name }}) as seen
+        from (select count(*) as facts from {{ name }}) as counted
         where facts = {{ call.facts | length }}
     {% endset %}
     {% set failed = dbt_history._guarded_statement(insert, {'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'}, before) %}

@@ -183,14 +183,14 @@ inherited{{ suffix }} as (
 {%- endmacro %}
 
 
-{# The states that a level may inherit: CTE `made_before`, of this run, by the levels below; `known`, these and the stored ones. #}
+{# The states that a level may inherit: CTE `states_before`, of this run, by the levels below; `known`, these and the stored ones. #}
 {% macro _known_ctes(features, pending, level) %}
 {%- set suffix = level.suffix -%}
-made_before{{ suffix }} as (
+states_before{{ suffix }} as (
     {%- for lower in range(level.number) %}
     select
         {{ dbt_history._c_key(features) | join(', ') }},
-        explode(made) as state
+        explode(new_states) as state
     from folded_{{ lower }}
     {%- if not loop.last %}
     union all
@@ -203,7 +203,7 @@ known{{ suffix }} as (
         {{ dbt_history._c_key(features) | join(', ') }},
         state,
         cast(null as bigint) as until
-    from made_before{{ suffix }}
+    from states_before{{ suffix }}
     {%- if pending.states is not none %}
 
     union all

@@ -4,7 +4,7 @@
         now        the state after the writes so far, those of a transaction that will fail included
         settled    the state after the last transaction that does not fail
         txn, is_refused   the transaction of the last write
-        made, decided     what comes out
+        new_states, outcomes   what comes out
 
         write of            the next transaction starts from
         a good transaction  now
@@ -16,14 +16,14 @@
 aggregate(
     writes,
     cast(named_struct(
-        'now', head, 'settled', head, 'txn', cast(null as bigint), 'is_refused', false, 'made', array(), 'decided', array()
+        'now', head, 'settled', head, 'txn', cast(null as bigint), 'is_refused', false, 'new_states', array(), 'outcomes', array()
     ) as struct<
         now: {{ features.state_type }},
         settled: {{ features.state_type }},
         txn: bigint,
         is_refused: boolean,
-        made: array<{{ features.state_type }}>,
-        decided: array<{{ dbt_history._decided_type() }}>
+        new_states: array<{{ features.state_type }}>,
+        outcomes: array<{{ dbt_history._outcome_type() }}>
     >),
     (acc, w) -> element_at(
         transform(
@@ -42,7 +42,7 @@ aggregate(
         ),
         1
     ),
-    acc -> named_struct('made', acc.made, 'decided', acc.decided)
+    acc -> named_struct('new_states', acc.new_states, 'outcomes', acc.outcomes)
 )
 {%- endmacro %}
 
@@ -53,7 +53,7 @@ aggregate(
 {% endmacro %}
 
 
-{% macro _decided_type() %}
+{% macro _outcome_type() %}
     {%- do return(
         'struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live: boolean, mode: string, is_refused: boolean,'
         ~ ' txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string, message: string, at_ms: bigint, keep_states: bigint>'
@@ -119,13 +119,13 @@ element_at(
             'settled', x.settled,
             'txn', w.txn,
             'is_refused', w.is_refused,
-            'made', if(state is null or w.is_refused, acc.made, concat(acc.made, array(state))),
-            'decided', concat(acc.decided, array(cast(named_struct(
+            'new_states', if(state is null or w.is_refused, acc.new_states, concat(acc.new_states, array(state))),
+            'outcomes', concat(acc.outcomes, array(cast(named_struct(
                 'i', w.i, 'txn', w.txn, 'position', w.position, 'action', w.action, 'code', if(x.code = 'MERGED', 'UPDATED', x.code),
                 'was_live', x.live is not null, 'mode', w.mode, 'is_refused', w.is_refused, 'txn_problem', w.txn_problem,
                 'app_id', w.app_id, 'author', w.author, 'message', w.message, 'at_ms', w.at_ms,
                 'keep_states', w.keep_states
-            ) as {{ dbt_history._decided_type() }})))
+            ) as {{ dbt_history._outcome_type() }})))
         )
     ),
     1

@@ -1,9 +1,9 @@
 {#
     The writes of a run decided, feature by feature. One row a feature with its key columns and
 
-        head     the stored state it had before (all fields NULL if none), made up of the table's own columns
-        made     the states the writes made, in order; a tombstone that was purged later stands there twice, the last counts
-        decided  one entry a write: what became of it
+        head        the stored state it had before (all fields NULL if none), made up of the table's own columns
+        new_states  the states the writes made, in order; a tombstone that was purged later stands there twice, the last counts
+        outcomes    one entry a write: what became of it
         keeps_history
 #}
 {% macro _folded_ctes(features, pending) %}
@@ -158,8 +158,8 @@ folded{{ level.suffix }} as (
     select
         {{ level.grouped | join(', ') }},
         head,
-        fold.made as made,
-        fold.decided as decided,
+        fold.new_states as new_states,
+        fold.outcomes as outcomes,
         element_at(writes, -1).history = 'on' as keeps_history
     from folds{{ level.suffix }}
 )
@@ -251,10 +251,10 @@ based_writes{{ level.suffix }} as (
         {%- endif %}
     {%- endif %}
     {%- if pending.has_merge and level.number %}
-    left join made_before{{ level.suffix }} as made_before
-        on made_before.state.uuid = written.base_uuid
-        and {{ dbt_history._same_item(features, 'made_before', 'written') }}
-        and {{ dbt_history._is_of_line('made_before.' ~ dbt_history._prefixed('branch'), 'made_before.state.txn') }}
+    left join states_before{{ level.suffix }} as states_before
+        on states_before.state.uuid = written.base_uuid
+        and {{ dbt_history._same_item(features, 'states_before', 'written') }}
+        and {{ dbt_history._is_of_line('states_before.' ~ dbt_history._prefixed('branch'), 'states_before.state.txn') }}
     {%- endif %}
 ),
 {% endmacro %}
@@ -266,7 +266,7 @@ based_writes{{ level.suffix }} as (
     {%- if pending.states is not none -%}
         {%- do contents.append('if(stored.`i` is null, null, ' ~ dbt_history._stored_content(features) ~ ')') -%}
     {%- endif -%}
-    {%- if level.number -%} {%- do contents.append('made_before.state.content') -%} {%- endif -%}
+    {%- if level.number -%} {%- do contents.append('states_before.state.content') -%} {%- endif -%}
     {%- do return('coalesce(' ~ (contents + ['cast(null as ' ~ features.content_type ~ ')']) | join(', ') ~ ')') -%}
 {% endmacro %}
 

@@ -13,7 +13,7 @@ if(
     cast(null as {{ dbt_history._merged_type(features) }}),
     element_at(
         transform(
-            array(coalesce(get(filter(acc.made, made -> made.uuid = w.base_uuid and made.seq = made.i), 0).content, w.base)),
+            array(coalesce(get(filter(acc.new_states, state -> state.uuid = w.base_uuid and state.seq = state.i), 0).content, w.base)),
             base -> cast(named_struct(
                 'content', named_struct(
                     {%- for name in features.payload %}

@@ -98,7 +98,7 @@
     with {{ dbt_history._with_refused(pending) }},
 
     outcomes as (
-        select explode(decided) as outcome
+        select explode(outcomes) as outcome
         from folded
     )
 

@@ -52,7 +52,7 @@
 {# What a space must be like to be named at a point; one that has the name there already is kept by it. #}
 {% macro _check_space(table, point, writes, problems) %}
     {% if table.tagged is not none %} {% do return(none) %} {% endif %}
-    {% do dbt_history._check_above_horizon(table, dbt_history._marks_of(table), problems) %}
+    {% do dbt_history._check_above_retention_horizon(table, dbt_history._marks_of(table), problems) %}
     {% set source = dbt_history._writes_of(table, writes) %}
     {% if source is not none %}
         {% set taken = dbt_history._commit_log(table.relation, table.node.unique_id if table.node else none).last_batch %}
@@ -95,6 +95,6 @@
 
 {# `namespace` of the table: the column that feature states have, none for any other table. #}
 {% macro _find_namespace(table) %}
-    {% set is_numbered = table.conv.name == 'naksha' %}
+    {% set is_numbered = table.convention.name == 'naksha' %}
     {% do table.update({'namespace': dbt_history._namespace_of(dbt_history._table_columns(table.relation)) if is_numbered else none}) %}
 {% endmacro %}

@@ -28,7 +28,7 @@
             union all
             {%- endif %}
             {%- endfor %}
-        ) as placed
+        ) as ranked
     ) as nearest
     where `_newest` = 1 and {{ dbt_history._quote(namespace) }}.`action` <> 'DELETE'
 )
@@ -99,7 +99,7 @@ compared as (
     {%- endfor %}
 ),
 
-told as (
+classified as (
     select
         *,
         {{ dbt_history._common_content(features) | indent(8) }} as common,
@@ -108,24 +108,24 @@ told as (
             when {{ dbt_history._same_side(features, 'theirs', 'base') }} then 'mine'
             when mine is null or theirs is null then 'neither'
             else 'both'
-        end as wins
+        end as winner
     from compared
 ),
 
 sides as (
     select
         *,
-        case wins
+        case winner
             when 'theirs' then theirs
             when 'mine' then mine
             when 'both' then {{ dbt_history._merged_sides(features) | indent(12) }}
         end as merged,
-        case wins
+        case winner
             when 'neither' then {{ dbt_history._attributes_of(features, 'coalesce(mine, theirs)') | indent(12) }}
             when 'both' then {{ dbt_history._clashing_sides(features) | indent(12) }}
             else cast(array() as array<struct<`column`: string, `attribute`: string>>)
         end as clashes
-    from told
+    from classified
 )
 {%- endmacro %}
 

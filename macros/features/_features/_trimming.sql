@@ -8,7 +8,7 @@
     Each write trims by its own limit, so what goes is the most that any of them let go. The rows of the batch replace the feature: everything
     from its first stored state on is removed, and what stays is sent again; the merge leaves a row that is there already as it is.
 
-    CTE `trimmed`: `folded` with `made` as what is to be sent, `gone` (the states that go) and `removed_from` (NULL where nothing stored goes).
+    CTE `trimmed`: `folded` with `new_states` as what is to be sent, `gone` (the states that go) and `removed_from` (NULL where nothing stored goes).
 #}
 {% macro _trimming_ctes(features, pending) %}
 {{ dbt_history._sequence_ctes(features, pending) }}
@@ -21,9 +21,9 @@ trimmed as (
         head,
         sequence,
         gone,
-        decided,
+        outcomes,
         keeps_history,
-        if(size(gone) > 0, filter(sequence, state -> not array_contains(transform(gone, other -> other.i), state.i)), made) as made,
+        if(size(gone) > 0, filter(sequence, state -> not array_contains(transform(gone, other -> other.i), state.i)), new_states) as new_states,
         if(size(gone) > 0, array_min(transform(stored, state -> state.txn)), null) as removed_from
     from sorted_out
 )
@@ -71,8 +71,8 @@ ordered as (
         *,
         array_sort(
             filter(
-                concat(stored, made),
-                state -> not exists(made, other -> other.i = state.i and other.seq > state.seq)
+                concat(stored, new_states),
+                state -> not exists(new_states, other -> other.i = state.i and other.seq > state.seq)
             ),
             (one, other) -> case when one.i < other.i then -1 when one.i > other.i then 1 else 0 end
         ) as sequence
@@ -88,7 +88,7 @@ counted as (
         *,
         coalesce(array_max(transform(
             filter(
-                decided,
+                outcomes,
                 outcome -> keeps_history and outcome.keep_states is not null and not outcome.is_refused
                     and outcome.code in ('CREATED', 'UPDATED', 'DELETED', 'PURGED')
             ),
@@ -112,7 +112,7 @@ sorted_out as (
 {% macro _stays_at_place() %}
     {%- set until = "if(state.action = 'DELETE', state.txn, try_element_at(sequence, place + 2).txn)" -%}
     {%- set terms = ['place >= surplus'] -%}
-    {%- for tag in dbt_history._marks_of({'relation': this, 'conv': dbt_history.convention('naksha')}).tags -%}
+    {%- for tag in dbt_history._marks_of({'relation': this, 'convention': dbt_history.convention('naksha')}).tags -%}
         {%- do terms.append(
             '(state.txn <= ' ~ tag.number ~ 'L and (' ~ until ~ ' is null or ' ~ until ~ ' > ' ~ tag.number ~ 'L))'
         ) -%}
@@ -133,13 +133,13 @@ sorted_out as (
     {% if flags.WHICH not in ['run', 'build'] or not pending.trims %}
         {% do return(none) %}
     {% endif %}
-    {% set horizon = run_query(
+    {% set retention_horizon = run_query(
         'with ' ~ dbt_history._with_refused(pending) ~ ', ' ~ dbt_history._trimming_ctes(features, pending)
         ~ " select max(array_max(transform(gone, state -> if(state.action = 'DELETE', state.txn, "
         ~ 'array_min(transform(filter(sequence, other -> other.i > state.i), other -> other.txn)))))) from trimmed'
     ).rows[0][0] %}
-    {% set table = {'relation': this, 'conv': dbt_history.convention('naksha')} %}
-    {% if horizon is not none and (dbt_history._marks_of(table).horizon or 0) < horizon | int %}
-        {% do dbt_history._add_mark(table, 'horizon', instant=horizon | string, reason='keep_states') %}
+    {% set table = {'relation': this, 'convention': dbt_history.convention('naksha')} %}
+    {% if retention_horizon is not none and (dbt_history._marks_of(table).retention_horizon or 0) < retention_horizon | int %}
+        {% do dbt_history._add_mark(table, 'horizon', instant=retention_horizon | string, reason='keep_states') %}
     {% endif %}
 {% endmacro %}

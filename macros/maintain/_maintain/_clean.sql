@@ -14,7 +14,7 @@
         {% do problems.append('keep_transactions is ' ~ of_features.keep_transactions) %}
     {% endif %}
     {% for table in tables if not table.namespace %}
-        {% if age is not none and table.conv.type == 'bigint' %}
+        {% if age is not none and table.convention.type == 'bigint' %}
             {% do problems.append(table.name ~ ' counts versions, so nothing in it has an age') %}
         {% endif %}
         {% if counts_transactions %}
@@ -31,21 +31,21 @@
 {% endmacro %}
 
 
-{# The least of `before` and `age` as text of the axis; none without both. #}
+{# The earlier of `before` and `age` as text of the axis; none without both. #}
 {% macro _cutoff(table, before, age) %}
     {% set points = [] %}
     {% if before is not none %}
-        {% do points.append(dbt_history._point(before, {'conv': table.conv, 'table': table.relation}, 'clean_history')) %}
+        {% do points.append(dbt_history._point(before, {'convention': table.convention, 'table': table.relation}, 'clean_history')) %}
     {% endif %}
     {% if age is not none %}
-        {% do points.append('cast(current_timestamp() - interval ' ~ age ~ ' as ' ~ table.conv.type ~ ')') %}
+        {% do points.append('cast(current_timestamp() - interval ' ~ age ~ ' as ' ~ table.convention.type ~ ')') %}
     {% endif %}
     {% if not points %}
         {% do return(none) %}
     {% endif %}
     {% set cutoff = points[0] if points | length == 1 else 'least(' ~ points | join(', ') ~ ')' %}
     {% do return(dbt_history._axis_text(
-        run_query('select ' ~ dbt_history._axis_number(cutoff, table.conv)).rows[0][0], table.conv
+        run_query('select ' ~ dbt_history._axis_number(cutoff, table.convention)).rows[0][0], table.convention
     )) %}
 {% endmacro %}
 
@@ -60,8 +60,8 @@
             max(if(may_go and is_seen, until, null)) as until
         from (
             select
-                {{ dbt_history._is_not_empty(table.conv) }} as is_seen,
-                {{ dbt_history._axis_number(dbt_history._end_of_period(table.conv), table.conv) }} as until,
+                {{ dbt_history._is_not_empty(table.convention) }} as is_seen,
+                {{ dbt_history._axis_number(dbt_history._end_of_period(table.convention), table.convention) }} as until,
                 {{ dbt_history._may_go(table, limit, marks.tags) }} as may_go
             from {{ dbt_history._ranked_versions(table, limit) }} as history
         ) as versions
@@ -69,7 +69,7 @@
     {% set row = run_query(sql).rows[0] %}
     {% do return({
         'versions': row[0] | int, 'dropped': row[1] | int, 'tags': marks.tags | length,
-        'horizon': dbt_history._new_horizon(dbt_history._axis_text(row[2], table.conv), limit, marks),
+        'retention_horizon': dbt_history._new_retention_horizon(dbt_history._axis_text(row[2], table.convention), limit, marks),
     }) %}
 {% endmacro %}
 
@@ -78,11 +78,11 @@
     The greatest end among what goes; of feature states the last transaction that is cleaned, whether or not anything ended there. None where
     nothing has to be done.
 #}
-{% macro _new_horizon(greatest_end, limit, marks) %}
+{% macro _new_retention_horizon(greatest_end, limit, marks) %}
     {% if limit.get('last') is none or greatest_end is not none and limit.last < greatest_end | int %}
         {% do return(greatest_end) %}
     {% endif %}
-    {% do return(limit.last | string if limit.last > [marks.horizon or 0, 0] | max or greatest_end is not none else none) %}
+    {% do return(limit.last | string if limit.last > [marks.retention_horizon or 0, 0] | max or greatest_end is not none else none) %}
 {% endmacro %}
 
 
@@ -135,20 +135,20 @@
 
 {# What the limits let go, by the columns of a version. Literals, so that Delta leaves files out and drops whole ones. #}
 {% macro _may_go(table, limit, tags) %}
-    {%- set conv = table.conv -%}
-    {%- set terms = ['not ' ~ dbt_history._is_open(conv)] -%}
+    {%- set convention = table.convention -%}
+    {%- set terms = ['not ' ~ dbt_history._is_open(convention)] -%}
     {%- if limit.cutoff -%}
-        {%- do terms.append(dbt_history._ended_by(conv, dbt_history._literal(limit.cutoff, conv), strictly=true)) -%}
-    {%- elif conv.open_end is not none -%}
-        {%- do terms.append(dbt_history._quote(conv.end) ~ ' < ' ~ dbt_history._open_end(conv)) -%}
+        {%- do terms.append(dbt_history._ended_by(convention, dbt_history._literal(limit.cutoff, convention), strictly=true)) -%}
+    {%- elif convention.open_end is not none -%}
+        {%- do terms.append(dbt_history._quote(convention.end) ~ ' < ' ~ dbt_history._open_end(convention)) -%}
     {%- endif -%}
-    {%- if limit.get('last') is not none -%} {%- do terms.append(dbt_history._quote(conv.end) ~ ' <= ' ~ limit.last ~ 'L') -%} {%- endif -%}
+    {%- if limit.get('last') is not none -%} {%- do terms.append(dbt_history._quote(convention.end) ~ ' <= ' ~ limit.last ~ 'L') -%} {%- endif -%}
     {%- if table.get('namespace') -%} {%- do terms.append('not `_is_deleted`') -%} {%- endif -%}
     {%- if limit.keep_versions -%} {%- do terms.append('`_place` > ' ~ limit.keep_versions) -%} {%- endif -%}
     {%- if limit.keep_referenced -%} {%- do terms.append('not `_is_referenced`') -%} {%- endif -%}
     {%- for tag in tags -%}
-        {%- set at = dbt_history._literal(tag.instant, conv) -%}
-        {%- do terms.append('not (' ~ dbt_history._starts_by(conv, at) ~ ' and ' ~ dbt_history._lasts_beyond(conv, at) ~ ')') -%}
+        {%- set at = dbt_history._literal(tag.instant, convention) -%}
+        {%- do terms.append('not (' ~ dbt_history._starts_by(convention, at) ~ ' and ' ~ dbt_history._lasts_beyond(convention, at) ~ ')') -%}
     {%- endfor -%}
     {%- do return(terms | join('\n                and ')) -%}
 {% endmacro %}
@@ -156,7 +156,7 @@
 
 {# The table, and beside each version its place from the newest and whether another table names it, where that is asked. #}
 {% macro _ranked_versions(table, limit) %}
-    {%- set conv = table.conv -%}
+    {%- set convention = table.convention -%}
     {%- if not limit.keep_versions and not limit.keep_referenced and not table.get('namespace') -%}
         {%- do return(dbt_history._quoted_relation(table.relation)) -%}
     {%- endif -%}
@@ -167,7 +167,7 @@
                     {%- if limit.keep_versions %},
                     row_number() over (
                         partition by history.{{ dbt_history._quoted(table.key) | join(', history.') }}
-                        order by history.{{ dbt_history._quoted(dbt_history._identity_columns(conv)) | join(' desc, history.') }} desc
+                        order by history.{{ dbt_history._quoted(dbt_history._identity_columns(convention)) | join(' desc, history.') }} desc
                     ) as `_place`
                     {%- endif %}
                     {%- if limit.keep_referenced %},
@@ -221,11 +221,11 @@
 
 {# One commit. Nothing beyond the horizon that was published goes, whatever has been closed in between. #}
 {% macro _remove_versions(table, limit, plan) %}
-    {% set conv = table.conv %}
+    {% set convention = table.convention %}
     {% set tags = dbt_history._marks_of(table).tags %}
-    {% set within = dbt_history._ended_by(conv, dbt_history._literal(plan.horizon, conv)) %}
+    {% set within = dbt_history._ended_by(convention, dbt_history._literal(plan.retention_horizon, convention)) %}
     {% set may_go = within ~ '\n                and ' ~ dbt_history._may_go(table, limit, tags) %}
-    {% set names = table.key + dbt_history._identity_columns(conv) %}
+    {% set names = table.key + dbt_history._identity_columns(convention) %}
     {% set sql %}
         {%- if not limit.keep_versions and not limit.keep_referenced and not table.get('namespace') %}
         delete from {{ dbt_history._quoted_relation(table.relation) }} where {{ may_go }}
@@ -236,14 +236,14 @@
             from {{ dbt_history._ranked_versions(table, limit) }} as versions
             where {{ may_go }}
         ) as gone
-        on {{ within.replace(dbt_history._quote(conv.end), 'history.' ~ dbt_history._quote(conv.end)) }}
+        on {{ within.replace(dbt_history._quote(convention.end), 'history.' ~ dbt_history._quote(convention.end)) }}
             {%- for name in dbt_history._quoted(names) %}
             and history.{{ name }} = gone.{{ name }}
             {%- endfor %}
         when matched then delete
         {%- endif %}
     {% endset %}
-    {% do dbt_history._run_marked(sql, {'history_operation': 'clean_history', 'horizon': plan.horizon}, table, 'clean_history') %}
+    {% do dbt_history._run_marked(sql, {'history_operation': 'clean_history', 'horizon': plan.retention_horizon}, table, 'clean_history') %}
 {% endmacro %}
 
 

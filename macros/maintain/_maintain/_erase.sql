@@ -41,9 +41,9 @@
 
 {# Names, in lower case, of the columns to erase: those named, else all but key and period. `only` must name a whole key. #}
 {% macro _erased_columns(table, there, only, columns, problems) %}
-    {% set conv = table.conv %}
+    {% set convention = table.convention %}
     {% set key = table.key | map('lower') | list %}
-    {% set kept = (table.key + dbt_history._identity_columns(conv) + [conv.end, conv.active]) | reject('none') | map('lower') | list %}
+    {% set kept = (table.key + dbt_history._identity_columns(convention) + [convention.end, convention.active]) | reject('none') | map('lower') | list %}
     {% set columns = [columns] if columns is string else columns %}
     {% set named = only.keys() | map('lower') | list %}
     {% for name in table.key if name | lower not in named %}

@@ -6,8 +6,8 @@
             {% do problems.append(table.name ~ ': its states come from a log of writes, which has to be a Delta table, and it is on Iceberg') %}
         {% elif table.namespace and not (said.writes and said.app_id) %}
             {% do problems.append(table.name ~ ': its states come from a log of writes: say the log (writes) and who writes (app_id)') %}
-        {% elif dbt_history._identity_columns(table.conv) | length > 1 and table.conv.type != 'bigint' %}
-            {% do problems.append(table.name ~ ': its versions have numbers (' ~ table.conv.version_id ~ '), and a restored one would have none') %}
+        {% elif dbt_history._identity_columns(table.convention) | length > 1 and table.convention.type != 'bigint' %}
+            {% do problems.append(table.name ~ ': its versions have numbers (' ~ table.convention.version_id ~ '), and a restored one would have none') %}
         {% endif %}
         {% for name in (only or {}) if name not in table.key %}
             {% do problems.append(table.name ~ ': only names ' ~ name ~ ', which is no key column') %}
@@ -28,32 +28,32 @@
 {% macro _rewind_points(tables, to, at) %}
     {% set starts = {} %}
     {% for table in tables %}
-        {% set conv = table.conv %}
+        {% set convention = table.convention %}
         {% do table.update({'to': dbt_history._transaction_at_time(to, table) or dbt_history._evaluated_point(to, table, 'rewind')}) %}
-        {% set current = dbt_history._axis_number('version', conv) ~ ' + ' ~ ([dbt_history._gap_units(conv), 1] | max if conv.type != 'date' else 0) %}
-        {% set present = {'timestamp': 'unix_micros(current_timestamp())', 'date': 'unix_date(current_date())', 'bigint': '0'}[conv.type] %}
+        {% set current = dbt_history._axis_number('version', convention) ~ ' + ' ~ ([dbt_history._gap_units(convention), 1] | max if convention.type != 'date' else 0) %}
+        {% set present = {'timestamp': 'unix_micros(current_timestamp())', 'date': 'unix_date(current_date())', 'bigint': '0'}[convention.type] %}
         {% set number = run_query(
-            'select greatest(' ~ current ~ ', ' ~ present ~ ') from ' ~ dbt_history.current_version(table.relation, conv) ~ ' as found'
+            'select greatest(' ~ current ~ ', ' ~ present ~ ') from ' ~ dbt_history.current_version(table.relation, convention) ~ ' as found'
         ).rows[0][0] | int %}
-        {% do starts.update({conv.type: [starts.get(conv.type, number), number] | max}) %}
+        {% do starts.update({convention.type: [starts.get(convention.type, number), number] | max}) %}
     {% endfor %}
     {% for table in tables %}
         {% set said = dbt_history._evaluated_point(at, table, 'rewind') if at is not none else none %}
-        {% do table.update({'from_now': said or dbt_history._axis_text(starts[table.conv.type], table.conv)}) %}
+        {% do table.update({'from_now': said or dbt_history._axis_text(starts[table.convention.type], table.convention)}) %}
     {% endfor %}
 {% endmacro %}
 
 
 {# The batch: what was there and is not now, or is otherwise, begins anew; what is there and was not ends. No WITH (decision 8). #}
 {% macro _rewind_sql(table, only) %}
-    {%- set conv = table.conv -%}
-    {%- set period = [conv.start, conv.end, conv.active] | reject('none') | list -%}
-    {%- set numbered = conv.version_id if dbt_history._identity_columns(conv) | length > 1 else none -%}
+    {%- set convention = table.convention -%}
+    {%- set period = [convention.start, convention.end, convention.active] | reject('none') | list -%}
+    {%- set numbered = convention.version_id if dbt_history._identity_columns(convention) | length > 1 else none -%}
     {%- set columns = dbt_history._without(dbt_history._table_columns(table.relation), period + ([numbered] if numbered else [])) -%}
     {%- set keys = dbt_history._quoted(table.key) -%}
-    {%- set from_now = dbt_history._literal(table.from_now, conv) -%}
-    {%- set was = dbt_history.as_of(table.relation, table.to, conv) -%}
-    {%- set is_now = '(select * from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where ' ~ dbt_history._is_open(conv) ~ ')' -%}
+    {%- set from_now = dbt_history._literal(table.from_now, convention) -%}
+    {%- set was = dbt_history.as_of(table.relation, table.to, convention) -%}
+    {%- set is_now = '(select * from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where ' ~ dbt_history._is_open(convention) ~ ')' -%}
     {%- set filter = dbt_history._key_filter(only) -%}
     {%- set same = [] -%}
     {%- for column in columns -%}
@@ -69,14 +69,14 @@
         {%- for column in columns %}
         was.{{ dbt_history._quote(column.name) }},
         {%- endfor %}
-        {{ from_now }} as {{ dbt_history._quote(conv.start) }},
-        {{ dbt_history._open_end(conv) }} as {{ dbt_history._quote(conv.end) }}
+        {{ from_now }} as {{ dbt_history._quote(convention.start) }},
+        {{ dbt_history._open_end(convention) }} as {{ dbt_history._quote(convention.end) }}
         {%- if numbered %},
         (select max({{ dbt_history._quote(numbered) }}) from {{ dbt_history._quoted_relation(table.relation) }})
             + row_number() over (order by was.{{ keys | join(', was.') }}) as {{ dbt_history._quote(numbered) }}
         {%- endif %}
-        {%- if conv.active %},
-        true as {{ dbt_history._quote(conv.active) }}
+        {%- if convention.active %},
+        true as {{ dbt_history._quote(convention.active) }}
         {%- endif %}
     from (select * from {{ was }} as was where {{ filter }}) as was
     left join {{ is_now }} as is_now on {{ matched | join(' and ') }}
@@ -89,13 +89,13 @@
         {%- for column in columns %}
         is_now.{{ dbt_history._quote(column.name) }},
         {%- endfor %}
-        cast(null as {{ conv.type }}) as {{ dbt_history._quote(conv.start) }},
-        {{ dbt_history._shift_by_gap(from_now, conv) }} as {{ dbt_history._quote(conv.end) }}
+        cast(null as {{ convention.type }}) as {{ dbt_history._quote(convention.start) }},
+        {{ dbt_history._shift_by_gap(from_now, convention) }} as {{ dbt_history._quote(convention.end) }}
         {%- if numbered %},
         cast(null as bigint) as {{ dbt_history._quote(numbered) }}
         {%- endif %}
-        {%- if conv.active %},
-        false as {{ dbt_history._quote(conv.active) }}
+        {%- if convention.active %},
+        false as {{ dbt_history._quote(convention.active) }}
         {%- endif %}
     from (select * from {{ is_now }} as is_now where {{ filter }}) as is_now
     left anti join {{ was }} as was on {{ matched | join(' and ') }}
@@ -127,7 +127,7 @@
     {% set on_main = " and coalesce(`branch`, 'main') = 'main'" if 'branch' in table.key | map('lower') else '' %}
     {% set call = {
         'writes': dbt_history._table_name(said.writes), 'states': dbt_history._quoted_relation(table.relation),
-        'snapshot': dbt_history.as_of(table.relation, table.to, table.conv), 'app_id': said.app_id, 'key': table.key, 'payload': features.payload,
+        'snapshot': dbt_history.as_of(table.relation, table.to, table.convention), 'app_id': said.app_id, 'key': table.key, 'payload': features.payload,
         'json': features.json, 'author': said.author, 'message': said.message or 'rewind to ' ~ table.to, 'at': none,
         'where': dbt_history._key_filter(only) ~ on_main, 'is_resync': false, 'head': head.txn,
     } %}

@@ -2,12 +2,12 @@
 {% macro _broken_rules(table) %}
     {% set name = dbt_history._quoted_relation(table.relation) %}
     {% set rules = {
-        'versions that are not well formed': dbt_history.test_period_is_well_formed(name, table.key, table.conv),
-        'versions that overlap': dbt_history.test_periods_do_not_overlap(name, table.key, table.conv),
-        'records with several open versions': dbt_history.test_one_active_version(name, table.key, table.conv),
+        'versions that are not well formed': dbt_history.test_period_is_well_formed(name, table.key, table.convention),
+        'versions that overlap': dbt_history.test_periods_do_not_overlap(name, table.key, table.convention),
+        'records with several open versions': dbt_history.test_one_active_version(name, table.key, table.convention),
     } %}
-    {% if table.conv.active %}
-        {% do rules.update({'versions whose flag is not what their end says': dbt_history.test_active_matches_open_end(name, table.key, table.conv)}) %}
+    {% if table.convention.active %}
+        {% do rules.update({'versions whose flag is not what their end says': dbt_history.test_active_matches_open_end(name, table.key, table.convention)}) %}
     {% endif %}
     {% set broken = [] %}
     {% for rule, sql in rules.items() %}
@@ -85,7 +85,7 @@
     {% endfor %}
     {% set row = run_query(
         'select count_if(surplus > 0), count_if(surplus < 0) from (select sum(side) as surplus from (select 1 as side, ' ~ cells | join(', ')
-        ~ ' from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where ' ~ dbt_history._is_open(table.conv) ~ ' union all select -1 as side, '
+        ~ ' from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where ' ~ dbt_history._is_open(table.convention) ~ ' union all select -1 as side, '
         ~ cells | join(', ') ~ ' from ' ~ other ~ ') as sides group by '
         ~ dbt_history._quoted(columns | map(attribute='name')) | join(', ') ~ ') as rows'
     ).rows[0] %}

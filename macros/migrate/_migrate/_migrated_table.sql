@@ -32,9 +32,9 @@
 
 {# What keeps the table from being a history table: its period columns, and the key that was given. #}
 {% macro _history_problems(migrated, key) %}
-    {% set conv = dbt_history.convention('fivetran') %}
+    {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}
-    {% for name, type in {conv.start: 'timestamp', conv.end: 'timestamp', conv.active: 'boolean'}.items() %}
+    {% for name, type in {convention.start: 'timestamp', convention.end: 'timestamp', convention.active: 'boolean'}.items() %}
         {% if migrated.types.get(name) != type %}
             {% do problems.append('the table has no ' ~ type ~ ' column ' ~ name ~ ': it is not in history mode') %}
         {% endif %}
@@ -46,7 +46,7 @@
     {% for name in names %}
         {% if name | lower not in migrated.types %}
             {% do problems.append('the table has no column ' ~ name ~ ', named as key') %}
-        {% elif name | lower in [conv.start, conv.end, conv.active] %}
+        {% elif name | lower in [convention.start, convention.end, convention.active] %}
             {% do problems.append('key names ' ~ name ~ ', a column of the period') %}
         {% endif %}
     {% endfor %}
@@ -56,9 +56,9 @@
 
 {# Problems of a column that a migration is to change; `type` is none where any type will do. #}
 {% macro _column_problems(migrated, column, key, type=none) %}
-    {% set conv = dbt_history.convention('fivetran') %}
+    {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}
-    {% set kept = [conv.start, conv.end, conv.active, '_stage', '_batch', '_order', '_unmodified', '_metadata'] %}
+    {% set kept = [convention.start, convention.end, convention.active, '_stage', '_batch', '_order', '_unmodified', '_metadata'] %}
     {% if column is not string or not column | trim %}
         {% do problems.append('column is no name: ' ~ column) %}
         {% do return(problems) %}

@@ -28,8 +28,8 @@
         {% do problems.append(name ~ ' is no point in time: ' ~ value ~ ' (such as 2024-06-01T00:00:00Z)') %}
         {% do return('cast(null as timestamp)') %}
     {% endif %}
-    {% set conv = dbt_history.convention('fivetran') %}
-    {% set literal = dbt_history._literal(text if text | length > 10 else text ~ ' 00:00:00', conv) | trim %}
+    {% set convention = dbt_history.convention('fivetran') %}
+    {% set literal = dbt_history._literal(text if text | length > 10 else text ~ ' 00:00:00', convention) | trim %}
     {% if text[:4] == '0000' %}
         {% do problems.append(name ~ ' is in the year 0') %}
     {% elif text[:10] == '9999-12-31' %}

@@ -6,8 +6,8 @@
              [ b --- open   ->  [ b' --- open                   starts at the instant: changed in place
 #}
 {% macro _new_period_sql(migrated, key, column, value, at, changes) %}
-    {%- set conv = dbt_history.convention('fivetran') -%}
-    {%- set start, end, active = dbt_history._quote(conv.start), dbt_history._quote(conv.end), dbt_history._quote(conv.active) -%}
+    {%- set convention = dbt_history.convention('fivetran') -%}
+    {%- set start, end, active = dbt_history._quote(convention.start), dbt_history._quote(convention.end), dbt_history._quote(convention.active) -%}
     {%- set kinds = [
         {'op': 'close', 'where': start ~ ' < ' ~ at ~ ' and ' ~ changes},
         {'op': 'add', 'where': start ~ ' < ' ~ at ~ ' and ' ~ changes},
@@ -22,7 +22,7 @@
             {{ 'cast(null as timestamp)' if kind.op == 'add' else start }} as match_start
             {%- for name in migrated.names.values() %},
             {% if kind.op == 'add' and name | lower == column | lower %}{{ value }}
-            {%- elif kind.op == 'add' and name | lower == conv.start %}{{ at }}
+            {%- elif kind.op == 'add' and name | lower == convention.start %}{{ at }}
             {%- else %}{{ dbt_history._quote(name) }}
             {%- endif %} as {{ dbt_history._prefixed(name) }}
             {%- endfor %}
@@ -40,7 +40,7 @@
         and history.{{ dbt_history._quote(name) }} <=> operations.{{ dbt_history._prefixed(migrated.names[name | lower]) }}
         {%- endfor %}
     when matched and operations.op = 'close' then update set
-        {{ end }} = {{ dbt_history._shift_by_gap(at, conv) }},
+        {{ end }} = {{ dbt_history._shift_by_gap(at, convention) }},
         {{ active }} = false
     when matched and operations.op = 'change' then update set
         {{ dbt_history._quote(migrated.names[column | lower]) }} = {{ value }}
@@ -63,10 +63,10 @@
 
 {# An active version that starts after the migration would have to be changed by a migration of its past. #}
 {% macro _later_version_problems(migrated, at) %}
-    {% set conv = dbt_history.convention('fivetran') %}
+    {% set convention = dbt_history.convention('fivetran') %}
     {% set row = run_query(
-        'select count(*), cast(max(' ~ dbt_history._quote(conv.start) ~ ') as string) from ' ~ dbt_history._quoted_relation(migrated.relation)
-        ~ ' where ' ~ dbt_history._quote(conv.active) ~ ' = true and ' ~ dbt_history._quote(conv.start) ~ ' > ' ~ at
+        'select count(*), cast(max(' ~ dbt_history._quote(convention.start) ~ ') as string) from ' ~ dbt_history._quoted_relation(migrated.relation)
+        ~ ' where ' ~ dbt_history._quote(convention.active) ~ ' = true and ' ~ dbt_history._quote(convention.start) ~ ' > ' ~ at
     ).rows[0] %}
     {% if row[0] | int %}
         {% do return([row[0] ~ ' active versions start after ' ~ at ~ ', the latest at ' ~ row[1]]) %}

@@ -51,7 +51,7 @@
 
 {# The rows of a table without history as versions: {'sql', 'columns'}. `deleted` is none for a table without soft deletes. #}
 {% macro _as_history(migrated, deleted, least) %}
-    {% set conv = dbt_history.convention('fivetran') %}
+    {% set convention = dbt_history.convention('fivetran') %}
     {% set is_deleted = 'coalesce(items.' ~ dbt_history._quote(deleted) ~ ', false)' if deleted else 'false' %}
     {% set kept = [] %}
     {% for name in migrated.names.values() if name | lower != '_fivetran_deleted' %}{% do kept.append(name) %}{% endfor %}
@@ -60,23 +60,23 @@
             {%- for name in kept %}
             items.{{ dbt_history._quote(name) }},
             {%- endfor %}
-            if({{ is_deleted }}, {{ least }}, newest.synced) as {{ dbt_history._quote(conv.start) }},
-            if({{ is_deleted }}, {{ least }}, {{ dbt_history._open_end(conv) }}) as {{ dbt_history._quote(conv.end) }},
-            not {{ is_deleted }} as {{ dbt_history._quote(conv.active) }}
+            if({{ is_deleted }}, {{ least }}, newest.synced) as {{ dbt_history._quote(convention.start) }},
+            if({{ is_deleted }}, {{ least }}, {{ dbt_history._open_end(convention) }}) as {{ dbt_history._quote(convention.end) }},
+            not {{ is_deleted }} as {{ dbt_history._quote(convention.active) }}
         from {{ dbt_history._quoted_relation(migrated.relation) }} as items
         cross join (
             select max(`_fivetran_synced`) as synced from {{ dbt_history._quoted_relation(migrated.relation) }}
         ) as newest
     {% endset %}
-    {% do return({'sql': sql, 'columns': kept + [conv.start, conv.end, conv.active]}) %}
+    {% do return({'sql': sql, 'columns': kept + [convention.start, convention.end, convention.active]}) %}
 {% endmacro %}
 
 
 {# What keeps a table from becoming a history table. #}
 {% macro _soft_delete_problems(migrated, deleted) %}
-    {% set conv = dbt_history.convention('fivetran') %}
+    {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}
-    {% for name in [conv.start, conv.end, conv.active] if name in migrated.types %}
+    {% for name in [convention.start, convention.end, convention.active] if name in migrated.types %}
         {% do problems.append('the table has a column ' ~ name ~ ' already: it is in history mode') %}
     {% endfor %}
     {% if migrated.types.get('_fivetran_synced') != 'timestamp' %}

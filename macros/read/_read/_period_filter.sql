@@ -5,51 +5,51 @@
 #}
 
 {# start <= x: x is not before the period. #}
-{% macro _starts_by(conv, point, strictly=false) %}
-    {%- do return(dbt_history._quote(conv.start) ~ (' < ' if strictly else ' <= ') ~ point) -%}
+{% macro _starts_by(convention, point, strictly=false) %}
+    {%- do return(dbt_history._quote(convention.start) ~ (' < ' if strictly else ' <= ') ~ point) -%}
 {% endmacro %}
 
 
 {# until > x, or until >= x: the period is not over. #}
-{% macro _lasts_beyond(conv, point, or_ends_there=false) %}
-    {%- if not conv.end -%} {%- do return('true') -%} {%- endif -%}
-    {%- set end = dbt_history._quote(conv.end) -%}
+{% macro _lasts_beyond(convention, point, or_ends_there=false) %}
+    {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
+    {%- set end = dbt_history._quote(convention.end) -%}
     {%- do return(
-        '(' ~ end ~ (' >= ' if or_ends_there else ' > ') ~ dbt_history._shift_by_gap(point, conv) ~ ' or ' ~ end ~ ' is null)'
+        '(' ~ end ~ (' >= ' if or_ends_there else ' > ') ~ dbt_history._shift_by_gap(point, convention) ~ ' or ' ~ end ~ ' is null)'
     ) -%}
 {% endmacro %}
 
 
 {# until <= x, or until < x: the period is over. An open end is never over, whatever x. #}
-{% macro _ended_by(conv, point, strictly=false) %}
-    {%- if not conv.end -%} {%- do return('false') -%} {%- endif -%}
-    {%- set end = dbt_history._quote(conv.end) -%}
-    {%- set is_over = end ~ (' < ' if strictly else ' <= ') ~ dbt_history._shift_by_gap(point, conv) -%}
-    {%- if conv.open_end is none -%} {%- do return(is_over) -%} {%- endif -%}
-    {%- do return('(' ~ is_over ~ ' and ' ~ end ~ ' < ' ~ dbt_history._open_end(conv) ~ ')') -%}
+{% macro _ended_by(convention, point, strictly=false) %}
+    {%- if not convention.end -%} {%- do return('false') -%} {%- endif -%}
+    {%- set end = dbt_history._quote(convention.end) -%}
+    {%- set is_over = end ~ (' < ' if strictly else ' <= ') ~ dbt_history._shift_by_gap(point, convention) -%}
+    {%- if convention.open_end is none -%} {%- do return(is_over) -%} {%- endif -%}
+    {%- do return('(' ~ is_over ~ ' and ' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ')') -%}
 {% endmacro %}
 
 
 {# until >= x, of a period that is over; without `or end is null`, which would let every file with an open period through. #}
-{% macro _ended_from(conv, point) %}
-    {%- if not conv.end -%} {%- do return('false') -%} {%- endif -%}
-    {%- do return(dbt_history._quote(conv.end) ~ ' >= ' ~ dbt_history._shift_by_gap(point, conv)) -%}
+{% macro _ended_from(convention, point) %}
+    {%- if not convention.end -%} {%- do return('false') -%} {%- endif -%}
+    {%- do return(dbt_history._quote(convention.end) ~ ' >= ' ~ dbt_history._shift_by_gap(point, convention)) -%}
 {% endmacro %}
 
 
 {# start < until: what begins and ends at one point is never seen. #}
-{% macro _is_not_empty(conv) %}
-    {%- do return(dbt_history._lasts_beyond(conv, dbt_history._quote(conv.start))) -%}
+{% macro _is_not_empty(convention) %}
+    {%- do return(dbt_history._lasts_beyond(convention, dbt_history._quote(convention.start))) -%}
 {% endmacro %}
 
 
 {# The first point outside the period, NULL where it is open; told by the end alone. #}
-{% macro _end_of_period(conv, prefix='') %}
-    {%- if not conv.end -%} {%- do return('cast(null as ' ~ conv.type ~ ')') -%} {%- endif -%}
-    {%- set end = prefix ~ dbt_history._quote(conv.end) -%}
-    {%- set until = dbt_history._shift_by_gap(end, conv, '+') -%}
-    {%- if conv.open_end is none -%} {%- do return(until) -%} {%- endif -%}
-    {%- do return('if(' ~ end ~ ' < ' ~ dbt_history._open_end(conv) ~ ', ' ~ until ~ ', null)') -%}
+{% macro _end_of_period(convention, prefix='') %}
+    {%- if not convention.end -%} {%- do return('cast(null as ' ~ convention.type ~ ')') -%} {%- endif -%}
+    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
+    {%- set until = dbt_history._shift_by_gap(end, convention, '+') -%}
+    {%- if convention.open_end is none -%} {%- do return(until) -%} {%- endif -%}
+    {%- do return('if(' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ', ' ~ until ~ ', null)') -%}
 {% endmacro %}
 
 

@@ -10,9 +10,9 @@
         {% do return({
             'timestamp': 'current_timestamp()',
             'date': 'to_date(to_utc_timestamp(current_timestamp(), current_timezone()))',
-        }.get(reader.conv.type)) %}
+        }.get(reader.convention.type)) %}
     {% endif %}
-    {% do return(dbt_history._instant(at, reader.conv, caller_name)) %}
+    {% do return(dbt_history._instant(at, reader.convention, caller_name)) %}
 {% endmacro %}
 
 
@@ -38,11 +38,11 @@
         {% if execute %}
             {% do exceptions.raise_compiler_error(missing) %}
         {% endif %}
-        {% do return('cast(null as ' ~ reader.conv.type ~ ')') %}
+        {% do return('cast(null as ' ~ reader.convention.type ~ ')') %}
     {% endif %}
     {%- set sql -%}
 (
-        select if(count(*) = 0, raise_error({{ dbt_history._text_on_one_line(missing) }}), max(try_cast(instant as {{ reader.conv.type }})))
+        select if(count(*) = 0, raise_error({{ dbt_history._text_on_one_line(missing) }}), max(try_cast(instant as {{ reader.convention.type }})))
         from {{ dbt_history._quoted_relation(marks) }}
         where kind = 'tag' and name = {{ dbt_history._string_literal(tag) }} and table_name = {{ dbt_history._string_literal(reader.table.identifier | lower) }}
     )
@@ -53,12 +53,12 @@
 
 {# `at` of an operation as text of the axis, evaluated now: a literal, an expression, `now`, a tag. None for the current version. #}
 {% macro _evaluated_point(at, table, caller_name) %}
-    {% set reader = {'conv': table.conv, 'table': table.relation} %}
+    {% set reader = {'convention': table.convention, 'table': table.relation} %}
     {% set point = dbt_history._point(at, reader, caller_name) if at is not none else none %}
     {% if point is none %}
-        {% set point = dbt_history.current_version(table.relation, table.conv) %}
+        {% set point = dbt_history.current_version(table.relation, table.convention) %}
     {% endif %}
     {% do return(dbt_history._axis_text(
-        run_query('select ' ~ dbt_history._axis_number(point, table.conv)).rows[0][0], table.conv
+        run_query('select ' ~ dbt_history._axis_number(point, table.convention)).rows[0][0], table.convention
     )) %}
 {% endmacro %}

@@ -1,16 +1,16 @@
 {#
-    What a reader reads: {'from', 'conv', 'table'}. `from` stands after FROM; `table` is the relation itself, none where text was
+    What a reader reads: {'from', 'convention', 'table'}. `from` stands after FROM; `table` is the relation itself, none where text was
     given. Logs are read as version tables: `{'convention': 'hx', 'key': ...}` and `{'convention': 'events', 'key': ...}`.
 #}
 {% macro _reader(relation, convention, caller_name) %}
     {% set from = dbt_history._read_from(relation) %}
     {% set table = none if relation is string else relation %}
     {% if not dbt_history._is_log(convention) %}
-        {% do return({'from': from, 'conv': dbt_history.convention(convention), 'table': table}) %}
+        {% do return({'from': from, 'convention': dbt_history.convention(convention), 'table': table}) %}
     {% endif %}
     {% set log = dbt_history._log_settings(relation, convention, caller_name) %}
-    {% set conv = dbt_history.convention({'start': '_valid_from', 'end': '_valid_to'}) %}
-    {% do return({'from': dbt_history._log_versions(from, log), 'conv': conv, 'table': none, 'log': log}) %}
+    {% set convention = dbt_history.convention({'start': '_valid_from', 'end': '_valid_to'}) %}
+    {% do return({'from': dbt_history._log_versions(from, log), 'convention': convention, 'table': none, 'log': log}) %}
 {% endmacro %}
 
 

@@ -1,19 +1,19 @@
 {# Problems of the SELECT's columns, as text: bookkeeping, key and period columns that are missing or of another type. #}
 {% macro _check_staged_columns(staged, settings) %}
-    {% set conv = settings.convention %}
+    {% set convention = settings.convention %}
     {% set problems = [] %}
     {% set types = {} %}
     {% for column in staged.columns %}
         {% do types.update({column.name | lower: column.type}) %}
     {% endfor %}
-    {% for name in ['_stage'] + settings.key + [conv.start, conv.end, conv.active, conv.version_id] | reject('none') | unique | list %}
+    {% for name in ['_stage'] + settings.key + [convention.start, convention.end, convention.active, convention.version_id] | reject('none') | unique | list %}
         {% if name | lower not in types %}
             {% do problems.append('column ' ~ name ~ ' is missing') %}
         {% endif %}
     {% endfor %}
     {% set expected = {'_stage': ['string'], '_batch': ['bigint'], '_order': ['bigint'], '_unmodified': ['array<string>']} %}
-    {% do expected.update({conv.start | lower: [conv.type], conv.end | lower: [conv.type]}) %}
-    {% if conv.active %}{% do expected.update({conv.active | lower: ['boolean']}) %}{% endif %}
+    {% do expected.update({convention.start | lower: [convention.type], convention.end | lower: [convention.type]}) %}
+    {% if convention.active %}{% do expected.update({convention.active | lower: ['boolean']}) %}{% endif %}
     {% for name, wanted in expected.items() if name in types and not dbt_history._type_fits(types[name], wanted[0]) %}
         {% do problems.append('column ' ~ name ~ ' is ' ~ types[name] ~ ', not ' ~ wanted[0]) %}
     {% endfor %}
@@ -35,18 +35,18 @@
 
 {# Problems of the table that is there against the SELECT: a column that is missing, or of a type the values do not fit. #}
 {% macro _check_table_columns(staged, table_columns, settings) %}
-    {% set conv = settings.convention %}
+    {% set convention = settings.convention %}
     {% set problems = [] %}
     {% set types = {} %}
     {% for column in table_columns %}
         {% do types.update({column.name | lower: column.type}) %}
     {% endfor %}
-    {% set required = settings.key + [conv.start, conv.end, conv.active, conv.version_id] | reject('none') | unique | list %}
+    {% set required = settings.key + [convention.start, convention.end, convention.active, convention.version_id] | reject('none') | unique | list %}
     {% for name in required if name | lower not in types %}
         {% do problems.append('the table has no column ' ~ name) %}
     {% endfor %}
-    {% for name in [conv.start, conv.end] if name | lower in types and types[name | lower] != conv.type %}
-        {% do problems.append('the table has ' ~ name ~ ' as ' ~ types[name | lower] ~ ', the convention as ' ~ conv.type) %}
+    {% for name in [convention.start, convention.end] if name | lower in types and types[name | lower] != convention.type %}
+        {% do problems.append('the table has ' ~ name ~ ' as ' ~ types[name | lower] ~ ', the convention as ' ~ convention.type) %}
     {% endfor %}
     {% for column in staged.columns if column.name | lower in types %}
         {% if not dbt_history._type_fits(column.type, types[column.name | lower]) %}

@@ -1,8 +1,8 @@
 {# One batch as one MERGE: every row of the source is one operation on one stored version, or one new version. #}
 {% macro _merge_sql(target, staged, columns, settings, plan) %}
-    {%- set conv = settings.convention -%}
-    {%- set identity = dbt_history._identity_columns(conv) -%}
-    {%- set period = [conv.end, conv.active] | reject('none') | list -%}
+    {%- set convention = settings.convention -%}
+    {%- set identity = dbt_history._identity_columns(convention) -%}
+    {%- set period = [convention.end, convention.active] | reject('none') | list -%}
     {%- set names = columns | map(attribute='name') | list -%}
     merge into {{ dbt_history._quoted_relation(target) }} as history
     using (
@@ -21,7 +21,7 @@
         where op is not null
     ) as operations
     on
-        {{ dbt_history._target_prune_predicate(conv, plan, 'history') }}
+        {{ dbt_history._target_prune_predicate(convention, plan, 'history') }}
         {%- if plan.get('key_bits') %}
         and {{ dbt_history._key_bitmap_predicate(plan.key_bits, settings, 'history') }}
         {%- endif %}
@@ -50,8 +50,8 @@
         {%- endfor %}
     )
     -- An operation that does not find its version must not vanish: nothing is committed then.
-    when not matched and operations.op in ('remove', 'close', 'replace') then insert ({{ dbt_history._quote(conv.end) }})
-    values (cast(raise_error('dbt_history: a version to change was not found') as {{ conv.type }}))
+    when not matched and operations.op in ('remove', 'close', 'replace') then insert ({{ dbt_history._quote(convention.end) }})
+    values (cast(raise_error('dbt_history: a version to change was not found') as {{ convention.type }}))
 {%- endmacro %}
 
 

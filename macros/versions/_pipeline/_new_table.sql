@@ -3,8 +3,8 @@
     any point leaves either no table or one that the next run goes on with.
 #}
 {% macro _create_history_table(relation, columns, settings, before, replace=false) %}
-    {% set conv = settings.convention %}
-    {% set partition_by = dbt_history._partition_columns(conv) %}
+    {% set convention = settings.convention %}
+    {% set partition_by = dbt_history._partition_columns(convention) %}
     {% set last = partition_by | map('lower') | list %}
     {% set ordered = [] %}
     {% for column in columns if column.name | lower not in last %}{% do ordered.append(column) %}{% endfor %}
@@ -15,10 +15,10 @@
 
 
 {# dbt's own partition_by, else the active flag: closed files are then not read by an on-time batch. #}
-{% macro _partition_columns(conv) %}
+{% macro _partition_columns(convention) %}
     {% set chosen = config.get('partition_by') %}
     {% if chosen is none %}
-        {% do return([conv.active] if conv.active else []) %}
+        {% do return([convention.active] if convention.active else []) %}
     {% endif %}
     {% do return([chosen] if chosen is string else chosen) %}
 {% endmacro %}
@@ -26,11 +26,11 @@
 
 {# The columns of a new table: what the SELECT returns without the bookkeeping, the period in the convention's types. #}
 {% macro _new_columns(staged, settings) %}
-    {% set conv = settings.convention %}
+    {% set convention = settings.convention %}
     {% set columns = [] %}
     {% for column in dbt_history._added_columns(staged, []) %}
-        {% set type = conv.type if column.name | lower in [conv.start | lower, conv.end | lower] else column.type %}
-        {% do columns.append({'name': column.name, 'type': 'boolean' if conv.active and column.name | lower == conv.active | lower else type}) %}
+        {% set type = convention.type if column.name | lower in [convention.start | lower, convention.end | lower] else column.type %}
+        {% do columns.append({'name': column.name, 'type': 'boolean' if convention.active and column.name | lower == convention.active | lower else type}) %}
     {% endfor %}
     {% do return(columns) %}
 {% endmacro %}

@@ -1,8 +1,8 @@
 {#
-    One pass over the staged rows, which also fills their cache: per batch the number of rows, the problems, the least time it
+    One pass over the staged rows, which also fills their cache: per batch the number of rows, the problems, the min_effective_at time it
     names (what ended a gap before it is never needed), the columns that some update row leaves unmodified, and a bitmap of its keys.
 
-    Returns a list of batches in order: {'batch', 'rows', 'stages', 'least', 'unmodified', 'deleting', 'problems', 'evaluated_at', 'key_bits'}.
+    Returns a list of batches in order: {'batch', 'rows', 'stages', 'min_effective_at', 'unmodified', 'deleting', 'problems', 'evaluated_at', 'key_bits'}.
 #}
 {% macro _plan_batches(staged, columns, settings) %}
     {% set batches = [] %}
@@ -27,11 +27,12 @@
 
 
 {% macro _plan_sql(staged, columns, settings) %}
-    {%- set conv = settings.convention -%}
+    {%- set kinds = dbt_history._row_kinds() -%}
+    {%- set convention = settings.convention -%}
     {%- set problems = dbt_history._row_problems(settings, columns) -%}
-    {%- set identity = settings.key + dbt_history._identity_columns(conv)[1:] -%}
+    {%- set identity = settings.key + dbt_history._identity_columns(convention)[1:] -%}
     with staged as (
-        {{ dbt_history._batch_rows(staged, columns, conv) | indent(8) }}
+        {{ dbt_history._batch_rows(staged, columns, convention) | indent(8) }}
     ),
 
     -- Rows of one stage with the same key and identity: more copies than positions may contradict each other.
@@ -45,7 +46,7 @@
             size(collect_set(position)) as positions,
             flatten(collect_set(unmodified)) as unmodified,
             max(evaluated_at) as evaluated_at,
-            count_if(kind in (3, 4) or not {{ dbt_history._is_open_c(conv) }}) as ending
+            count_if(kind in ({{ kinds.delete_row }}, {{ kinds.earliest_start }}) or not {{ dbt_history._is_open_prefixed(convention) }}) as ending
             {%- for problem in problems %},
             count_if({{ problem.sql }}) as {{ problem.name }}
             {%- endfor %}
@@ -57,14 +58,14 @@
     select to_json(struct(
         batch,
         sum(copies) as rows,
-        sum(if(kind = 4, copies, 0)) as earliest_start,
-        sum(if(kind = 2, copies, 0)) as updates,
-        sum(if(kind = 1, copies, 0)) as upserts,
-        sum(if(kind = 3, copies, 0)) as deletes,
+        sum(if(kind = {{ kinds.earliest_start }}, copies, 0)) as earliest_start,
+        sum(if(kind = {{ kinds.update_row }}, copies, 0)) as updates,
+        sum(if(kind = {{ kinds.upsert_row }}, copies, 0)) as upserts,
+        sum(if(kind = {{ kinds.delete_row }}, copies, 0)) as deletes,
         count_if(ending > 0) as deleting,
-        min({{ 'unix_micros(at)' if conv.type == 'timestamp' else 'unix_date(at)' if conv.type == 'date' else 'at' }}) as least,
-        count_if(kind in (1, 2) and copies > 1 and positions < copies) as suspects,
-        array_distinct(flatten(collect_set(if(kind = 2, unmodified, null)))) as unmodified,
+        min({{ 'unix_micros(at)' if convention.type == 'timestamp' else 'unix_date(at)' if convention.type == 'date' else 'at' }}) as min_effective_at,
+        count_if(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}) and copies > 1 and positions < copies) as suspects,
+        array_distinct(flatten(collect_set(if(kind = {{ kinds.update_row }}, unmodified, null)))) as unmodified,
         {%- for problem in problems %}
         sum({{ problem.name }}) as {{ problem.name }},
         {%- endfor %}
@@ -84,35 +85,36 @@
 
 {# What makes a staged row wrong: a name, the condition over `_batch_rows`, and the reason as a person reads it. #}
 {% macro _row_problems(settings, columns) %}
-    {% set conv = settings.convention %}
+    {% set kinds = dbt_history._row_kinds() %}
+    {% set convention = settings.convention %}
     {% set null_keys = [] %}
-    {% for name in settings.key + dbt_history._identity_columns(conv)[1:] %}
-        {% do null_keys.append(dbt_history._prefixed(name) ~ ' is null' ~ (' and kind in (1, 2)' if name not in settings.key else '')) %}
+    {% for name in settings.key + dbt_history._identity_columns(convention)[1:] %}
+        {% do null_keys.append(dbt_history._prefixed(name) ~ ' is null' ~ (' and kind in (' ~ kinds.upsert_row ~ ', ' ~ kinds.update_row ~ ')' if name not in settings.key else '')) %}
     {% endfor %}
     {% set keepable = [] %}
-    {% for column in columns if column.name | lower not in (settings.key + dbt_history._identity_columns(conv)) | map('lower') | list %}
+    {% for column in columns if column.name | lower not in (settings.key + dbt_history._identity_columns(convention)) | map('lower') | list %}
         {% do keepable.append(dbt_history._string_literal(column.name | lower)) %}
     {% endfor %}
-    {% set end = dbt_history._prefixed(conv.end) %}
-    {% set brings_end = 'kind in (1, 2) and not (kind = 2 and array_contains(unmodified, ' ~ dbt_history._string_literal(conv.end | lower) ~ '))' %}
+    {% set end = dbt_history._prefixed(convention.end) %}
+    {% set brings_end = 'kind in (' ~ kinds.upsert_row ~ ', ' ~ kinds.update_row ~ ') and not (kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, ' ~ dbt_history._string_literal(convention.end | lower) ~ '))' %}
     {% set problems = [
         {'name': 'unknown_stage', 'sql': 'kind is null', 'reason': '_stage is not earliest_start, update, upsert, replace or delete'},
         {'name': 'null_key', 'sql': '(' ~ null_keys | join(') or (') ~ ')', 'reason': 'a key column is NULL'},
-        {'name': 'null_start', 'sql': 'kind in (1, 2, 4) and at is null', 'reason': conv.start ~ ' is NULL'},
-        {'name': 'null_end', 'sql': 'kind = 3 and at is null', 'reason': conv.end ~ ' of a delete row is NULL'},
-        {'name': 'unknown_unmodified', 'sql': "kind = 2 and size(array_except(unmodified, array(" ~ (keepable | join(', ') or "''") ~ "))) > 0",
+        {'name': 'null_start', 'sql': 'kind in (' ~ kinds.upsert_row ~ ', ' ~ kinds.update_row ~ ', ' ~ kinds.earliest_start ~ ') and at is null', 'reason': convention.start ~ ' is NULL'},
+        {'name': 'null_end', 'sql': 'kind = ' ~ kinds.delete_row ~ ' and at is null', 'reason': convention.end ~ ' of a delete row is NULL'},
+        {'name': 'unknown_unmodified', 'sql': "kind = " ~ kinds.update_row ~ " and size(array_except(unmodified, array(" ~ (keepable | join(', ') or "''") ~ "))) > 0",
          'reason': '_unmodified names something that is no column, or is the key or the start'},
-        {'name': 'unmodified_upsert', 'sql': 'kind = 1 and size(unmodified) > 0',
+        {'name': 'unmodified_upsert', 'sql': 'kind = ' ~ kinds.upsert_row ~ ' and size(unmodified) > 0',
          'reason': '_unmodified is for update rows: an upsert row gives every column'},
-        {'name': 'end_before_start', 'sql': brings_end ~ ' and ' ~ end ~ ' < ' ~ dbt_history._shift_by_gap('at', conv),
-         'reason': conv.end ~ ' lies more than one gap before ' ~ conv.start},
+        {'name': 'end_before_start', 'sql': brings_end ~ ' and ' ~ end ~ ' < ' ~ dbt_history._shift_by_gap('at', convention),
+         'reason': convention.end ~ ' lies more than one gap before ' ~ convention.start},
         {'name': 'negative_batch', 'sql': 'batch < 0', 'reason': '_batch is negative'},
     ] %}
-    {% if conv.open_end is not none %}
+    {% if convention.open_end is not none %}
         {% do problems.append({
             'name': 'start_at_open_end',
-            'sql': 'kind in (1, 2, 4) and at >= ' ~ dbt_history._open_end(conv),
-            'reason': conv.start ~ ' is not before the open end',
+            'sql': 'kind in (' ~ kinds.upsert_row ~ ', ' ~ kinds.update_row ~ ', ' ~ kinds.earliest_start ~ ') and at >= ' ~ dbt_history._open_end(convention),
+            'reason': convention.start ~ ' is not before the open end',
         }) %}
     {% endif %}
     {% do return(problems) %}

@@ -68,23 +68,23 @@
         rows without a number    all of them come on every run: refused only if what holds before 5 would change
 #}
 {% macro _refuse_earlier_version(target, staged, columns, settings, plan, caller_name) %}
-    {% if settings.get('version_order') != 'increasing' or plan.get('least') is none %}
+    {% if settings.get('version_order') != 'increasing' or plan.get('min_effective_at') is none %}
         {% do return(none) %}
     {% endif %}
-    {% set conv = settings.convention %}
+    {% set convention = settings.convention %}
     {% set current = run_query(
-        'select ' ~ dbt_history._axis_number('version', conv) ~ ' from ' ~ dbt_history.current_version(target, conv) ~ ' as found'
+        'select ' ~ dbt_history._axis_number('version', convention) ~ ' from ' ~ dbt_history.current_version(target, convention) ~ ' as found'
     ).rows[0][0] %}
-    {% if current is none or (plan.least | int) >= (current | int) %}
+    {% if current is none or (plan.min_effective_at | int) >= (current | int) %}
         {% do return(none) %}
     {% endif %}
-    {% set point = dbt_history._first_change(target, staged, columns, settings, plan, current) if plan.batch is none else plan.least %}
+    {% set point = dbt_history._first_change(target, staged, columns, settings, plan, current) if plan.batch is none else plan.min_effective_at %}
     {% if point is not none and not dbt_history._is_taken(target, plan) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the batch is at a version before the current one; nothing of it was written',
-            got=dbt_history._axis_text(point, conv),
-            expected=dbt_history._axis_text(current, conv) ~ ' or later (meta.history.version_order: increasing)',
+            got=dbt_history._axis_text(point, convention),
+            expected=dbt_history._axis_text(current, convention) ~ ' or later (meta.history.version_order: increasing)',
             node=model.unique_id,
             way_out='leave out the rows before the current version, or set version_order: any if they may change what has been read',
         )) %}
@@ -104,19 +104,19 @@
 
 {# The first point before the current version at which the batch would change the table, as a number of the axis; none if there is none. #}
 {% macro _first_change(target, staged, columns, settings, plan, current) %}
-    {% set conv = settings.convention %}
-    {% set now = dbt_history._literal(dbt_history._axis_value(current | int, conv), conv) %}
+    {% set convention = settings.convention %}
+    {% set now = dbt_history._literal(dbt_history._axis_value(current | int, convention), convention) %}
     {% set sql %}
         with {{ dbt_history._resolved_ctes(target, staged, columns, settings, plan) | indent(8) }},
 
         changed as (
-            select if(op = 'close', {{ dbt_history._shift_by_gap('earlier_end', conv, '+') }}, at) as point
+            select if(op = 'close', {{ dbt_history._shift_by_gap('earlier_end', convention, '+') }}, at) as point
             from resolved
             where (op in ('add', 'replace', 'remove') and at < {{ now }})
-                or (op = 'close' and earlier_end < {{ dbt_history._shift_by_gap(now, conv) }})
+                or (op = 'close' and earlier_end < {{ dbt_history._shift_by_gap(now, convention) }})
         )
 
-        select {{ dbt_history._axis_number('min(point)', conv) }} from changed
+        select {{ dbt_history._axis_number('min(point)', convention) }} from changed
     {% endset %}
     {% do return(run_query(sql).rows[0][0]) %}
 {% endmacro %}

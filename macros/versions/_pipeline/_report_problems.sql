@@ -34,11 +34,12 @@
 
 
 {% macro _problems_sql(staged, batches, columns, settings) %}
-    {%- set conv = settings.convention -%}
-    {%- set identity = settings.key + dbt_history._identity_columns(conv)[1:] -%}
+    {%- set kinds = dbt_history._row_kinds() -%}
+    {%- set convention = settings.convention -%}
+    {%- set identity = settings.key + dbt_history._identity_columns(convention)[1:] -%}
     {%- set numbers = batches | map(attribute='batch', default=none) | reject('none') | list -%}
     with staged as (
-        {{ dbt_history._batch_rows(staged, columns, conv, '`_batch` in (' ~ numbers | join(', ') ~ ')' if numbers and '_batch' in staged.names else none) | indent(8) }}
+        {{ dbt_history._batch_rows(staged, columns, convention, '`_batch` in (' ~ numbers | join(', ') ~ ')' if numbers and '_batch' in staged.names else none) | indent(8) }}
     ),
 
     neighbours as (
@@ -62,7 +63,7 @@
             *
         from neighbours
         where
-            kind in (1, 2)
+            kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }})
             and before is not null
             and (position is null or before.position is null or position = before.position)
             and not (
@@ -86,7 +87,7 @@
             batch as `_batch`,
             kind as stage,
             at
-            {%- for name in settings.key + [conv.end] %},
+            {%- for name in settings.key + [convention.end] %},
             {{ dbt_history._prefixed(name) }} as {{ dbt_history._quote(name) }}
             {%- endfor %}
         ) as sample

@@ -2,13 +2,14 @@
     The staged rows as rows of the table: one row a staged row, every column of the table under its prefix and type,
     and what the rules need to order them.
 
-        kind       1 upsert (replace), 2 update, 3 delete, 4 earliest_start; NULL for an unknown stage
+        kind       what the row is (`_row_kinds`); NULL for an unknown stage
         at         where the row stands on the time axis: its start, or the end of a delete row
         position   _order, NULL if there is none
         unmodified lower-case names of the columns that keep their value; of an update row a column the SELECT lacks is one of them
 #}
-{% macro _batch_rows(staged, columns, conv, filter=none) %}
+{% macro _batch_rows(staged, columns, convention, filter=none) %}
     {%- set names = staged.names -%}
+    {%- set kinds = dbt_history._row_kinds() -%}
     {%- set missing = [] -%}
     {%- for column in columns if column.name | lower not in names -%}
         {%- do missing.append(dbt_history._string_literal(column.name | lower)) -%}
@@ -16,13 +17,13 @@
     select
         {{ '`_batch`' if '_batch' in names else 'cast(null as bigint)' }} as batch,
         case `_stage`
-            when 'upsert' then 1
-            when 'replace' then 1
-            when 'update' then 2
-            when 'delete' then 3
-            when 'earliest_start' then 4
+            when 'upsert' then {{ kinds.upsert_row }}
+            when 'replace' then {{ kinds.upsert_row }}
+            when 'update' then {{ kinds.update_row }}
+            when 'delete' then {{ kinds.delete_row }}
+            when 'earliest_start' then {{ kinds.earliest_start }}
         end as kind,
-        if(`_stage` = 'delete', {{ dbt_history._staged_column(staged, {'name': conv.end, 'type': conv.type}) }}, {{ dbt_history._staged_column(staged, {'name': conv.start, 'type': conv.type}) }}) as at,
+        if(`_stage` = 'delete', {{ dbt_history._staged_column(staged, {'name': convention.end, 'type': convention.type}) }}, {{ dbt_history._staged_column(staged, {'name': convention.start, 'type': convention.type}) }}) as at,
         {{ 'cast(`_order` as bigint)' if '_order' in names else 'cast(null as bigint)' }} as position,
         {{ dbt_history._unmodified_names(staged, missing) }} as unmodified,
         `__evaluated_at` as evaluated_at
@@ -51,4 +52,13 @@
     {%- set said = "coalesce(transform(cast(`_unmodified` as array<string>), name -> lower(name)), cast(array() as array<string>))"
         if '_unmodified' in staged.names else 'cast(array() as array<string>)' -%}
     {%- do return('if(`_stage` = \'update\', array_union(' ~ said ~ ', array(' ~ missing | join(', ') ~ ')), ' ~ said ~ ')' if missing else said) -%}
+{% endmacro %}
+
+
+{#
+    The kinds of rows that the rules put on one time axis. The numbers are the order at one instant: a stored version, then upserts, then
+    updates; deletes and earliest starts are ordered by conditions of their own.
+#}
+{% macro _row_kinds() %}
+    {% do return({'stored': 0, 'upsert_row': 1, 'update_row': 2, 'delete_row': 3, 'earliest_start': 4}) %}
 {% endmacro %}

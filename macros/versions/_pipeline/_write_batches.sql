@@ -85,7 +85,7 @@
 
 {# The batches after the last one taken, with their bound; those at or below it count as applied. #}
 {% macro _pending_batches(batches, last_batch, settings, staged, caller_name, captured=none) %}
-    {% set conv = settings.convention %}
+    {% set convention = settings.convention %}
     {% set numbers = batches | map(attribute='batch', default=none) | list %}
     {% if none in numbers and numbers | length > 1 %}
         {% do dbt_history._refuse_columns(['column _batch is NULL in some rows: give every row its number, or none'], staged, caller_name) %}
@@ -93,8 +93,8 @@
     {% set pending = [] %}
     {% for batch in (batches | sort(attribute='batch') if batches | length > 1 else batches) %}
         {% do batch.update({'batch': batch.get('batch'), 'key': settings.key}) %}
-        {% if batch.get('least') is not none %}
-            {% do batch.update({'bound': dbt_history._axis_value((batch.least | int) - dbt_history._gap_units(conv), conv)}) %}
+        {% if batch.get('min_effective_at') is not none %}
+            {% do batch.update({'bound': dbt_history._axis_value((batch.min_effective_at | int) - dbt_history._gap_units(convention), convention)}) %}
         {% endif %}
         {% do pending.append(batch) %}
     {% endfor %}

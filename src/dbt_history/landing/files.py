@@ -26,7 +26,8 @@ BLOCK = 16
 class Limits:
     """What a file may grow to. Sizes in bytes.
 
-    `ratio` (expanded to stored) counts from `CALM` expanded bytes on: small files compress far.
+    `ratio` (expanded to stored) is checked from `RATIO_CHECKED_FROM` expanded bytes on: small files
+    compress far.
     """
 
     expanded: int = 64 << 30
@@ -35,7 +36,7 @@ class Limits:
     row: int = 64 << 20
 
 
-CALM = 64 << 20
+RATIO_CHECKED_FROM = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class Limited:
         self.expanded += len(data)
         if self.expanded > self.limits.expanded:
             raise FileError(f"expands to more than {self.limits.expanded:,} bytes")
-        if self.expanded > max(CALM, self.limits.ratio * self.stored):
+        if self.expanded > max(RATIO_CHECKED_FROM, self.limits.ratio * self.stored):
             raise FileError(f"expands to more than {self.limits.ratio:,} times its size")
         return data
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from dbt_history.landing.errors import FileError
-from dbt_history.landing.files import CALM, CHUNK, ByteStream, Limits, Readable
+from dbt_history.landing.files import CHUNK, RATIO_CHECKED_FROM, ByteStream, Limits, Readable
 
 MAGIC = b"PAR1"
 BATCH_ROWS = 4096
@@ -68,7 +68,10 @@ def record_batches(
     parquet: pyarrow.parquet.ParquetFile, limits: Limits, stored: int
 ) -> Iterator[pa.RecordBatch]:
     """Its rows, no more than `BATCH_BYTES` at once. `stored`: size of the file, 0 if not known."""
-    limit = min(limits.expanded, max(CALM, limits.ratio * stored) if stored else limits.expanded)
+    limit = min(
+        limits.expanded,
+        max(RATIO_CHECKED_FROM, limits.ratio * stored) if stored else limits.expanded,
+    )
     expanded = rows = 0
     batches = parquet.iter_batches(batch_size=BATCH_ROWS)
     while True:

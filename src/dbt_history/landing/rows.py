@@ -19,7 +19,7 @@ from dbt_history.landing.request import ACTIVE, END, START, Column, Markers
 
 # Rows of file n have the orders n * ORDERS + 1, n * ORDERS + 2, …
 ORDERS = 10**12
-ENOUGH = 100
+MAX_REPORTED_PROBLEMS = 100
 
 # The line in the file for a row of a batch.
 LineOf = Callable[[int], int]
@@ -91,7 +91,7 @@ class Reading:
                     self.rows += batch.num_rows
                     if not self.problems:
                         yield batch
-                    if len(self.problems) >= ENOUGH:
+                    if len(self.problems) >= MAX_REPORTED_PROBLEMS:
                         return
         except FileError as error:
             self.problems.append(Problem(self.told(str(error)), name))
@@ -224,7 +224,7 @@ class Reading:
                     self.tell("is NULL, and must not be", line_of(row), column.name)
 
     def tell(self, text: str, line: int, column: str) -> None:
-        if len(self.problems) < ENOUGH:
+        if len(self.problems) < MAX_REPORTED_PROBLEMS:
             self.problems.append(Problem(text, self.source.file.name, line, column))
 
     def unmodified(self, columns: dict[str, Typed], rows: int) -> pa.Array:
@@ -287,7 +287,7 @@ def cell_text(cell: pa.Scalar) -> str:
 
 def places(mask: pa.Array) -> list[int]:
     """Where a mask is true, no more than are ever told."""
-    found: list[int] = pc.indices_nonzero(mask).slice(0, ENOUGH).to_pylist()
+    found: list[int] = pc.indices_nonzero(mask).slice(0, MAX_REPORTED_PROBLEMS).to_pylist()
     return found
 
 

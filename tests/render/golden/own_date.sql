@@ -63,7 +63,7 @@ merge into `golden`.`records` as history
         ),
 
         -- What each row sees around it: E (rule 1), the rows that follow, the stored version at the same place.
-        seen as (
+        with_neighbours as (
             select
                 *,
                 min(if(kind = 4, at, null)) over (
@@ -88,7 +88,7 @@ merge into `golden`.`records` as history
         ),
 
         -- Rule 3: a survivor is a base if it lasted, this batch's deletes included, until the first row of the batch after it.
-        based as (
+        with_bases as (
             select
                 *,
                 kind = 0 and (earliest is null or at < earliest) as survives,
@@ -104,7 +104,7 @@ merge into `golden`.`records` as history
                         true
                     )
                 ) as is_base
-            from seen
+            from with_neighbours
             where kind <> 4
         ),
 
@@ -127,7 +127,7 @@ merge into `golden`.`records` as history
                     true
                 ) over axis as open_end,
                 kind = 2 and not coalesce(max(is_base) over axis, false) as is_skipped
-            from based
+            from with_bases
             window axis as (
                 partition by `c_My Key`, `c_path`
                             order by at, kind = 3, kind, position
@@ -136,7 +136,7 @@ merge into `golden`.`records` as history
         ),
 
         -- Rule 5: of rows with one identity the last one wins; the next version seals, the next row of the batch cuts.
-        placed as (
+        with_next_version as (
             select
                 kind,
                 at,
@@ -184,7 +184,7 @@ merge into `golden`.`records` as history
                     date_sub(if(kind = 0, next_begun, next_version.at), 1)
                 ) as sealed_end,
                 coalesce(`c_Is ``Current```, false) and not (survives and earliest is not null) and next_version is null as stays_open
-            from placed
+            from with_next_version
             where kind <> 3
         ),
 

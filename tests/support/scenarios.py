@@ -32,7 +32,7 @@ READERS = """
 
 
 @dataclass
-class Scene:
+class Scenario:
     """A played case: its numbers of transactions in the log, and all that it was asked."""
 
     case: dict[str, Any]
@@ -64,7 +64,7 @@ class Scene:
         return max((number for number, there in numbers.items() if there <= txn), default=0)
 
 
-class Stage:
+class ScenarioRunner:
     """The tables that the cases are played on."""
 
     def __init__(self, project: Project, spark: SparkSession) -> None:
@@ -72,13 +72,13 @@ class Stage:
         self.spark = spark
         self.last = 0
         self.is_ahead = False
-        self.log, self.states = project.table("scene_log"), project.table("scenes")
+        self.log, self.states = project.table("scenario_log"), project.table("scenarios")
         self.branches = project.table("scene_branches")
         data_frame(spark, [], LOG).write.format("delta").saveAsTable(self.log)
         # What is asked is rendered by dbt and run here, so that a refusal is one answer only.
         project.write("macros/answer.sql", READERS)
         project.history(
-            "scenes",
+            "scenarios",
             f"{{{{ dbt_history.feature_states('{self.log}', {ARGUMENTS}, "
             f"branches='{self.branches}') }}}}",
             key=KEY,
@@ -92,7 +92,7 @@ class Stage:
 
     def catch_up(self) -> None:
         if self.is_ahead or not self.spark.catalog.tableExists(self.states):
-            self.project.run("scenes")
+            self.project.run("scenarios")
             self.is_ahead = False
 
     def operate(self, name: str, **arguments: Any) -> Run:
@@ -111,57 +111,66 @@ class Stage:
         )
 
 
-def play(stage: Stage, case: dict[str, Any]) -> Scene:
+def play(runner: ScenarioRunner, case: dict[str, Any]) -> Scenario:
     """A case from its first step to its last question."""
     options = case.get("options", {})
     database = Database(case.get("collections"), options.get("noop_updates", "record"))
-    scene = Scene(case, Space(case["id"], database), first=stage.last)
+    scenario = Scenario(case, Space(case["id"], database), first=runner.last)
     for number, step in enumerate(case["steps"], 1):
         ((kind, given),) = step.items()
         if kind == "transaction":
-            _write(stage, scene, given, number)
+            _write(runner, scenario, given, number)
         else:
-            _do(stage, scene, kind, given, number)
-    stage.catch_up()
-    _look(stage, scene)
-    return scene
+            _do(runner, scenario, kind, given, number)
+    runner.catch_up()
+    _look(runner, scenario)
+    return scenario
 
 
-def _write(stage: Stage, scene: Scene, transaction: dict[str, Any], number: int) -> None:
-    space = scene.space
-    stage.last += 1
-    scene.txn_of_step[number] = stage.last
+def _write(
+    runner: ScenarioRunner, scenario: Scenario, transaction: dict[str, Any], number: int
+) -> None:
+    space = scenario.space
+    runner.last += 1
+    scenario.txn_of_step[number] = runner.last
     known = len(space.rows)
     result = space.transact(
-        {**transaction, "time": time_of(transaction.get("time"))}, stage.last, number
+        {**transaction, "time": time_of(transaction.get("time"))}, runner.last, number
     )
-    scene.steps[number] = {"number": result.number}
-    stage.write(space.rows[known:])
+    scenario.steps[number] = {"number": result.number}
+    runner.write(space.rows[known:])
 
 
-def _do(stage: Stage, scene: Scene, kind: str, given: dict[str, Any], number: int) -> None:
+def _do(
+    runner: ScenarioRunner, scenario: Scenario, kind: str, given: dict[str, Any], number: int
+) -> None:
     """A step that is no transaction: the operation, and the oracle's step beside it."""
     if kind in ("configure", "suspend"):
-        play_step(scene.space.database, kind, given, number)
-        scene.steps[number] = {"outcome": "OK"}
+        play_step(scenario.space.database, kind, given, number)
+        scenario.steps[number] = {"outcome": "OK"}
         return
-    run = OPERATIONS[kind](stage, scene, given)
+    run = OPERATIONS[kind](runner, scenario, given)
     if kind == "resume" or given.get("op") in ("merge", "rebase"):
-        _combined(stage, scene, kind, given, number, run)
+        _combined(runner, scenario, kind, given, number, run)
         return
-    play_step(scene.space.database, kind, given, number)
+    play_step(scenario.space.database, kind, given, number)
     missing = re.search(r"no table has a tag|there is no branch", run.log)
     outcome = "OK" if run.success else ("NOT_FOUND" if missing else "ERROR")
-    scene.steps[number] = {"outcome": outcome}
+    scenario.steps[number] = {"outcome": outcome}
 
 
 def _combined(
-    stage: Stage, scene: Scene, kind: str, given: dict[str, Any], number: int, run: Run
+    runner: ScenarioRunner,
+    scenario: Scenario,
+    kind: str,
+    given: dict[str, Any],
+    number: int,
+    run: Run,
 ) -> None:
     """An operation that appends a transaction to the log: the oracle writes the same one."""
-    log = stage.spark.table(stage.log).where(f"txn > {stage.last}").collect()
+    log = runner.spark.table(runner.log).where(f"txn > {runner.last}").collect()
     rows = {(row["space"].split(":")[1], row["id"]): row for row in log}
-    database = scene.space.database
+    database = scenario.space.database
     before = database.made
     result = play_step(database, kind, given, number)
     assert not isinstance(result, str)
@@ -170,11 +179,11 @@ def _combined(
             row = rows[state.key[1], state.key[2]]
             state.origin = row["txn"] * (1 << 20) + row["position"]
     if rows:
-        stage.last += 1
-        scene.txn_of_step[number] = stage.last
-        stage.is_ahead = True
+        runner.last += 1
+        scenario.txn_of_step[number] = runner.last
+        runner.is_ahead = True
         if result.number is not None:
-            scene.space.numbers[result.number] = stage.last
+            scenario.space.numbers[result.number] = runner.last
     found: dict[str, Any] = {"number": result.number}
     if not run.success:
         conflicts = [
@@ -182,75 +191,76 @@ def _combined(
             for space, id_, attribute in CONFLICT.findall(run.log)
         ]
         found |= {"error": "CONFLICT" if conflicts else run.log, "conflicts": conflicts}
-    scene.steps[number] = found
+    scenario.steps[number] = found
 
 
-def _tag(stage: Stage, scene: Scene, given: dict[str, Any]) -> Run:
+def _tag(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
     name = f"{given['name']}" if given["name"] else ""
     version = given.get("version")
-    at = {} if version is None else {"at": scene.txn(version) if version >= 0 else version}
+    at = {} if version is None else {"at": scenario.txn(version) if version >= 0 else version}
     if given["op"] == "delete":
-        run = stage.operate("drop_tag", tag=name)
+        run = runner.operate("drop_tag", tag=name)
         if run.success:
-            scene.tags.pop(name)
+            scenario.tags.pop(name)
         return run
     if given["op"] == "update":
-        run = stage.operate("move_tag", tag=name, **(at or {"at": None}))
+        run = runner.operate("move_tag", tag=name, **(at or {"at": None}))
     else:
-        run = stage.operate("create_tag", tag=name, **at)
+        run = runner.operate("create_tag", tag=name, **at)
     if run.success:
-        scene.tags[name] = 0
+        scenario.tags[name] = 0
     return run
 
 
-def _retain(stage: Stage, scene: Scene, given: dict[str, Any]) -> Run:
+def _retain(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
     if "keep_versions" in given:
-        pairs = [f"({txn}L, {number}L)" for number, txn in scene.space.numbers.items()]
+        pairs = [f"({txn}L, {number}L)" for number, txn in scenario.space.numbers.items()]
         # Version 0 of the case: what was there before its first transaction.
-        values = ", ".join([f"({scene.first}L, 0L)", *pairs])
+        values = ", ".join([f"({scenario.first}L, 0L)", *pairs])
         limit = {
             "keep_transactions": given["keep_versions"],
             "transactions": f"(select * from values {values} as v(txid, id))",
         }
     else:
         before = given["delete_before"]
-        limit = {"up_to": scene.txn(before) if before >= 0 else before}
-    return stage.operate("clean_history", **limit)
+        limit = {"up_to": scenario.txn(before) if before >= 0 else before}
+    return runner.operate("clean_history", **limit)
 
 
-def _branch(stage: Stage, scene: Scene, given: dict[str, Any]) -> Run:
+def _branch(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
     arguments: dict[str, Any] = {
-        "writes": stage.log, "branches": stage.branches, "branch": f"{scene.id}.{given['name']}",
+        "writes": runner.log, "branches": runner.branches,
+        "branch": f"{scenario.id}.{given['name']}",
     }  # fmt: skip
     if given["op"] == "create":
         parent, at = given.get("from", "main"), given.get("at")
-        arguments["parent"] = parent if parent == "main" else f"{scene.id}.{parent}"
+        arguments["parent"] = parent if parent == "main" else f"{scenario.id}.{parent}"
         if at is not None:
-            arguments["at"] = scene.txn(at) if at >= 0 else at
-        return stage.operate("create_branch", **arguments)
+            arguments["at"] = scenario.txn(at) if at >= 0 else at
+        return runner.operate("create_branch", **arguments)
     if given["op"] in ("drop", "delete"):
-        return stage.operate("drop_branch", **arguments)
+        return runner.operate("drop_branch", **arguments)
     said = {name: given.get(name) for name in ("app_id", "author", "message")}
     said["at"] = given.get("time") or str(DAY)
-    return stage.operate(f"{given['op']}_branch", **arguments, **said, json="payload")
+    return runner.operate(f"{given['op']}_branch", **arguments, **said, json="payload")
 
 
-def _resume(stage: Stage, scene: Scene, given: dict[str, Any]) -> Run:
-    space = f"{scene.id}:{given['collection']}"
+def _resume(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
+    space = f"{scenario.id}:{given['collection']}"
     rows = [
         f"('main', '{space}', '{row['id']}', '{json.dumps(row.get('payload'))}')"
         for row in given["snapshot"]
     ]
     values = ", ".join(rows) or "(null, null, null, null)"
-    stage.catch_up()
+    runner.catch_up()
     arguments = {
-        "writes": stage.log, "states": stage.states, "id": KEY, "payload": "payload",
+        "writes": runner.log, "states": runner.states, "id": KEY, "payload": "payload",
         "json": "payload", "where": f"space = '{space}'",
         "snapshot": f"(select * from values {values} as s(branch, space, id, payload))",
         **{name: given.get(name) for name in ("app_id", "author", "message")},
         "at": given.get("time") or str(DAY),
     }  # fmt: skip
-    return stage.project.dbt(
+    return runner.project.dbt(
         "run-operation", "resync_features", "--args", json.dumps(arguments), check=False
     )
 
@@ -258,43 +268,43 @@ def _resume(stage: Stage, scene: Scene, given: dict[str, Any]) -> Run:
 OPERATIONS = {"tag": _tag, "retention": _retain, "branch": _branch, "resume": _resume}
 
 
-def _look(stage: Stage, scene: Scene) -> None:
+def _look(runner: ScenarioRunner, scenario: Scenario) -> None:
     """Ask everything that the case asks, and read its states, tags and horizon."""
-    questions = {"deleted": _deleted(stage)}
-    for place, question in enumerate(scene.case.get("as_of", [])):
-        questions[f"as_of:{place}"] = _as_of(stage, scene, question)
-    for place, question in enumerate(scene.case.get("activity", [])):
-        questions[f"activity:{place}"] = _activity(stage, scene, question)
+    questions = {"deleted": _deleted(runner)}
+    for place, question in enumerate(scenario.case.get("as_of", [])):
+        questions[f"as_of:{place}"] = _as_of(runner, scenario, question)
+    for place, question in enumerate(scenario.case.get("activity", [])):
+        questions[f"activity:{place}"] = _activity(runner, scenario, question)
     for kind in ("changesets", "squashed"):
-        for place, question in enumerate(scene.case.get(kind, [])):
-            questions[f"{kind}:{place}"] = _changes(stage, scene, question, kind)
-    for branch in scene.space.database.branches:
+        for place, question in enumerate(scenario.case.get(kind, [])):
+            questions[f"{kind}:{place}"] = _changes(runner, scenario, question, kind)
+    for branch in scenario.space.database.branches:
         questions[f"branch:{branch}"] = (
-            f"select * from {{{{ dbt_history.branch_as_of('{stage.states}', "
-            f"'{stage.branches}', '{scene.id}.{branch}', id={KEY}) }}}} as states"
+            f"select * from {{{{ dbt_history.branch_as_of('{runner.states}', "
+            f"'{runner.branches}', '{scenario.id}.{branch}', id={KEY}) }}}} as states"
         )
-    run = stage.project.dbt(
+    run = runner.project.dbt(
         "run-operation", "answer", "--args", json.dumps({"questions": questions})
     )
     for line in re.findall(r"ANSWER (\{.*\})", run.log):
         asked = json.loads(line)
-        scene.answers[asked["name"]] = _answer(stage, scene, asked["sql"])
-    rows = stage.spark.table(stage.states).where(f"startswith(space, '{scene.id}:')").collect()
-    scene.answers["states"] = [row.asDict() for row in rows]
-    marks = stage.project.table("history_marks")
-    if stage.spark.catalog.tableExists(marks):
-        for row in stage.spark.table(marks).where("table_name = 'scenes'").collect():
-            if row["kind"] == "tag" and row["name"] in scene.tags:
-                scene.tags[row["name"]] = scene.number(int(row["instant"]))
-            if row["kind"] == "horizon" and int(row["instant"]) > scene.first:
-                scene.horizon = max(scene.horizon, scene.number(int(row["instant"])))
-    for tag in list(scene.tags):
-        stage.operate("drop_tag", tag=tag)
+        scenario.answers[asked["name"]] = _answer(runner, scenario, asked["sql"])
+    rows = runner.spark.table(runner.states).where(f"startswith(space, '{scenario.id}:')").collect()
+    scenario.answers["states"] = [row.asDict() for row in rows]
+    marks = runner.project.table("history_marks")
+    if runner.spark.catalog.tableExists(marks):
+        for row in runner.spark.table(marks).where("table_name = 'scenarios'").collect():
+            if row["kind"] == "tag" and row["name"] in scenario.tags:
+                scenario.tags[row["name"]] = scenario.number(int(row["instant"]))
+            if row["kind"] == "horizon" and int(row["instant"]) > scenario.first:
+                scenario.horizon = max(scenario.horizon, scenario.number(int(row["instant"])))
+    for tag in list(scenario.tags):
+        runner.operate("drop_tag", tag=tag)
 
 
-def _answer(stage: Stage, scene: Scene, sql: str) -> Any:
+def _answer(runner: ScenarioRunner, scenario: Scenario, sql: str) -> Any:
     try:
-        rows = stage.spark.sql(sql).where(f"startswith(space, '{scene.id}:')").collect()
+        rows = runner.spark.sql(sql).where(f"startswith(space, '{scenario.id}:')").collect()
     except Exception as error:
         if "was cleaned" not in str(error):
             raise
@@ -302,42 +312,44 @@ def _answer(stage: Stage, scene: Scene, sql: str) -> Any:
     return [row.asDict() for row in rows]
 
 
-def _reader(stage: Stage, call: str) -> str:
-    schema, name = stage.states.split(".")
+def _reader(runner: ScenarioRunner, call: str) -> str:
+    schema, name = runner.states.split(".")
     relation = f"api.Relation.create(schema='{schema}', identifier='{name}')"
     return f"select * from {{{{ dbt_history.{call.replace('STATES', relation)} }}}} as answer"
 
 
-def _deleted(stage: Stage) -> str:
-    return _reader(stage, f"deleted_features(STATES, {KEY})")
+def _deleted(runner: ScenarioRunner) -> str:
+    return _reader(runner, f"deleted_features(STATES, {KEY})")
 
 
-def _as_of(stage: Stage, scene: Scene, question: dict[str, Any]) -> str:
+def _as_of(runner: ScenarioRunner, scenario: Scenario, question: dict[str, Any]) -> str:
     if "tag" in question:
         at = f"'tag:{question['tag']}'"
     elif "time" in question:
-        number = scene.space.database.number_at(time_of(question["time"]))  # type: ignore[arg-type]
-        at = str(scene.txn(number))
+        number = scenario.space.database.number_at(time_of(question["time"]))  # type: ignore[arg-type]
+        at = str(scenario.txn(number))
     else:
-        at = str(scene.txn(question["txn"]))
-    return _reader(stage, f"as_of(STATES, {at}, 'naksha')") + " where branch = 'main'"
+        at = str(scenario.txn(question["txn"]))
+    return _reader(runner, f"as_of(STATES, {at}, 'naksha')") + " where branch = 'main'"
 
 
-def _activity(stage: Stage, scene: Scene, question: dict[str, Any]) -> str:
-    start = f", from_txn={scene.txn(question['from_txn'])}" if "from_txn" in question else ""
-    return _reader(stage, f"feature_activity(STATES, {KEY}{start})") + " where branch = 'main'"
+def _activity(runner: ScenarioRunner, scenario: Scenario, question: dict[str, Any]) -> str:
+    start = f", from_txn={scenario.txn(question['from_txn'])}" if "from_txn" in question else ""
+    return _reader(runner, f"feature_activity(STATES, {KEY}{start})") + " where branch = 'main'"
 
 
-def _changes(stage: Stage, scene: Scene, question: dict[str, Any], kind: str) -> str:
-    space = f"{scene.id}:{question.get('collection', 'foo')}"
+def _changes(
+    runner: ScenarioRunner, scenario: Scenario, question: dict[str, Any], kind: str
+) -> str:
+    space = f"{scenario.id}:{question.get('collection', 'foo')}"
     arguments = [f"where=\"space = '{space}' and branch = 'main'\""]
     if "start" in question:
-        arguments.append(f"from_txn={scene.txn(question['start'])}")
+        arguments.append(f"from_txn={scenario.txn(question['start'])}")
     if "end" in question:
-        arguments.append(f"to_txn={scene.txn(question['end'])}")
+        arguments.append(f"to_txn={scenario.txn(question['end'])}")
     for name in ("after_time", "until_time", "author"):
         if name in question:
             arguments.append(f"{name}='{question[name]}'")
     if kind == "squashed":
         arguments.append("squash=true")
-    return _reader(stage, f"feature_changes(STATES, {KEY}, {', '.join(arguments)})")
+    return _reader(runner, f"feature_changes(STATES, {KEY}, {', '.join(arguments)})")
