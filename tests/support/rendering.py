@@ -1,29 +1,58 @@
-"""Macros of the package called from Python: dbt's own Jinja, a project with nothing but them."""
+"""Calls the package's macros from Python, in dbt's own Jinja and a project with nothing else."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dbt.adapters.factory import FACTORY
 from dbt.cli.main import dbtRunner
+from dbt_common.clients.agate_helper import table_from_data_flat
 
 from tests.support.project import NAME, PROFILE, ROOT
 
 
 class Renderer:
-    """Calls a macro of the package and returns what it returns; asks no database."""
+    """Calls a macro of the package and returns its result, without a database.
+
+    context    names of dbt's context that a macro call lacks by itself, such as `this` and `model`
+    """
 
     def __init__(self, adapter: Any, manifest: Any) -> None:
         self._adapter = adapter
         self._manifest = manifest
         self.relation: Any = adapter.Relation
+        self.context: dict[str, Any] = {}
 
     def __call__(self, name: str, **arguments: Any) -> Any:
         return self._adapter.execute_macro(
-            name, macro_resolver=self._manifest, project="dbt_history", kwargs=arguments
+            name,
+            macro_resolver=self._manifest,
+            project="dbt_history",
+            context_override=self.context,
+            kwargs=arguments,
         )
+
+    def pretend_answers(self, answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+        """Answer each statement with the rows of the first key that it begins with.
+
+        Returns the statements executed so far, a list that grows. Any other statement fails.
+        """
+        executed: list[str] = []
+
+        def execute(sql: str, **_: Any) -> tuple[str, Any]:
+            statement = sql.strip()
+            executed.append(statement)
+            for beginning, rows in answers.items():
+                if statement.startswith(beginning):
+                    names = list(rows[0]) if rows else []
+                    return "OK", table_from_data_flat([dict(row) for row in rows], names)
+            raise AssertionError(f"a statement without an answer: {statement}")
+
+        self._adapter.execute = execute
+        return executed
 
     def table(self, name: str) -> Any:
         """A relation of the schema `golden`."""

@@ -1,0 +1,80 @@
+merge into `golden`.`records` as history
+    using (
+        select
+            'close' as op,
+            `_fivetran_start` as match_start,
+            `id` as `c_id`,
+            `Path` as `c_Path`,
+            `state` as `c_state`,
+            `_fivetran_start` as `c__fivetran_start`,
+            `_fivetran_end` as `c__fivetran_end`,
+            `_fivetran_active` as `c__fivetran_active`
+        from `golden`.`records`
+        where `_fivetran_active` = true and `_fivetran_start` < timestamp'2024-03-03T00:00:00Z' and true
+        union all
+        select
+            'add' as op,
+            cast(null as timestamp) as match_start,
+            `id` as `c_id`,
+            `Path` as `c_Path`,
+            cast('new' as string) as `c_state`,
+            timestamp'2024-03-03T00:00:00Z' as `c__fivetran_start`,
+            `_fivetran_end` as `c__fivetran_end`,
+            `_fivetran_active` as `c__fivetran_active`
+        from `golden`.`records`
+        where `_fivetran_active` = true and `_fivetran_start` < timestamp'2024-03-03T00:00:00Z' and true
+        union all
+        select
+            'change' as op,
+            `_fivetran_start` as match_start,
+            `id` as `c_id`,
+            `Path` as `c_Path`,
+            `state` as `c_state`,
+            `_fivetran_start` as `c__fivetran_start`,
+            `_fivetran_end` as `c__fivetran_end`,
+            `_fivetran_active` as `c__fivetran_active`
+        from `golden`.`records`
+        where `_fivetran_active` = true and `_fivetran_start` = timestamp'2024-03-03T00:00:00Z' and true
+        union all
+        select
+            'refuse' as op,
+            `_fivetran_start` as match_start,
+            `id` as `c_id`,
+            `Path` as `c_Path`,
+            `state` as `c_state`,
+            `_fivetran_start` as `c__fivetran_start`,
+            `_fivetran_end` as `c__fivetran_end`,
+            `_fivetran_active` as `c__fivetran_active`
+        from `golden`.`records`
+        where `_fivetran_active` = true and `_fivetran_start` > timestamp'2024-03-03T00:00:00Z'
+    ) as operations
+    on
+        history.`_fivetran_active` = true
+        and history.`_fivetran_start` = operations.match_start
+        and history.`ID` <=> operations.`c_id`
+        and history.`path` <=> operations.`c_Path`
+    when matched and operations.op = 'close' then update set
+        `_fivetran_end` = (timestamp'2024-03-03T00:00:00Z' - interval 1 millisecond),
+        `_fivetran_active` = false
+    when matched and operations.op = 'change' then update set
+        `state` = cast('new' as string)
+    when matched and operations.op = 'refuse' then update set
+        `_fivetran_end` = cast(raise_error('dbt_history: an active version starts after the migration') as timestamp)
+    when not matched and operations.op = 'add' then insert (
+        `id`,
+        `Path`,
+        `state`,
+        `_fivetran_start`,
+        `_fivetran_end`,
+        `_fivetran_active`
+    ) values (
+        operations.`c_id`,
+        operations.`c_Path`,
+        operations.`c_state`,
+        operations.`c__fivetran_start`,
+        operations.`c__fivetran_end`,
+        operations.`c__fivetran_active`
+    )
+    -- An operation that does not find its version must not vanish: nothing is committed then.
+    when not matched then insert (`_fivetran_end`)
+    values (cast(raise_error('dbt_history: a version to change was not found') as timestamp))

@@ -1,0 +1,317 @@
+"""The SQL of captured changes, logs, feature states and a migration, without Spark.
+
+The macros are called as in a model or a run-operation. Their queries get canned answers, and a
+query without one fails the test. `UPDATE_GOLDEN=1` rewrites the golden files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.rendering import Renderer, renderer
+
+GOLDEN = Path(__file__).parent / "golden"
+Answers = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
+    return renderer(tmp_path_factory.mktemp("generated"))
+
+
+def assert_golden(name: str, sql: str) -> None:
+    """Compare with a golden file, named by its folder and its stem.
+
+    Blank lines and blanks at the ends of lines do not count.
+    """
+    path = GOLDEN / f"{name}.sql"
+    sql = "\n".join(line.rstrip() for line in sql.splitlines() if line.strip())
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(sql + "\n")
+    golden = path.read_text() if path.exists() else ""
+    assert golden == sql + "\n", "UPDATE_GOLDEN=1 rewrites the file"
+
+
+def compile_in(call: Renderer, model: str, materialized: str = "history_append") -> None:
+    """Let the macros that follow be called in this model, whose table is in the schema `golden`."""
+    call.context = {
+        "this": call.table(model),
+        "model": {
+            "resource_type": "model",
+            "unique_id": f"model.shop.{model}",
+            "name": model,
+            "config": {"materialized": materialized},
+        },
+    }
+
+
+# What Spark and Delta answer
+
+
+def described(columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The rows of DESCRIBE, for columns as {name: type}."""
+    return [
+        {"col_name": name, "data_type": type_, "comment": None} for name, type_ in columns.items()
+    ]
+
+
+def commit(version: int, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A row of DESCRIBE HISTORY; the minute of a commit is its version."""
+    return {
+        "version": version,
+        "timestamp": f"2024-03-03 00:{version:02}:00",
+        "operation": "WRITE",
+        "operationParameters": json.dumps({"mode": "Append"}),
+        "operationMetrics": "{}",
+        "userMetadata": json.dumps(metadata) if metadata else None,
+        "userName": None,
+    }
+
+
+def captured(source: str, version: int, **about: Any) -> list[dict[str, Any]]:
+    """The history of a table whose first batch took `source` up to `version`."""
+    watermark = {"version": version, "table_id": f"id of {source}", "populated": 1709424000000000}
+    record = {
+        "dbt_history": "1",
+        "batch": 1,
+        "epoch": 0,
+        "table_id": "id of the log",
+        "watermarks": {f"`golden`.`{source}`": watermark},
+        "about": about,
+    }
+    return [commit(1, record)]
+
+
+def source(name: str, columns: Mapping[str, str], head: Iterable[dict[str, Any]]) -> Answers:
+    """The answers of a Delta table that has a change data feed."""
+    feed_columns = {"_change_type": "string", "_commit_version": "bigint"}
+    feed_columns["_commit_timestamp"] = "timestamp"
+    return {
+        f"describe detail `golden`.`{name}`": [
+            {
+                "id": f"id of {name}",
+                "format": "delta",
+                "location": f"file:/warehouse/{name}",
+                "properties": json.dumps({"delta.enableChangeDataFeed": "true"}),
+            }
+        ],
+        f"describe history `golden`.`{name}`": list(head),
+        f"describe query select * from `golden`.`{name}` version as of": described(columns),
+        f"explain select * from table_changes('`golden`.`{name}`'": [{"plan": "== Plan =="}],
+        f"describe query select * from table_changes('`golden`.`{name}`'": described(
+            {**columns, **feed_columns}
+        ),
+    }
+
+
+CUSTOMERS = {"id": "bigint", "name": "string", "tags": "map<string,string>", "edited_by": "string"}
+# The metadata of version 4 has the user who wrote it.
+CUSTOMER_SOURCE = source(
+    "customers", CUSTOMERS, [commit(5), commit(4, {"user": "anna"}), commit(3)]
+)
+
+
+# Capture and logs
+
+
+def test_changes_from_the_feed(call: Renderer) -> None:
+    compile_in(call, "customer_changes")
+    call.pretend_relations("customers", "customer_changes")
+    call.pretend_answers(
+        {
+            **CUSTOMER_SOURCE,
+            "describe history `golden`.`customer_changes`": captured("customers", 3),
+        }
+    )
+    sql = call("changes", relation=call.table("customers"), key="id", changed_by="edited_by")
+    assert_golden("capture/changes_from_feed", sql)
+
+
+def test_changes_by_comparison_with_the_stored_state(call: Renderer) -> None:
+    compile_in(call, "customer_changes")
+    call.pretend_relations("customers", "customer_changes")
+    stored = {**CUSTOMERS, "_change_type": "string", "_commit_version": "bigint"}
+    call.pretend_answers(
+        {
+            **CUSTOMER_SOURCE,
+            "describe history `golden`.`customer_changes`": captured("customers", 3),
+            "describe `golden`.`customer_changes`": described(stored),
+            "select unix_micros(moment)": [{"micros": 0, "moment": "1970-01-01 00:00:00"}],
+            "select version, unix_micros(": [{"version": 0, "micros": 1709424300000000}],
+        }
+    )
+    sql = call("changes", relation=call.table("customers"), key="id", method="diff")
+    assert_golden("capture/changes_by_comparison", sql)
+
+
+def test_rows_of_an_event_table(call: Renderer) -> None:
+    compile_in(call, "customer_events")
+    call.pretend_relations("customers", "customer_events")
+    call.pretend_answers(
+        {
+            **CUSTOMER_SOURCE,
+            "describe history `golden`.`customer_events`": captured("customers", 3),
+            "explain extended select": [
+                {"plan": "== Optimized Logical Plan ==\nProject [false AS __null_0#1]"}
+            ],
+        }
+    )
+    sql = call("event_rows", main=call.table("customers"), key="id", codes="letters")
+    assert_golden("logs/event_rows", sql)
+
+
+def test_rows_of_a_mirror(call: Renderer) -> None:
+    compile_in(call, "stations_hx")
+    call.pretend_relations("stations", "stations_hx", "networks", "networks_hx")
+    stations = {"id": "bigint", "network": "bigint", "mod_time": "timestamp", "mod_user": "string"}
+    call.pretend_answers(
+        {
+            **source("stations", stations, [commit(7), commit(6), commit(5)]),
+            "describe history `golden`.`stations_hx`": captured("stations", 5),
+            "describe history `golden`.`networks_hx`": captured(
+                "networks", 2, hx={"id": "networks_hx_id", "key": ["id"]}
+            ),
+            "describe history `golden`.`networks`": [commit(2), commit(1)],
+            "describe detail `golden`.`networks`": [{"id": "id of networks"}],
+            "select max(`stations_hx_id`) from `golden`.`stations_hx`": [{"max": 40}],
+        }
+    )
+    sql = call(
+        "hx_rows",
+        main=call.table("stations"),
+        key="id",
+        references=[{"column": "network", "history": call.table("networks_hx")}],
+        mod_user="mod_user",
+    )
+    assert_golden("logs/hx_rows", sql)
+
+
+@pytest.mark.parametrize(
+    ("kind", "plan"),
+    [
+        ("all_rows", {"kind": "captured", "batch": 2}),
+        ("by_batch", {"kind": "batch", "from": 1, "batch": 3, "stored": 40}),
+        ("by_key", {"kind": "key", "key": ["id", "at"]}),
+        ("by_row", {"kind": "rows"}),
+    ],
+)
+def test_an_append(call: Renderer, kind: str, plan: dict[str, Any]) -> None:
+    compile_in(call, "orders")
+    call.pretend_answers({"describe `golden`.`orders`": described({"id": "int", "at": "date"})})
+    names = {name.lower(): name for name in ["Id", "at", "note"]}
+    staged = {"view": "`staged_view`", "names": names}
+    sql = call(
+        "_append_sql",
+        target=call.table("orders"),
+        staged=staged,
+        names=["id", "at", "note"],
+        plan=plan,
+    )
+    assert_golden(f"logs/append_{kind}", sql)
+
+
+# Feature states
+
+
+def test_feature_states(call: Renderer) -> None:
+    compile_in(call, "topology", materialized="history_batch")
+    call.pretend_relations("topology_writes", "topology")
+    writes = {
+        "txn": "bigint",
+        "position": "int",
+        "action": "string",
+        "app_id": "string",
+        "at": "timestamp",
+        "author": "string",
+        "expected_uuid": "string",
+        "id": "string",
+        "Geometry": "binary",
+        "properties": "string",
+    }
+    batch = {"dbt_history": "1", "batch": 41, "epoch": 0, "table_id": "id of the states"}
+    # Five writes after transaction 41, all or nothing; transaction 44 fails.
+    probe = {
+        "last": 45,
+        "purges": 0,
+        "bases": 0,
+        "all_or_nothing": 5,
+        "without_transaction": 0,
+        "doubles": 0,
+        "branches": None,
+        "limits": 0,
+    }
+    call.pretend_answers(
+        {
+            "describe `golden`.`topology_writes`": described(writes),
+            "describe history `golden`.`topology`": [commit(3, batch)],
+            "select\n        cast(max(`txn`) as bigint) as last": [probe],
+            "with": [{"txn": 44}],
+        }
+    )
+    sql = call(
+        "feature_states", writes=call.table("topology_writes"), json="properties", database_id=3
+    )
+    assert_golden("features/feature_states", sql)
+
+
+# Migrations
+
+
+def test_a_column_added_in_history_mode(call: Renderer) -> None:
+    call.pretend_relations("records")
+    # The table has the column already, as after a run that was killed before the MERGE.
+    table = {
+        "id": "bigint",
+        "Path": "string",
+        "state": "string",
+        "_fivetran_start": "timestamp",
+        "_fivetran_end": "timestamp",
+        "_fivetran_active": "boolean",
+    }
+    executed = call.pretend_answers(
+        {
+            "describe history `golden`.`records`": [commit(8), commit(7)],
+            "describe `golden`.`records`": described(table),
+            "select try_cast('new' as string) is null": [{"is_null": False}],
+            "select count(*), cast(max(`_fivetran_start`)": [{"count": 0, "max": None}],
+            "select count(*) from": [{"count": 2}],
+            "set": [],
+            "begin": [],
+        }
+    )
+    call(
+        "add_column_in_history_mode",
+        table="golden.records",
+        column="state",
+        default="new",
+        at="2024-03-03T00:00:00Z",
+        key=["ID", "path"],
+    )
+    # The last statement is a script: handlers and settings around the MERGE.
+    script = executed[-1]
+    merge = script[script.index("merge into") : script.rindex(";\n        execute immediate")]
+    assert_golden("migrate/add_column_in_history_mode", merge)
+
+
+def test_every_golden_file_is_of_a_case() -> None:
+    rooms = ["capture", "logs", "features", "migrate"]
+    found = {f"{room}/{path.stem}" for room in rooms for path in (GOLDEN / room).glob("*.sql")}
+    assert found == {
+        "capture/changes_from_feed",
+        "capture/changes_by_comparison",
+        "logs/event_rows",
+        "logs/hx_rows",
+        "logs/append_all_rows",
+        "logs/append_by_batch",
+        "logs/append_by_key",
+        "logs/append_by_row",
+        "features/feature_states",
+        "migrate/add_column_in_history_mode",
+    }
