@@ -323,7 +323,7 @@ def test_branches_of_branches_are_read_and_dropped_and_main_goes_back(project: P
     # detail                '----- g- h2
     assert edits.shown("main", "draft", "detail") == {
         row.pop("what is shown"): {id_: int(value) for id_, value in row.items() if value}
-        for row in table_after(GUIDE, "what its base had")
+        for row in table_after(GUIDE, "the states of its base")
     }
 
     refused = edits.on_branch("drop_branch", False, branch="draft")

@@ -1,4 +1,4 @@
-"""What the README shows, done: its story step by step, and its smallest model."""
+"""Run the README: its example batch by batch, and its smallest model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def after(words: str) -> list[dict[str, Any]]:
 
 def test_the_story_goes_as_the_readme_tells_it(project: Project) -> None:
     first = [{**row, "_stage": "upsert", "_batch": 1} for row in after("**After batch 1**")]
-    updates = [update_row(row) for row in table_after(README, "Its update file brings")]
+    updates = [update_row(row) for row in table_after(README, "The update file contains")]
     earliest = [
         {"_stage": "earliest_start", "_batch": 2, "id": 1, "_fivetran_start": instant("T3")},
         {"_stage": "earliest_start", "_batch": 2, "id": 2, "_fivetran_start": instant("T4")},
@@ -70,7 +70,7 @@ def test_the_story_goes_as_the_readme_tells_it(project: Project) -> None:
     stage(project, "story", first + earliest, TYPES)
     project.history("h2", "select * from story")
     project.run("h2")
-    assert_same_rows(project.rows("h2"), after("**Batch 2** says first"), list(TYPES))
+    assert_same_rows(project.rows("h2"), after("**Batch 2** starts with"), list(TYPES))
 
     stage(project, "story", first + earliest + updates, TYPES)
     project.run("h")
