@@ -18,7 +18,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_copy_holds_cases() -> None:
+def test_the_copy_has_cases() -> None:
     assert (COPY / "history_batch" / "index.csv").is_file()
 
 

@@ -242,7 +242,7 @@ def as_expected(rows: list[Row], prefix: str = "t") -> list[tuple[str, ...]]:
 REPORTED = [p for p in PLAYERS if p.name == "base" and not is_plain(p.case)]
 
 
-def test_the_report_says_who_changed_which_column(
+def test_column_changes_reports_who_changed_which_column(
     finished: None, project: Project, spark: SparkSession
 ) -> None:
     for case_run in REPORTED:
@@ -253,7 +253,7 @@ def test_the_report_says_who_changed_which_column(
 
 
 @pytest.mark.parametrize("case", REPORTS, ids=[case["id"] for case in REPORTS])
-def test_a_report_over_given_events(project: Project, spark: SparkSession, case: Case) -> None:
+def test_column_changes_of_given_events(project: Project, spark: SparkSession, case: Case) -> None:
     (table,) = case["tables"]
     types = {
         "_hist_trans_id": "string",

@@ -88,7 +88,7 @@ def test_the_states_are_those_of_the_case(name: str, scenarios: dict[str, Any]) 
 
 
 @having("steps")
-def test_every_step_ends_as_the_case_says(name: str, scenarios: dict[str, Any]) -> None:
+def test_every_step_has_the_outcome_of_the_case(name: str, scenarios: dict[str, Any]) -> None:
     scenario: Scenario = scenarios[name]
     for expected in CASES[name]["expected"]["steps"]:
         number = expected["step"]
@@ -105,7 +105,7 @@ def test_every_step_ends_as_the_case_says(name: str, scenarios: dict[str, Any]) 
 
 
 @having("head")
-def test_the_head_is_what_is_open(name: str, scenarios: dict[str, Any]) -> None:
+def test_the_head_is_the_set_of_open_states(name: str, scenarios: dict[str, Any]) -> None:
     rows = [row for row in scenarios[name].answers["states"] if row["branch"] == "main"]
     for collection, expected in CASES[name]["expected"]["head"].items():
         own = [row for row in rows if row["space"].split(":")[1] == collection]
@@ -161,12 +161,14 @@ def test_tags_name_the_numbers_of_the_case(name: str, scenarios: dict[str, Any])
 
 
 @having("horizon")
-def test_the_horizon_is_that_of_the_case(name: str, scenarios: dict[str, Any]) -> None:
+def test_the_retention_horizon_is_that_of_the_case(name: str, scenarios: dict[str, Any]) -> None:
     assert set(CASES[name]["expected"]["horizon"].values()) == {scenarios[name].horizon}
 
 
 @asked("as_of")
-def test_as_of_answers_or_is_refused(name: str, place: int, scenarios: dict[str, Any]) -> None:
+def test_as_of_gives_the_states_or_is_refused(
+    name: str, place: int, scenarios: dict[str, Any]
+) -> None:
     question = CASES[name]["as_of"][place]
     rows = scenarios[name].answers[f"as_of:{place}"]
     if question["expected"].get("refused"):
@@ -178,7 +180,7 @@ def test_as_of_answers_or_is_refused(name: str, place: int, scenarios: dict[str,
 
 
 @asked("squashed")
-def test_a_squashed_range_has_one_entry_a_feature(
+def test_a_squashed_range_has_one_entry_per_feature(
     name: str, place: int, scenarios: dict[str, Any]
 ) -> None:
     rows = scenarios[name].answers[f"squashed:{place}"]

@@ -69,7 +69,7 @@ def test_uuids_sort_by_their_bytes() -> None:
         assert sorted(ordered, key=lambda text: bytes.fromhex(text.replace("-", ""))) == ordered
 
 
-def test_values_out_of_range_and_other_texts_are_refused(project: Project) -> None:
+def test_values_out_of_range_and_invalid_texts_are_refused(project: Project) -> None:
     for place, vector in enumerate(BAD):
         offer(project, f"uuid_bad_{place}", [vector])
         project.model(

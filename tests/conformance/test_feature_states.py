@@ -220,7 +220,7 @@ def test_every_case_is_played() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 @CASES
-def test_the_table_holds_the_states_of_the_oracle(
+def test_the_table_has_the_states_of_the_oracle(
     played: Played, table: str, tables: dict[str, Any]
 ) -> None:
     got = [state_row(row) for row in rows_of(played, tables[table])]
@@ -228,7 +228,7 @@ def test_the_table_holds_the_states_of_the_oracle(
 
 
 @having("states")
-def test_the_table_holds_the_expected_states(played: Played, tables: dict[str, Any]) -> None:
+def test_the_table_has_the_expected_states(played: Played, tables: dict[str, Any]) -> None:
     origins = {state.origin: n for n, state in played.space.database.ever.items()}
     uuids = {played.space.uuid(n): n for n in played.space.database.ever}
     got = []
@@ -307,14 +307,14 @@ def test_transactions_are_numbered_and_counted(played: Played, tables: dict[str,
     assert [got[number] for number in sorted(got)] == played.case["expected"]["transactions"]
 
 
-def test_numbers_have_no_holes(tables: dict[str, Any]) -> None:
+def test_numbers_have_no_gaps(tables: dict[str, Any]) -> None:
     ids = {row["id"] for row in tables["transactions"] if row["id"] is not None}
     assert ids == set(range(1, len(ids) + 1))
     assert len(ids) == sum(len(played.space.numbers) for played in PLAYED)
 
 
 @having("head")
-def test_the_head_is_what_is_open(played: Played, tables: dict[str, Any]) -> None:
+def test_the_head_is_the_set_of_open_states(played: Played, tables: dict[str, Any]) -> None:
     rows = [row for row in rows_of(played, tables["at_once"]) if row["txn_next"] is None]
     for collection, expected in played.case["expected"]["head"].items():
         own = [row for row in rows if row["space"].split(":")[1] == collection]
@@ -336,7 +336,9 @@ def test_deleted_features_stay_until_they_are_purged(
 @pytest.mark.parametrize(
     ("played", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("as_of")]
 )
-def test_as_of_shows_what_was_in_force(played: Played, place: int, tables: dict[str, Any]) -> None:
+def test_as_of_shows_the_states_in_force(
+    played: Played, place: int, tables: dict[str, Any]
+) -> None:
     rows = [row for row in tables["as_of_answers"] if row["question"] == f"{played.id}:{place}"]
     got = {row["id"]: json.loads(row["payload"]) for row in rows}
     assert {"rows": got} == played.case["as_of"][place]["expected"]
@@ -374,7 +376,7 @@ def test_changesets_list_what_each_transaction_did(
 @pytest.mark.parametrize(
     ("played", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("squashed")]
 )
-def test_a_squashed_range_has_one_entry_a_feature(
+def test_a_squashed_range_has_one_entry_per_feature(
     played: Played, place: int, tables: dict[str, Any]
 ) -> None:
     rows = [row for row in tables["changes"] if row["question"] == f"squashed:{played.id}:{place}"]
@@ -388,7 +390,7 @@ def test_a_squashed_range_has_one_entry_a_feature(
 @pytest.mark.parametrize(
     ("played", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("activity")]
 )
-def test_the_activity_log_has_the_way_back_to_each_predecessor(
+def test_the_activity_log_has_a_reverse_patch_to_each_predecessor(
     played: Played, place: int, tables: dict[str, Any]
 ) -> None:
     rows = [row for row in tables["activity"] if row["question"] == f"{played.id}:{place}"]
@@ -400,7 +402,7 @@ def test_the_activity_log_has_the_way_back_to_each_predecessor(
     assert {"entries": entries} == played.case["activity"][place]["expected"]
 
 
-def test_the_numbering_job_gives_the_numbers_of_the_case(
+def test_numbered_transactions_gives_the_numbers_of_the_case(
     project: Project, spark: SparkSession
 ) -> None:
     case = read("NP12")
@@ -428,7 +430,7 @@ def test_the_numbering_job_gives_the_numbers_of_the_case(
         assert {str(row["txid"]): row["id"] for row in project.rows("numbers")} == expected
 
 
-def test_a_suspended_space_goes_on_without_a_hole(project: Project, spark: SparkSession) -> None:
+def test_a_suspended_space_is_resumed_without_a_gap(project: Project, spark: SparkSession) -> None:
     case = read("NP9")
     first, _, resumed, last = case["steps"]
     spark.sql(f"create schema if not exists {project.schema}")

@@ -159,5 +159,5 @@ def test_a_refused_step_changes_nothing(case: dict[str, Any], tables: dict[str, 
 @pytest.mark.parametrize(
     "case", [case for case in CASES if result_of(case) != case["id"]], ids=lambda case: case["id"]
 )
-def test_a_copy_leaves_its_source_alone(case: dict[str, Any], tables: dict[str, Any]) -> None:
+def test_a_copy_does_not_change_its_source(case: dict[str, Any], tables: dict[str, Any]) -> None:
     assert tables["sources"][case["id"]] == wanted(case, "initial")

@@ -111,7 +111,7 @@ def check_system_columns(rows: list[dict[str, Any]], rules: Mapping[str, Any]) -
         assert not {str(row[name]).replace(" ", "T") for row in rows} & set(values)
 
 
-def test_a_suspension_leaves_its_marks(finished: None, spark: SparkSession) -> None:
+def test_suspensions_and_resumptions_are_recorded(finished: None, spark: SparkSession) -> None:
     suspended = [case_run for case_run in PLAYERS if ("suspend", None) in case_run.steps]
     assert suspended or CHOSEN
     for case_run in suspended:
@@ -121,7 +121,7 @@ def test_a_suspension_leaves_its_marks(finished: None, spark: SparkSession) -> N
             assert kinds == ["suspension", "resumption"], case_run.id
 
 
-def test_live_rows_equal_the_main_table(finished: None, spark: SparkSession) -> None:
+def test_current_rows_equal_the_main_table(finished: None, spark: SparkSession) -> None:
     for case_run in PLAYERS:
         for table in case_run.case["tables"] if not case_run.options else []:
             name, key = table["name"], ", ".join(f"`{part}`" for part in table["key"])

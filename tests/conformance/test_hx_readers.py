@@ -79,7 +79,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_live_items_at_bounds(case: dict[str, Any], call: Renderer, spark: SparkSession) -> None:
+def test_latest_rows_at_bounds(case: dict[str, Any], call: Renderer, spark: SparkSession) -> None:
     histories = Histories(case, call, spark)
     for question in case["as_of"]:
         name = question["table"]

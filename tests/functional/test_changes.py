@@ -66,7 +66,7 @@ def items(project: Project) -> str:
 POPULATED = [("insert", 1, "a"), ("insert", 2, "b")]
 
 
-def test_a_run_takes_what_came_after_the_one_before(project: Project, items: str) -> None:
+def test_a_run_reads_the_changes_since_the_previous_run(project: Project, items: str) -> None:
     project.spark.sql(f"update {items} set v = 'A' where id = 1")
     project.spark.sql(f"delete from {items} where id = 2")
     project.spark.sql(f"insert into {items} values (3, null)")
@@ -89,7 +89,7 @@ def test_a_run_without_a_new_version_makes_no_commit(project: Project, items: st
     assert len(project.log_of("log")) == commits
 
 
-def test_optimize_and_vacuum_in_between_change_nothing(project: Project, items: str) -> None:
+def test_optimize_and_vacuum_between_runs_change_nothing(project: Project, items: str) -> None:
     project.spark.sql(f"insert into {items} values (3, 'c')")
     project.spark.sql(f"optimize {items}")
     project.spark.sql(f"vacuum {items}")
@@ -109,7 +109,7 @@ def test_optimize_and_vacuum_in_between_change_nothing(project: Project, items: 
     ],
     ids=["overwrite", "create or replace"],
 )
-def test_a_table_that_is_written_anew_comes_out_as_its_real_changes(
+def test_an_overwrite_gives_only_the_rows_that_changed(
     project: Project, items: str, statement: str
 ) -> None:
     project.spark.sql(statement.format(items))
@@ -124,7 +124,7 @@ def test_a_table_that_is_written_anew_comes_out_as_its_real_changes(
     ]
 
 
-def test_a_replace_that_loses_the_feed_is_compared(project: Project, items: str) -> None:
+def test_a_replace_that_disables_the_feed_is_compared(project: Project, items: str) -> None:
     project.spark.sql(
         f"create or replace table {items} using delta as"
         " select * from values (2L, 'b'), (3L, 'c') as kept (id, v)"
@@ -146,7 +146,7 @@ def test_a_truncate_deletes_every_row(project: Project, items: str) -> None:
     assert taken(project, "id", "v") == [*POPULATED, ("delete", 1, "a"), ("delete", 2, "b")]
 
 
-def test_a_restore_comes_out_as_its_real_changes(project: Project, items: str) -> None:
+def test_a_restore_gives_only_the_rows_that_changed(project: Project, items: str) -> None:
     project.spark.sql(f"update {items} set v = 'A' where id = 1")
     run(project)
     project.spark.sql(f"restore table {items} to version as of 1")
@@ -155,7 +155,7 @@ def test_a_restore_comes_out_as_its_real_changes(project: Project, items: str) -
     assert len(taken(project)) == 6
 
 
-def test_a_table_dropped_and_made_again_is_compared(project: Project, items: str) -> None:
+def test_a_table_dropped_and_recreated_is_compared(project: Project, items: str) -> None:
     project.spark.sql(f"drop table {items}")
     source(project, "id bigint, v string")
     for value in ((2, "b"), (4, "d"), (5, "e")):
@@ -166,7 +166,7 @@ def test_a_table_dropped_and_made_again_is_compared(project: Project, items: str
     assert len(taken(project)) == 5
 
 
-def test_a_feed_switched_on_later_is_used_from_there(project: Project) -> None:
+def test_a_feed_enabled_later_is_used_from_then_on(project: Project) -> None:
     table = source(project, "id bigint, v string", "'delta.enableChangeDataFeed' = 'false'")
     project.spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
     mirror(project)
@@ -249,7 +249,7 @@ def test_a_type_widened_without_column_mapping_is_compared_up_to_the_change(
     ]
 
 
-def test_a_range_expired_is_refused_with_the_way_out(project: Project, items: str) -> None:
+def test_an_expired_range_is_refused_with_the_way_out(project: Project, items: str) -> None:
     spark = project.spark
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.sql(f"update {items} set v = 'A' where id = 1")
@@ -305,7 +305,7 @@ def test_a_view_and_a_parquet_table_are_compared(project: Project, form: str) ->
     ]
 
 
-def test_odd_values_are_compared_as_they_are(project: Project) -> None:
+def test_special_values_are_compared_exactly(project: Project) -> None:
     table = source(
         project,
         "id string, `a b` double, s struct<`x y`: int, z: string>, l array<int>,"
@@ -329,7 +329,7 @@ def test_odd_values_are_compared_as_they_are(project: Project) -> None:
     assert run(project) == "6 rows appended"
 
 
-def test_an_update_without_change_is_recorded_by_the_feed_and_on_request_not(
+def test_an_update_without_change_is_recorded_by_the_feed_unless_skipped(
     project: Project,
 ) -> None:
     table = source(project, "id bigint, v string")
@@ -358,7 +358,7 @@ def test_a_key_that_changes_is_a_delete_and_an_insert(project: Project, items: s
 
 
 @pytest.mark.parametrize("method", ["feed", "diff"])
-def test_several_rows_with_one_key_are_refused_with_samples(project: Project, method: str) -> None:
+def test_duplicate_keys_of_a_source_are_refused_with_samples(project: Project, method: str) -> None:
     table = source(project, "id bigint, v string")
     mirror(project, f"'id', method='{method}'")
     run(project)
@@ -374,7 +374,7 @@ def test_several_rows_with_one_key_are_refused_with_samples(project: Project, me
     assert taken(project) == []
 
 
-def test_who_changed_a_row_is_a_column_the_commit_or_the_user_of_the_run(project: Project) -> None:
+def test_changed_by_is_a_column_the_commit_or_the_user_of_the_run(project: Project) -> None:
     table = source(project, "id bigint, editor string")
     spark = project.spark
     mirror(project, "'id', changed_by='editor'")
@@ -406,7 +406,7 @@ def test_who_changed_a_row_is_a_column_the_commit_or_the_user_of_the_run(project
     ]
 
 
-def test_the_feed_is_refused_where_it_is_not_on(project: Project) -> None:
+def test_method_feed_is_refused_where_the_feed_is_disabled(project: Project) -> None:
     table = source(project, "id bigint", "'delta.enableChangeDataFeed' = 'false'")
     mirror(project, "'id', method='feed'")
     run(project)
@@ -416,7 +416,7 @@ def test_the_feed_is_refused_where_it_is_not_on(project: Project) -> None:
     assert "way out: compare once" in message
 
 
-def test_what_cannot_be_captured_is_said_at_once(project: Project) -> None:
+def test_all_problems_of_a_capture_are_reported_together(project: Project) -> None:
     source(project, "id bigint")
     project.model(
         "log",
@@ -428,7 +428,9 @@ def test_what_cannot_be_captured_is_said_at_once(project: Project) -> None:
         assert problem in message
 
 
-def test_a_restored_log_takes_again_what_it_lost(project: Project, items: str) -> None:
+def test_a_restored_log_captures_again_what_the_restore_removed(
+    project: Project, items: str
+) -> None:
     project.spark.sql(f"insert into {items} values (3, 'c')")
     run(project)
     project.spark.sql(
@@ -439,7 +441,7 @@ def test_a_restored_log_takes_again_what_it_lost(project: Project, items: str) -
     assert taken(project, "id", "v") == [*POPULATED, ("insert", 3, "c")]
 
 
-def test_the_rows_of_two_sources_are_taken_each_from_where_it_was_left(project: Project) -> None:
+def test_two_sources_of_one_model_have_separate_watermarks(project: Project) -> None:
     for name in ("items", "others"):
         source(project, "id bigint", name=name)
     part = (
@@ -461,7 +463,7 @@ def test_the_rows_of_two_sources_are_taken_each_from_where_it_was_left(project: 
     )
 
 
-def test_several_rows_with_one_key_count_no_more_once_the_source_is_mended(
+def test_duplicate_keys_are_no_error_once_the_source_is_repaired(
     project: Project, items: str
 ) -> None:
     """What happened to a key while it was there twice is one change; all else is as it was."""

@@ -211,7 +211,7 @@ def executors(cluster: Cluster) -> list[int]:
 
 
 @pytest.mark.parametrize("target", ["ansi", "lenient"])
-def test_the_cases_of_the_rules_come_out_the_same_over_thrift(
+def test_the_cases_of_history_batch_end_in_the_same_rows_over_thrift(
     project: Project, server: ThriftSpark, target: str
 ) -> None:
     # With ANSI off one table is enough; with it on, all keys, so that models run side by side.
@@ -233,7 +233,7 @@ def test_the_cases_of_the_rules_come_out_the_same_over_thrift(
 
 
 @pytest.mark.thorough
-def test_two_runs_at_once_on_one_server_apply_every_batch_once(
+def test_two_concurrent_runs_on_one_server_apply_every_batch_once(
     project: Project, cluster: Cluster
 ) -> None:
     project.history("h", SELECT)
@@ -248,7 +248,7 @@ def test_two_runs_at_once_on_one_server_apply_every_batch_once(
 
 
 @pytest.mark.thorough
-def test_a_connection_cut_in_a_merge_is_made_good_by_the_next_run(
+def test_a_batch_whose_connection_was_cut_in_the_merge_is_finished_by_the_next_run(
     project: Project, cluster: Cluster
 ) -> None:
     project.history("h", SELECT)
@@ -265,7 +265,7 @@ def test_a_connection_cut_in_a_merge_is_made_good_by_the_next_run(
 
 
 @pytest.mark.thorough
-def test_an_executor_killed_between_batches_loses_and_doubles_nothing(
+def test_an_executor_killed_between_batches_loses_and_duplicates_nothing(
     project: Project, cluster: Cluster
 ) -> None:
     project.history("h", SELECT)
@@ -292,7 +292,7 @@ def test_an_executor_killed_between_batches_loses_and_doubles_nothing(
 
 
 @pytest.mark.thorough
-def test_an_executor_killed_in_the_tasks_of_a_merge_loses_and_doubles_nothing(
+def test_an_executor_killed_in_the_tasks_of_a_merge_loses_and_duplicates_nothing(
     project: Project, cluster: Cluster, at_length: None
 ) -> None:
     write_slowly(project)
@@ -312,7 +312,7 @@ def test_an_executor_killed_in_the_tasks_of_a_merge_loses_and_doubles_nothing(
 
 
 @pytest.mark.thorough
-def test_a_client_of_connect_killed_in_a_merge_is_made_good_by_the_next_run(
+def test_a_batch_whose_connect_client_was_killed_in_the_merge_is_finished_by_the_next_run(
     project: Project, cluster: Cluster
 ) -> None:
     write_slowly(project)
@@ -364,7 +364,7 @@ def settings_shown(log: str) -> dict[str, Any]:
     return {name: json.loads(found) for name, found in (line.split(" ", 1) for line in lines)}
 
 
-def test_a_run_over_connect_is_there_once_and_leaves_no_setting(
+def test_a_run_over_connect_is_applied_once_and_leaves_no_setting(
     project: Project, cluster: Cluster, server: ThriftSpark, at_length: None
 ) -> None:
     write_models_that_show_settings(project)
@@ -386,7 +386,7 @@ def test_a_run_over_connect_is_there_once_and_leaves_no_setting(
 
 
 @pytest.mark.thorough
-def test_no_setting_reaches_what_runs_beside_or_after(project: Project) -> None:
+def test_settings_do_not_affect_concurrent_or_later_models(project: Project) -> None:
     write_models_that_show_settings(project)
 
     run = project.run("h", "other", "tokyo", "beside_*")

@@ -77,7 +77,7 @@ def test_an_adopted_table_keeps_every_column_after_one_that_begins_with_a_hash(
     assert [row["after"] for row in project.rows("h")] == ["kept", "kept"]
 
 
-def test_dbts_own_list_of_columns_has_those_that_begin_with_a_hash(project: Project) -> None:
+def test_get_columns_in_relation_lists_columns_that_begin_with_a_hash(project: Project) -> None:
     project.write(
         "macros/show_columns.sql",
         "{% macro show_columns(schema, name) %}"

@@ -35,7 +35,7 @@ def rows(project: Project, *columns: str) -> list[tuple[Any, ...]]:
     return [(row["_hist_event"], *(row.get(name) for name in columns)) for row in found]
 
 
-def test_letters_not_null_and_alters_carry_on(project: Project) -> None:
+def test_letter_codes_not_null_and_altered_columns_are_carried_over(project: Project) -> None:
     spark = project.spark
     table = source(project, "id bigint not null, w string not null, v string, n int")
     events(project, ", codes='letters'")
@@ -68,7 +68,7 @@ def test_letters_not_null_and_alters_carry_on(project: Project) -> None:
     assert len(trans_ids) == 3
 
 
-def test_a_drain_that_was_killed_before_it_emptied_the_inbox_loses_and_doubles_nothing(
+def test_a_drain_killed_before_it_empties_the_inbox_loses_and_duplicates_nothing(
     project: Project,
 ) -> None:
     spark = project.spark
@@ -99,7 +99,7 @@ def test_a_drain_that_was_killed_before_it_emptied_the_inbox_loses_and_doubles_n
     assert {row["table"] for row in project.rows("core")} == {"items"}
 
 
-def test_a_gap_in_the_feed_of_one_table_is_marked_in_the_coarse_log_and_stops_no_other(
+def test_a_gap_in_the_feed_of_one_table_is_marked_and_does_not_stop_the_others(
     project: Project,
 ) -> None:
     spark = project.spark

@@ -30,7 +30,7 @@ def numbers_in_the_log(project: Project) -> list[int]:
     ]
 
 
-def test_two_runs_at_once_apply_every_batch_once(
+def test_two_concurrent_runs_apply_every_batch_once(
     project: Project, warehouse: Path, tmp_path: Path
 ) -> None:
     both = [ready(tmp_path, warehouse, project.schema, name) for name in ("one", "two")]
@@ -62,7 +62,7 @@ def test_a_run_killed_after_a_commit_is_finished_by_the_next(
     assert numbers_in_the_log(project) == [1, 2, 3, 4]
 
 
-def test_files_without_a_commit_are_left_alone(project: Project, warehouse: Path) -> None:
+def test_uncommitted_files_are_ignored(project: Project, warehouse: Path) -> None:
     left = (
         warehouse / f"{project.schema}.db" / "h" / "_delta_log" / ".00000000000000000000.json.tmp"
     )

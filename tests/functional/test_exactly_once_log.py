@@ -68,7 +68,7 @@ def assert_mirrored_once(project: Project, rows: int) -> None:
     assert newest == {row["id"]: row["v"] for row in project.rows("items")}
 
 
-def test_two_mirrors_at_once_take_every_change_once(
+def test_two_concurrent_mirror_runs_capture_every_change_once(
     project: Project, items: str, warehouse: Path, tmp_path: Path
 ) -> None:
     run_here(project)

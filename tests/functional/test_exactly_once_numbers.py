@@ -117,7 +117,7 @@ MOMENTS: dict[str, Callable[[Jobs, set[Path]], bool]] = {
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_job_killed_leaves_no_hole_and_no_number_twice(jobs: Jobs, moment: str) -> None:
+def test_a_killed_job_leaves_no_gap_and_no_duplicate_number(jobs: Jobs, moment: str) -> None:
     before = jobs.run()
     jobs.write(ALL)
     files = jobs.files()
@@ -134,7 +134,7 @@ def test_a_job_killed_leaves_no_hole_and_no_number_twice(jobs: Jobs, moment: str
     assert_numbered(numbers, jobs, before)
 
 
-def test_a_job_killed_while_it_makes_the_table_is_finished_by_the_next(jobs: Jobs) -> None:
+def test_a_job_killed_while_it_creates_the_table_is_finished_by_the_next(jobs: Jobs) -> None:
     jobs.write(ALL)
 
     kill_when(jobs.ready("killed"), jobs.commit(0).exists)
@@ -144,7 +144,7 @@ def test_a_job_killed_while_it_makes_the_table_is_finished_by_the_next(jobs: Job
     assert_numbered(jobs.run(), jobs, {})
 
 
-def test_two_jobs_at_once_number_every_transaction_once(jobs: Jobs) -> None:
+def test_two_concurrent_jobs_number_every_transaction_once(jobs: Jobs) -> None:
     before = jobs.run()
     jobs.write(ALL)
 

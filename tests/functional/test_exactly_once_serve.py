@@ -65,7 +65,7 @@ def know(spark: SparkSession, schema: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_destination_is_finished_by_the_repeat_of_the_call(
+def test_a_call_to_a_killed_destination_is_finished_by_its_repeat(
     moment: str, process: tuple[subprocess.Popen[str], int], spark: SparkSession,
     warehouse: Path, tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -100,7 +100,7 @@ def test_a_killed_destination_is_finished_by_the_repeat_of_the_call(
     drop_schema(spark, schema, warehouse)
 
 
-def test_a_stopped_destination_finishes_the_call_under_way(
+def test_a_stopped_destination_finishes_the_current_call(
     process: tuple[subprocess.Popen[str], int],
     spark: SparkSession,
     warehouse: Path,

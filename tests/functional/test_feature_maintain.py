@@ -199,7 +199,7 @@ NESTED = [
 ]
 
 
-def test_a_patch_leads_back_to_the_predecessor(project: Project, spark: SparkSession) -> None:
+def test_a_reverse_patch_restores_the_predecessor(project: Project, spark: SparkSession) -> None:
     rows = ", ".join(
         f"('{id_}', {txn}L, named_struct('action', '{action}', 'puuid', "
         f"{'null' if puuid is None else repr(puuid)}, 'uuid', '{uuid}'), '{payload}')"
@@ -306,7 +306,7 @@ class Edits:
         }
 
 
-def test_branches_of_branches_are_read_and_dropped_and_main_goes_back(project: Project) -> None:
+def test_branches_of_branches_are_read_and_dropped_and_main_is_rewound(project: Project) -> None:
     edits = Edits(project)
     forks: dict[str, dict[str, Any]] = {"draft": {"at": 1}, "detail": {"parent": "draft"}}
     for row in table_after(GUIDE, "Cells are new values"):

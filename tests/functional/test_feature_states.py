@@ -37,7 +37,7 @@ ODD_STATES = (
 )
 
 
-def test_odd_names_and_types_give_the_same_states_in_any_session(
+def test_special_names_and_types_give_the_same_states_in_any_session(
     project: Project, spark: SparkSession
 ) -> None:
     spark.sql(f"create or replace temporary view odd_log as {ODD_LOG}")
@@ -67,7 +67,7 @@ def test_odd_names_and_types_give_the_same_states_in_any_session(
     assert sorted(map(repr, plain)) == sorted(map(repr, strict))
 
 
-def test_all_that_is_wrong_with_a_log_is_said_at_once(
+def test_all_problems_of_a_log_of_writes_are_reported_together(
     project: Project, spark: SparkSession
 ) -> None:
     spark.sql(
@@ -91,7 +91,7 @@ def test_all_that_is_wrong_with_a_log_is_said_at_once(
         assert problem in message
 
 
-def test_writes_without_a_place_of_their_own_are_refused(
+def test_writes_without_a_unique_position_are_refused(
     project: Project, spark: SparkSession
 ) -> None:
     spark.sql(
@@ -119,7 +119,7 @@ def log_of_transactions(spark: SparkSession, table: str, number: int) -> None:
     )
 
 
-def test_two_numbering_jobs_at_once_give_each_number_once(
+def test_two_concurrent_numbering_jobs_give_each_number_once(
     project: Project, spark: SparkSession
 ) -> None:
     spark.sql(f"create schema if not exists {project.schema}")
@@ -174,7 +174,7 @@ def test_a_range_of_changes_is_read_page_by_page(project: Project, spark: SparkS
     assert got == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]
 
 
-def test_a_resync_that_meets_another_writer_takes_no_number_twice(
+def test_a_resync_beside_another_writer_takes_no_number_twice(
     project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark.sql(f"create schema if not exists {project.schema}")

@@ -47,7 +47,7 @@ def printed(project: Project, capsys: pytest.CaptureFixture[str]) -> dict[str, s
     return read_files(capsys.readouterr().out)
 
 
-def test_what_carries_the_metadata_gets_a_model_that_dbt_can_read(
+def test_a_node_with_the_metadata_gets_a_model_that_dbt_parses(
     project: Project, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     project.model("orders", "select 1L as order_id, 2L as customer_id", unique_key="order_id")
@@ -69,7 +69,7 @@ def test_what_carries_the_metadata_gets_a_model_that_dbt_can_read(
     assert printed(project, capsys) == files
 
 
-def test_all_that_cannot_be_tracked_is_said_at_once(project: Project) -> None:
+def test_all_nodes_that_cannot_be_tracked_are_reported_together(project: Project) -> None:
     project.model("a", "select 1 as id", meta={"history": True})
     project.model("b", "select 1 as id", meta={"history": {"kind": "x", "key": "id", "kee": 1}})
     run = project.dbt("run-operation", "generate_history", check=False)
@@ -84,7 +84,7 @@ def test_no_file_is_written_outside_the_project(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_example_is_what_is_generated(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_model_equals_the_generated_one(capsys: pytest.CaptureFixture[str]) -> None:
     folder = "models/examples/esql"
     capsys.readouterr()
     arguments = ["generate_history", "--args", json.dumps({"folder": folder})]

@@ -46,7 +46,9 @@ def run(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[
 
 
 @pytest.mark.parametrize(("place", "case"), list(enumerate(CASES)), ids=IDS)
-def test_as_many_rows_fail_as_are_wrong(place: int, case: GenericTestCase, run: Run) -> None:
+def test_the_number_of_failing_rows_is_the_number_of_violations(
+    place: int, case: GenericTestCase, run: Run
+) -> None:
     result = run.results[f"case_{place}_test"]
     assert result.failures == case.failures, result.message
     assert result.status == ("fail" if case.failures else "pass")

@@ -21,7 +21,7 @@ def values(project: Project, *names: str) -> list[tuple[Any, ...]]:
     return sorted(rows, key=repr)
 
 
-def test_rows_that_the_table_has_are_not_appended_again(project: Project) -> None:
+def test_rows_already_in_the_table_are_not_appended_again(project: Project) -> None:
     log(project, "select * from values (1, 'a'), (1, 'a'), (2, null) as t (id, v)")
     assert project.run("log").message("log") == "3 rows appended"
     assert project.run("log").message("log") == "nothing new"
@@ -32,7 +32,7 @@ def test_rows_that_the_table_has_are_not_appended_again(project: Project) -> Non
     assert values(project, "id", "v") == [(1, "a"), (1, "a"), (2, ""), (2, None)]
 
 
-def test_a_batch_is_appended_once_and_its_number_is_no_column(project: Project) -> None:
+def test_a_batch_is_appended_once_and_its_number_is_not_stored(project: Project) -> None:
     log(project, "select * from values (1L, 'a'), (3L, 'b') as t (_batch, v)")
     assert project.run("log").message("log") == "2 rows appended"
     log(project, "select * from values (2L, 'late'), (3L, 'b'), (4L, 'c') as t (_batch, v)")
@@ -67,7 +67,7 @@ def test_the_table_is_append_only_and_guarded_and_columns_are_appended(project: 
     assert values(project, "id") == [(9,)]
 
 
-def test_doubles_of_a_key_are_refused_with_samples(project: Project) -> None:
+def test_duplicate_keys_are_refused_with_samples(project: Project) -> None:
     log(project, "select * from values (1, 'a'), (1, 'b') as t (id, v)", unique_key="id")
     message = project.run("log", check=False).message("log")
     assert "several rows of the SELECT have the same key; nothing was written" in message
@@ -77,7 +77,7 @@ def test_doubles_of_a_key_are_refused_with_samples(project: Project) -> None:
 ANY_TEXT = "a; b -- \"c\" 'd' `e` \\ \\n ${spark.sql.shuffle.partitions} $${x}\n{{ f }} 日"
 
 
-def test_any_text_may_say_why_a_run_was_made(
+def test_the_message_of_a_run_may_be_any_text(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     substitution = "spark.sql.variable.substitute"
@@ -98,7 +98,7 @@ def test_any_text_may_say_why_a_run_was_made(
     assert project.spark.conf.get(substitution) == substituted
 
 
-def test_a_log_left_open_by_a_killed_full_refresh_is_locked_by_the_next_run(
+def test_a_log_left_unlocked_by_a_killed_full_refresh_is_locked_by_the_next_run(
     project: Project,
 ) -> None:
     log(project, "select 1 as id", meta={"history": {"allow_full_refresh": True}})
@@ -113,7 +113,7 @@ def test_a_log_left_open_by_a_killed_full_refresh_is_locked_by_the_next_run(
         project.spark.sql(f"delete from {project.table('log')}")
 
 
-def test_two_runs_with_other_last_numbers_append_every_batch_once(
+def test_two_concurrent_appends_with_different_last_batches_append_every_batch_once(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have planned before either appends: the one that comes later must not go by its plan."""

@@ -48,7 +48,7 @@ def adopt(project: Project, name: str, rows: list[dict[str, Any]], form: str = "
     data_frame(project.spark, rows, TYPES).write.format(form).saveAsTable(project.table(name))
 
 
-def test_a_batch_is_one_commit_that_says_what_it_was(project: Project) -> None:
+def test_a_batch_is_one_commit_with_a_record_of_the_batch(project: Project) -> None:
     rows = [upsert(4, 1, day(1)), *new_version(7, 1, day(2), "b")]
     project.history("h", stage(project, "staged", rows))
 
@@ -62,7 +62,7 @@ def test_a_batch_is_one_commit_that_says_what_it_was(project: Project) -> None:
     assert created["operation"] == "CREATE TABLE"
 
 
-def test_a_batch_number_is_applied_once_for_ever(project: Project) -> None:
+def test_a_batch_number_is_applied_only_once(project: Project) -> None:
     project.history("h", stage(project, "staged", [upsert(5, 1, day(1), "first")]))
     project.run("h")
     stage(project, "staged", [upsert(5, 1, day(1), "second"), upsert(3, 2, day(1))])
@@ -73,7 +73,7 @@ def test_a_batch_number_is_applied_once_for_ever(project: Project) -> None:
     assert_table(project, "h", version(1, "first", day(1)))
 
 
-def test_last_batch_spares_old_batches_and_changes_no_result(project: Project) -> None:
+def test_filtering_by_last_batch_skips_old_batches_and_changes_no_result(project: Project) -> None:
     select = stage(project, "staged", [upsert(1, 1, day(1))])
     project.history("h", select + " where _batch > {{ dbt_history.last_batch() }}")
     project.run("h")
@@ -101,7 +101,9 @@ def test_without_a_number_the_select_is_one_batch_and_a_replay_writes_no_file(
     assert metrics.get("numTargetFilesAdded", "0") == "0" or len(project.log_of("h")) == 2
 
 
-def test_all_that_is_wrong_is_reported_at_once_and_nothing_is_written(project: Project) -> None:
+def test_all_problems_of_a_batch_are_reported_together_and_nothing_is_written(
+    project: Project,
+) -> None:
     rows = [
         {**upsert(1, 1, day(1)), "_stage": "upsertt"},
         upsert(1, None, day(1)),
@@ -138,7 +140,7 @@ def test_all_that_is_wrong_is_reported_at_once_and_nothing_is_written(project: P
     assert not project.spark.catalog.tableExists(project.table("h"))
 
 
-def test_columns_that_make_no_batch_are_listed_together(project: Project) -> None:
+def test_invalid_columns_are_reported_together(project: Project) -> None:
     project.history(
         "h",
         "select 1 as _stage, 'x' as _batch, 1L as id, '2024-01-01' as _fivetran_start,"
@@ -157,7 +159,7 @@ def test_columns_that_make_no_batch_are_listed_together(project: Project) -> Non
         assert problem in message, message
 
 
-def test_settings_that_are_not_right_are_listed_together(project: Project) -> None:
+def test_invalid_settings_are_reported_together(project: Project) -> None:
     project.history("h", "select 1 as id", key=[], max_deleted_shar=1, update_without_base="drop")
 
     message = project.run("h", check=False).message("h")
@@ -167,7 +169,7 @@ def test_settings_that_are_not_right_are_listed_together(project: Project) -> No
     assert "update_without_base is drop" in message
 
 
-def test_rows_that_repeat_a_row_collapse_and_order_decides_between_others(
+def test_equal_rows_collapse_and_order_decides_between_different_ones(
     project: Project,
 ) -> None:
     rows = [
@@ -198,7 +200,7 @@ def test_full_refresh_is_refused_unless_allowed(project: Project) -> None:
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
-def test_a_batch_that_closes_the_world_is_refused(project: Project, share: float) -> None:
+def test_mass_delete_is_refused(project: Project, share: float) -> None:
     rows = [upsert(1, number, day(1)) for number in range(150)]
     project.history("h", stage(project, "staged", rows), max_deleted_share=share)
     project.run("h")
@@ -212,7 +214,7 @@ def test_a_batch_that_closes_the_world_is_refused(project: Project, share: float
         assert len(project.log_of("h")) == 2
 
 
-def test_a_new_column_is_appended_refused_or_left_out(project: Project) -> None:
+def test_a_new_column_is_appended_refused_or_ignored(project: Project) -> None:
     first = [upsert(1, 1, day(1))]
     wide = {**TYPES, "added": "int"}
     choices = {"append": None, "fail": "fail", "ignore": "ignore"}
@@ -231,7 +233,7 @@ def test_a_new_column_is_appended_refused_or_left_out(project: Project) -> None:
     assert len(project.rows("ignore")) == 2
 
 
-def test_a_column_that_the_select_lacks_keeps_its_value(project: Project) -> None:
+def test_a_column_missing_from_the_select_keeps_its_value(project: Project) -> None:
     project.history("h", stage(project, "staged", [upsert(1, 1, day(1), w="kept")]))
     project.run("h")
     narrow = {name: type_ for name, type_ in TYPES.items() if name != "w"}
@@ -242,7 +244,7 @@ def test_a_column_that_the_select_lacks_keeps_its_value(project: Project) -> Non
     assert {row["w"] for row in project.rows("h")} == {"kept"}
 
 
-def test_a_table_that_something_else_wrote_is_adopted(project: Project) -> None:
+def test_a_table_of_another_writer_is_adopted(project: Project) -> None:
     adopt(project, "h", [version(1, "old", day(1)), version(2, "other", day(1))])
     project.history("h", stage(project, "staged", new_version(1, 1, day(5), "new")))
 
@@ -257,7 +259,7 @@ def test_a_table_that_something_else_wrote_is_adopted(project: Project) -> None:
     )
 
 
-def test_what_cannot_be_adopted_is_refused(project: Project) -> None:
+def test_a_table_that_cannot_be_adopted_is_refused(project: Project) -> None:
     adopt(project, "doubles", [version(1, "x", day(1)), version(1, "y", day(1))])
     adopt(project, "parquet_table", [version(1, "x", day(1))], form="parquet")
     project.spark.sql(f"create view {project.table('a_view')} as select 1 as id")
@@ -297,7 +299,7 @@ def test_updates_without_a_base_are_skipped_inserted_or_refused(project: Project
     assert '"id":2' in run.message("h_fail").replace("\\", "").replace(" ", "")
 
 
-def test_session_settings_are_as_before_after_success_and_after_failure(project: Project) -> None:
+def test_session_settings_are_restored_after_success_and_after_failure(project: Project) -> None:
     kept = "spark.databricks.delta.commitInfo.userMetadata"
     adopt(project, "refusing", [version(1, "x", day(1))])
     project.spark.sql(
@@ -346,7 +348,7 @@ def test_batches_undone_by_a_reset_are_applied_again(project: Project, reset: st
     assert_same_rows(project.rows("h"), expected, COLUMNS)
 
 
-def test_the_last_batch_is_known_when_the_log_has_expired(
+def test_the_last_batch_is_found_when_the_log_has_expired(
     project: Project, warehouse: Path
 ) -> None:
     properties = {"delta.checkpointInterval": "3", "delta.enableExpiredLogCleanup": "false"}
@@ -393,7 +395,7 @@ def test_the_select_is_evaluated_once(project: Project, volatile: str) -> None:
     ]
 
 
-def test_a_select_may_read_the_models_own_table(project: Project) -> None:
+def test_the_select_may_read_the_models_own_table(project: Project) -> None:
     adopt(project, "h", [version(0, "x", day(1))])
     stage(project, "staged", [upsert(number, number, day(1)) for number in (1, 2, 3)])
     project.history(
@@ -405,7 +407,7 @@ def test_a_select_may_read_the_models_own_table(project: Project) -> None:
     assert run.message("h").startswith("3 batches: 3 added")
 
 
-def test_odd_names_and_nested_types_are_data_like_any_other(project: Project) -> None:
+def test_special_names_and_nested_types_are_supported(project: Project) -> None:
     types = {
         "Key One": "string",
         "end": "date",
@@ -446,7 +448,7 @@ def test_odd_names_and_nested_types_are_data_like_any_other(project: Project) ->
     assert (old["at"], new["at"]) == (None, "x")
 
 
-def test_keys_of_every_sensible_type(project: Project) -> None:
+def test_keys_of_every_supported_type(project: Project) -> None:
     values = {
         "string": ("", "NULL"),
         "int": (-1, 0),
@@ -473,7 +475,7 @@ def test_keys_of_every_sensible_type(project: Project) -> None:
     assert run.message("h") == "2 batches: 4 added, 2 closed, 0 removed, 0 skipped, 0 replayed"
 
 
-def test_keys_that_are_equal_are_one_key_whatever_their_bytes(project: Project) -> None:
+def test_equal_keys_with_different_bytes_are_one_key(project: Project) -> None:
     rows = [upsert(1, -0.0, day(1)), earliest(2, 0.0, day(2)), upsert(2, 0.0, day(2))]
     project.history("h", stage(project, "staged", rows, TYPES | {"id": "double"}))
 
@@ -522,7 +524,9 @@ def test_any_session_time_zone_and_ansi_mode_gives_the_same_rows(
     )
 
 
-def test_an_on_time_batch_needs_no_closed_file(project: Project, warehouse: Path) -> None:
+def test_an_on_time_batch_reads_no_file_of_closed_versions(
+    project: Project, warehouse: Path
+) -> None:
     rows = [
         upsert(1, 1, day(1)),
         *new_version(2, 1, day(2), "b"),
@@ -538,7 +542,7 @@ def test_an_on_time_batch_needs_no_closed_file(project: Project, warehouse: Path
     assert project.run("h").message("h").startswith("1 batch: 1 added, 1 closed")
 
 
-def test_persisted_docs_and_hooks_are_dbts_own_and_make_no_second_commit(
+def test_persisted_docs_and_hooks_work_and_make_no_second_commit(
     project: Project,
 ) -> None:
     config = {
@@ -566,7 +570,7 @@ def test_persisted_docs_and_hooks_are_dbts_own_and_make_no_second_commit(
     assert comments["v"] == "the v"
 
 
-def test_times_outside_the_years_1_to_9999_are_times_like_any_other(project: Project) -> None:
+def test_times_outside_the_years_1_to_9999_are_supported(project: Project) -> None:
     def versions(type_: str) -> str:
         def point(text: str) -> str:
             return f"{type_}'{text}{' 00:00:00 UTC' if type_ == 'timestamp' else ''}'"

@@ -37,7 +37,9 @@ def rows_of(table: LandingTable) -> list[dict[str, Any]]:
     return [row.asDict() for row in found]
 
 
-def test_a_request_is_landed_once_and_told_so(table: LandingTable, tmp_path: Path) -> None:
+def test_a_request_is_landed_once_and_a_repeat_is_reported(
+    table: LandingTable, tmp_path: Path
+) -> None:
     path = small(tmp_path, compression="ZSTD", is_encrypted=True).write()
 
     first, again = land_it(table, path), land_it(table, path)
@@ -54,7 +56,7 @@ def test_a_request_is_landed_once_and_told_so(table: LandingTable, tmp_path: Pat
     ]  # fmt: skip
 
 
-def test_the_next_request_gets_the_next_number_and_a_given_one_must_be_higher(
+def test_a_request_gets_the_next_number_and_a_given_number_must_be_higher(
     table: LandingTable, tmp_path: Path
 ) -> None:
     paths = [small(tmp_path / str(n), table=f"items{n}").write() for n in range(4)]
@@ -66,7 +68,7 @@ def test_the_next_request_gets_the_next_number_and_a_given_one_must_be_higher(
         land_it(table, paths[3], batch=8)
 
 
-def test_another_writer_that_takes_the_number_first_makes_it_the_next_one(
+def test_a_request_takes_the_next_number_if_another_writer_takes_its_own(
     table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (small(tmp_path / n, table=f"items{n}").write() for n in "ab")
@@ -87,7 +89,7 @@ def test_another_writer_that_takes_the_number_first_makes_it_the_next_one(
 
 
 @pytest.mark.parametrize(("step", "is_landed"), [("append", False), ("count", True)])
-def test_a_run_that_dies_at_any_point_leaves_all_or_nothing(
+def test_a_run_killed_at_any_point_lands_all_or_nothing(
     step: str, is_landed: bool, table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = small(tmp_path).write()
@@ -106,7 +108,7 @@ def test_a_run_that_dies_at_any_point_leaves_all_or_nothing(
 
 
 @pytest.mark.parametrize("left", ["table", "folder"])
-def test_what_a_run_left_that_was_killed_while_it_made_the_table_stops_no_other(
+def test_files_of_a_run_killed_while_creating_the_table_do_not_block_others(
     left: str, table: LandingTable, warehouse: Path, tmp_path: Path
 ) -> None:
     spark = table.spark
@@ -127,7 +129,7 @@ def test_what_a_run_left_that_was_killed_while_it_made_the_table_stops_no_other(
     assert (place / "part-0.parquet").exists() == (left == "folder")
 
 
-def test_a_restored_table_takes_the_request_again_with_a_new_number(
+def test_a_restored_table_accepts_the_request_again_with_a_new_number(
     table: LandingTable, tmp_path: Path
 ) -> None:
     first, second = (small(tmp_path / n, table=n).write() for n in "ab")
@@ -140,7 +142,7 @@ def test_a_restored_table_takes_the_request_again_with_a_new_number(
     assert [row["_batch"] for row in rows_of(table)] == [1, 3]
 
 
-def test_a_request_without_rows_is_a_batch_too(table: LandingTable, tmp_path: Path) -> None:
+def test_a_request_without_rows_is_also_a_batch(table: LandingTable, tmp_path: Path) -> None:
     nothing = RequestWriter(tmp_path / "a", COLUMNS).write()
     header = RequestWriter(tmp_path / "b", COLUMNS)
     header.add_csv("delete", "empty.csv", ["id", "_fivetran_end"], [])
@@ -154,7 +156,7 @@ def test_a_request_without_rows_is_a_batch_too(table: LandingTable, tmp_path: Pa
     ]
 
 
-def test_a_wrong_cell_late_in_one_file_lands_nothing_of_the_request(
+def test_an_invalid_cell_at_the_end_of_one_file_refuses_the_whole_request(
     table: LandingTable, tmp_path: Path
 ) -> None:
     writer = small(tmp_path)
@@ -170,7 +172,7 @@ def test_a_wrong_cell_late_in_one_file_lands_nothing_of_the_request(
     assert rows_of(table) == []
 
 
-def test_a_dry_run_reads_all_and_writes_nothing(table: LandingTable, tmp_path: Path) -> None:
+def test_a_dry_run_reads_everything_and_writes_nothing(table: LandingTable, tmp_path: Path) -> None:
     writer = small(tmp_path)
 
     assert land_it(table, writer.write(), dry_run=True).counts == {"upsert": 1}
@@ -199,7 +201,7 @@ def test_a_new_column_is_added_and_another_type_is_refused(
         land_it(table, other.write())
 
 
-def test_what_is_there_must_be_a_landing_table(table: LandingTable, tmp_path: Path) -> None:
+def test_an_existing_table_must_be_a_landing_table(table: LandingTable, tmp_path: Path) -> None:
     table.spark.sql(f"create schema {table.schema}")
     table.spark.sql(f"create table {table.full_name} (id bigint) using delta")
 
@@ -207,7 +209,7 @@ def test_what_is_there_must_be_a_landing_table(table: LandingTable, tmp_path: Pa
         land_it(table, small(tmp_path).write())
 
 
-def test_column_names_that_are_sql_are_names(table: LandingTable, tmp_path: Path) -> None:
+def test_column_names_that_contain_sql_are_quoted(table: LandingTable, tmp_path: Path) -> None:
     names = ["drop table x; --", "a`b", "x'y", "start", "Straße 日本", "a.b"]
     writer = RequestWriter(tmp_path, {"id": "INT", **dict.fromkeys(names, "STRING")})
     header = ["id", "_fivetran_start", *reversed(names)]
@@ -220,7 +222,7 @@ def test_column_names_that_are_sql_are_names(table: LandingTable, tmp_path: Path
     assert set(row["_unmodified"]) == {names[0], "_fivetran_end", "_fivetran_active"}
 
 
-def test_keys_are_in_no_plan_no_log_and_no_error(
+def test_keys_appear_in_no_plan_log_or_error(
     table: LandingTable, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     writer = small(tmp_path, compression="GZIP", is_encrypted=True)
@@ -273,7 +275,7 @@ def test_a_landed_request_becomes_history(project: Project, tmp_path: Path) -> N
 # -- the command -----------------------------------------------------------------------------------
 
 
-def test_the_command_lands_a_folder_in_order_and_says_what_it_did(
+def test_the_command_lands_a_folder_in_order_and_reports_each_request(
     project: Project, tmp_path: Path
 ) -> None:
     for number in (10, 9):

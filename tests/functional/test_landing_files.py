@@ -31,7 +31,7 @@ from tests.support.landing import COLUMNS, END, HEADER, START, one_file, problem
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_a_right_request_has_no_problem(tmp_path: Path) -> None:
+def test_a_valid_request_has_no_problems(tmp_path: Path) -> None:
     assert problems(small(tmp_path).write()) == ""
 
 
@@ -45,7 +45,7 @@ def test_a_path_outside_the_folder_is_refused(name: str, tmp_path: Path) -> None
     assert f"{name}: lies outside the folder of the request" in problems(writer.write())
 
 
-def test_an_absolute_path_inside_the_folder_is_taken(tmp_path: Path) -> None:
+def test_an_absolute_path_inside_the_folder_is_accepted(tmp_path: Path) -> None:
     writer = small(tmp_path)
     writer.files["replace_files"] = [str(tmp_path / "upsert.csv")]
 
@@ -53,7 +53,7 @@ def test_an_absolute_path_inside_the_folder_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_folder", [False, True])
-def test_a_link_is_refused_also_one_on_the_way(is_folder: bool, tmp_path: Path) -> None:
+def test_a_symbolic_link_anywhere_in_the_path_is_refused(is_folder: bool, tmp_path: Path) -> None:
     writer = small(tmp_path / "r")
     real = tmp_path / "elsewhere"
     real.mkdir()
@@ -67,7 +67,7 @@ def test_a_link_is_refused_also_one_on_the_way(is_folder: bool, tmp_path: Path) 
     assert "is a symbolic link, or lies behind one" in problems(writer.write())
 
 
-def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_a_path_that_is_no_regular_file_is_refused_without_blocking(tmp_path: Path) -> None:
     writer = small(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
@@ -81,7 +81,9 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("compression", ["ZSTD", "GZIP"])
-def test_a_bomb_is_refused_before_it_expands(compression: str, tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_refused_before_it_expands(
+    compression: str, tmp_path: Path
+) -> None:
     data = csv_text(HEADER, upserts(("1", "a", "1"))) + b"2," + b"x" * (100 << 20)
     path = one_file(tmp_path, data, compression=compression)
 
@@ -99,7 +101,7 @@ def test_a_wrong_key_is_refused(compression: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_encrypted", [False, True])
 @pytest.mark.parametrize("compression", ["ZSTD", "GZIP"])
-def test_a_cut_file_is_refused_wherever_it_is_cut(
+def test_a_truncated_file_is_refused_at_any_length(
     compression: str, is_encrypted: bool, tmp_path: Path
 ) -> None:
     writer = small(tmp_path, compression=compression, is_encrypted=is_encrypted)
@@ -110,7 +112,7 @@ def test_a_cut_file_is_refused_wherever_it_is_cut(
         assert problems(path), length
 
 
-def test_a_file_that_changes_between_look_and_read_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_changes_between_check_and_read_is_refused(tmp_path: Path) -> None:
     path = small(tmp_path).write()
     source = find_sources(read(path), tmp_path, Limits())[0]
     file = tmp_path / "upsert.csv"
@@ -121,7 +123,7 @@ def test_a_file_that_changes_between_look_and_read_is_refused(tmp_path: Path) ->
     assert "changed while it was being landed" in str(checked(source).problems[0])
 
 
-def test_a_header_with_unknown_double_or_missing_columns_is_refused(tmp_path: Path) -> None:
+def test_a_header_with_unknown_duplicate_or_missing_columns_is_refused(tmp_path: Path) -> None:
     found = problems(one_file(tmp_path, b"id,id,nme,_fivetran_start,_fivetran_active\n"))
 
     assert "rows.csv, line 1, column 'id': the header names it twice" in found
@@ -143,7 +145,7 @@ def test_a_header_with_unknown_double_or_missing_columns_is_refused(tmp_path: Pa
          "column _fivetran_end: is NULL, and must not be"),
     ],
 )  # fmt: skip
-def test_a_marker_where_it_cannot_be_meant_is_refused(
+def test_a_marker_in_a_place_that_does_not_allow_it_is_refused(
     stage: str, header: list[str], row: list[str], reason: str, tmp_path: Path
 ) -> None:
     writer = RequestWriter(tmp_path, COLUMNS)
@@ -152,7 +154,7 @@ def test_a_marker_where_it_cannot_be_meant_is_refused(
     assert f"f.csv, line 2, {reason}" in problems(writer.write())
 
 
-def test_a_cell_of_10_mb_is_landed_and_a_longer_one_than_the_limit_is_refused(
+def test_a_cell_of_10_mb_is_landed_and_one_over_the_limit_is_refused(
     tmp_path: Path,
 ) -> None:
     cell = 'line "quoted"\n' * 700_000
@@ -180,9 +182,7 @@ def test_a_cell_of_10_mb_is_landed_and_a_longer_one_than_the_limit_is_refused(
         (b'1,"say \\"hi\\"",1', "line 2 has a quote inside a cell"),
     ],
 )
-def test_what_is_no_csv_of_the_writer_is_refused_by_line(
-    rows: bytes, reason: str, tmp_path: Path
-) -> None:
+def test_malformed_csv_is_refused_with_its_line(rows: bytes, reason: str, tmp_path: Path) -> None:
     end = f",{START},{END},true".encode()
     lines = [line + end if b",1" in line else line for line in rows.split(b"\n")]
     head = ",".join(HEADER).encode()
@@ -208,7 +208,7 @@ def test_what_is_no_csv_of_the_writer_is_refused_by_line(
         ("BINARY", ["a", "dGVzdA", "a b="]),
     ],
 )
-def test_a_value_that_is_none_of_its_type_is_refused(
+def test_a_value_that_does_not_fit_its_type_is_refused(
     type_: Any, cells: list[str], tmp_path: Path
 ) -> None:
     writer = RequestWriter(tmp_path, {"id": "INT", "v": type_})
@@ -238,7 +238,7 @@ def test_a_value_that_is_none_of_its_type_is_refused(
         (lambda d: d.update(deleteFiles="x"), "delete_files is no list"),
     ],
 )
-def test_a_request_that_is_not_right_is_refused(
+def test_an_invalid_request_is_refused(
     change: Callable[[dict[str, Any]], Any], reason: str, tmp_path: Path
 ) -> None:
     document = small(tmp_path, is_encrypted=True).document()
@@ -311,7 +311,9 @@ def random_value(r: random.Random, type_: Any) -> tuple[Any, str]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_tables_through_random_encodings_are_the_same(seed: int, tmp_path: Path) -> None:
+def test_random_tables_in_random_encodings_are_read_back_unchanged(
+    seed: int, tmp_path: Path
+) -> None:
     r = random.Random(seed)
     known: list[Any] = [
         *SHARED,
@@ -354,7 +356,7 @@ def test_random_tables_through_random_encodings_are_the_same(seed: int, tmp_path
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
-def test_rows_are_cut_right_at_any_chunk_size(
+def test_rows_are_split_correctly_at_any_chunk_size(
     chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ['a\n"b', "", '"', "\r\n", "x,y", '\n\n""\n', "日本"] * 3
@@ -368,7 +370,7 @@ def test_rows_are_cut_right_at_any_chunk_size(
     assert found == names
 
 
-def test_parquet_brings_native_and_text_columns(tmp_path: Path) -> None:
+def test_parquet_columns_may_be_native_or_text(tmp_path: Path) -> None:
     columns = {
         "id": "LONG",
         "d": ("DECIMAL", 10, 2),
@@ -430,7 +432,7 @@ def test_a_parquet_file_of_few_bytes_and_long_repeated_cells_is_read_in_small_pa
     )
 
 
-def test_a_cut_parquet_file_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(pa.table({"id": [1, 2], "_fivetran_start": [START] * 2}), sink)
     data = sink.getvalue().to_pybytes()
@@ -468,7 +470,7 @@ def test_a_damaged_page_of_a_parquet_file_is_refused_by_its_checksum(tmp_path: P
     assert "rows.csv: is damaged, or is no whole Parquet file" in problems(path)
 
 
-def test_a_parquet_file_with_any_bit_of_its_footer_or_index_turned_is_read_or_refused(
+def test_a_parquet_file_with_any_bit_of_its_footer_or_index_flipped_is_read_or_refused(
     tmp_path: Path,
 ) -> None:
     cells = {"id": range(90), "name": ["a", "b", "c"] * 30, "_fivetran_start": [START] * 90}
@@ -484,7 +486,7 @@ def test_a_parquet_file_with_any_bit_of_its_footer_or_index_turned_is_read_or_re
         assert reading.problems or reading.rows == 90, place
 
 
-def test_text_of_a_parquet_file_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
+def test_parquet_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     offsets, text = pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")
     bad = pa.StringArray.from_buffers(1, offsets, text)
     cells = {"id": [1], "name": bad, "_fivetran_start": [START]}
@@ -570,7 +572,7 @@ def test_times_outside_the_years_1_to_9999_are_refused_in_parquet(
     assert all(found[place].endswith(f" is no {type_}") for place in (0, 3)), found
 
 
-def test_a_native_value_of_another_kind_or_with_a_time_of_day_is_refused(tmp_path: Path) -> None:
+def test_a_native_value_of_another_type_or_with_a_time_of_day_is_refused(tmp_path: Path) -> None:
     noon = pa.array([datetime(2024, 1, 1, 12)], pa.timestamp("us"))
 
     assert parquet_cells(tmp_path, "NAIVE_DATE", noon) == ["'2024-01-01 12:00:00' is no NAIVE_DATE"]
@@ -607,7 +609,7 @@ print(rows, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 102
 """
 
 
-def test_a_file_of_100_mb_takes_a_fraction_of_it_in_memory(tmp_path: Path) -> None:
+def test_a_file_of_100_mb_is_read_in_a_fraction_of_its_size_in_memory(tmp_path: Path) -> None:
     r = random.Random(1)
     lines = [
         ",".join(row)
@@ -629,7 +631,7 @@ def test_a_file_of_100_mb_takes_a_fraction_of_it_in_memory(tmp_path: Path) -> No
     assert megabytes < 64, f"{megabytes} MB more than before the file"
 
 
-def test_quotes_are_judged_as_the_grammar_of_csv_says() -> None:
+def test_quotes_follow_the_csv_grammar() -> None:
     """Every text of up to seven of these characters, beside a regular expression."""
     for length in range(8):
         for letters in itertools.product(b'",\na', repeat=length):

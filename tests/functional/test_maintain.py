@@ -80,7 +80,7 @@ def read_as_of(
 
 
 @pytest.mark.parametrize("name", ["fivetran", "bigint_maximum", "days"])
-def test_cleaning_changes_nothing_at_or_above_the_horizon_nor_at_a_tag(
+def test_cleaning_changes_no_state_at_or_after_the_horizon_or_at_a_tag(
     name: str, project: Project, call: Renderer, operate: Operation
 ) -> None:
     convention, scale = ALL[name], scale_of(ALL[name])
@@ -123,7 +123,7 @@ def test_cleaning_changes_nothing_at_or_above_the_horizon_nor_at_a_tag(
             assert str(horizon) in str(refused.value)
 
 
-def test_what_may_go_is_counted_by_age_by_number_and_by_reference(
+def test_versions_to_clean_are_limited_by_age_by_number_and_by_reference(
     project: Project, operate: Operation
 ) -> None:
     rows = [("a", f"a{n}", n, n + 1) for n in range(1, 6)] + [
@@ -161,7 +161,7 @@ def test_what_may_go_is_counted_by_age_by_number_and_by_reference(
     assert "no model, snapshot or seed has this name" in nothing.log
 
 
-def test_a_view_made_before_a_cleaning_refuses_after_it(
+def test_a_view_created_before_a_cleaning_fails_after_it(
     project: Project, operate: Operation, spark: SparkSession
 ) -> None:
     make_versions(project, "h", ("a", "old", 1, 4), ("a", "new", 4, None))
@@ -292,7 +292,7 @@ def test_a_rewind_of_times_begins_at_one_instant_for_all_tables(
     assert "as it should be" in operate("verify_history", table=["g", "h"]).log
 
 
-def test_verification_finds_what_something_else_did_to_the_table(
+def test_verification_finds_changes_by_other_writers(
     project: Project, operate: Operation, spark: SparkSession
 ) -> None:
     make_versions(project, "h", ("a", "a1", 1, 3), ("a", "a2", 3, None), ("b", "b1", 1, None))
@@ -379,7 +379,7 @@ def test_erasing_a_subject_leaves_keys_periods_and_counts(
     )
 
 
-def test_an_erasure_that_cannot_be_made_is_refused_with_every_reason_and_changes_nothing(
+def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
     project: Project, operate: Operation, spark: SparkSession
 ) -> None:
     make_versions(project, "h", ("a", "secret", 1, None))
@@ -420,7 +420,7 @@ def test_an_erasure_that_cannot_be_made_is_refused_with_every_reason_and_changes
 
 
 @pytest.mark.parametrize("moment", ["update `", "'delta.appendOnly' = 'true'", "insert into"])
-def test_an_erasure_that_was_killed_is_finished_by_the_next_and_its_log_is_locked_again(
+def test_a_killed_erasure_is_finished_by_the_next_and_its_log_is_locked_again(
     moment: str, project: Project, operate: Operation, spark: SparkSession
 ) -> None:
     make_versions(project, "h", ("a", "secret", 1, None))
@@ -445,7 +445,7 @@ def mirror_name(project: Project) -> str:
     return f"`{project.schema}`.`main_hx`"
 
 
-def test_compaction_writes_small_files_together(
+def test_compaction_combines_small_files(
     project: Project, operate: Operation, warehouse: Path
 ) -> None:
     make_versions(project, "h", ("a", "a1", 1, 3))

@@ -35,7 +35,7 @@ def version_of(project: Project, name: str) -> int:
     return int(project.log_of(name)[0]["version"])
 
 
-def test_a_migration_of_rows_is_one_commit_that_says_what_it_was(project: Project) -> None:
+def test_a_migration_of_rows_is_one_commit_that_records_the_operation(project: Project) -> None:
     table = write(project, "h", [version(1, "a", day(1)), version(2, "b", day(1))], TYPES)
 
     migrate(project, "drop_column_in_history_mode", table=table, column="v", at=JUNE, key="id")
@@ -44,7 +44,7 @@ def test_a_migration_of_rows_is_one_commit_that_says_what_it_was(project: Projec
     assert '"operation": "drop_column_in_history_mode"' in project.log_of("h")[0]["userMetadata"]
 
 
-def test_a_migrated_history_table_goes_on_with_its_batches(project: Project) -> None:
+def test_a_migrated_history_table_accepts_further_batches(project: Project) -> None:
     rows = [upsert(1, 1, day(1)), *new_version(2, 1, day(3), "b")]
     project.history("h", stage(project, "staged", rows[:1]))
     project.run("h")
@@ -66,7 +66,9 @@ def test_a_migrated_history_table_goes_on_with_its_batches(project: Project) -> 
     assert_same_rows(project.rows("h"), expected, [*TYPES, "n"])
 
 
-def test_all_that_is_wrong_is_told_at_once_and_nothing_is_written(project: Project) -> None:
+def test_all_problems_of_a_migration_are_reported_together_and_nothing_is_written(
+    project: Project,
+) -> None:
     table = write(project, "h", [version(1, "a", day(1))], TYPES)
 
     told = migrate(
@@ -88,7 +90,7 @@ def test_all_that_is_wrong_is_told_at_once_and_nothing_is_written(project: Proje
     assert version_of(project, "h") == 0
 
 
-def test_a_dry_run_tells_and_writes_nothing(project: Project) -> None:
+def test_a_dry_run_reports_and_writes_nothing(project: Project) -> None:
     table = write(project, "h", [version(1, "a", day(1))], TYPES)
 
     told = migrate(
@@ -100,7 +102,7 @@ def test_a_dry_run_tells_and_writes_nothing(project: Project) -> None:
     assert version_of(project, "h") == 0
 
 
-def test_odd_names_and_values_are_names_and_values(project: Project) -> None:
+def test_special_names_and_values_are_quoted(project: Project) -> None:
     types = {"select": "string", "Start": "string", **TYPES}
     rows = [{"select": "k'1", "Start": "s", **version(1, "a", day(1))}]
     project.spark.sql(f"create schema if not exists {project.schema}")
@@ -118,7 +120,7 @@ def test_odd_names_and_values_are_names_and_values(project: Project) -> None:
     assert len(project.rows("h")) == 2
 
 
-def test_a_rename_keeps_the_past_and_tells_what_it_switches_on(project: Project) -> None:
+def test_a_rename_keeps_past_values_and_reports_what_it_enables(project: Project) -> None:
     table = write(project, "h", [version(1, "a", day(1), day(2)), version(1, "b", day(2))], TYPES)
     arguments: dict[str, Any] = {"table": table, "from_column": "v", "to_column": "Value"}
 
@@ -146,7 +148,7 @@ def test_a_value_for_all_rows_is_set_and_unset(project: Project) -> None:
     assert [row["v"] for row in project.rows("h")] == [None, None]
 
 
-def test_a_default_is_in_every_row_and_a_repeat_keeps_later_values(project: Project) -> None:
+def test_a_default_is_set_in_every_row_and_a_repeat_keeps_later_values(project: Project) -> None:
     table = write(project, "t", [{"id": 1}, {"id": 2}], {"id": "bigint"})
     arguments: dict[str, Any] = {"table": table, "column": "at", "type": "timestamp"}
     arguments["default"] = "2024-01-01 12:00:00"
@@ -214,7 +216,9 @@ def test_a_table_that_changes_its_mode_keeps_layout_and_properties(project: Proj
 
 
 @pytest.mark.parametrize("operation", ["soft_delete_to_history", "copy_table_to_history_mode"])
-def test_an_impossible_state_is_refused_with_its_reason(operation: str, project: Project) -> None:
+def test_a_history_table_cannot_become_a_history_table_again(
+    operation: str, project: Project
+) -> None:
     table = write(project, "h", [version(1, "a", day(1))], TYPES)
     more: dict[str, Any] = {"to": table} if operation == "copy_table_to_history_mode" else {}
 

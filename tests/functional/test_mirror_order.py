@@ -72,7 +72,7 @@ def items(project: Project) -> list[tuple[Any, ...]]:
     return sorted((row["a_hx_id"], row["a_id"], row["x"]) for row in rows)
 
 
-def test_all_rows_of_a_resumption_see_each_other_whatever_is_resumed_first(
+def test_rows_of_a_resumption_link_to_each_other_in_any_order_of_resuming(
     project: Project, change: Any
 ) -> None:
     change("insert into a values (1, 1)")
@@ -100,7 +100,7 @@ def test_all_rows_of_a_resumption_see_each_other_whatever_is_resumed_first(
     assert moments[1] < moments[2] == moments[3] < moments[4]
 
 
-def test_a_resumption_is_one_step_although_its_mirror_runs_before_the_other(
+def test_a_resumption_is_captured_as_a_whole_when_its_mirror_runs_first(
     project: Project, change: Any
 ) -> None:
     change("insert into a values (1, 1)")
@@ -119,7 +119,7 @@ def test_a_resumption_is_one_step_although_its_mirror_runs_before_the_other(
     assert links(project) == [(1, 1, 1), (2, 1, 2)]
 
 
-def test_a_mirror_waits_for_one_that_is_suspended(project: Project, change: Any) -> None:
+def test_a_mirror_waits_for_a_suspended_reference(project: Project, change: Any) -> None:
     change("insert into a values (1, 1)")
     project.run("a_hx", "b_hx")
 
@@ -139,7 +139,7 @@ def test_a_mirror_waits_for_one_that_is_suspended(project: Project, change: Any)
     assert links(project) == [(1, 1, 1), (2, 2, 2)]
 
 
-def test_a_mirror_waits_for_one_that_is_not_there_or_empty(project: Project, change: Any) -> None:
+def test_a_mirror_waits_for_a_missing_or_empty_reference(project: Project, change: Any) -> None:
     change("insert into a values (1, 1), (2, 2), (2, 2)")
     change("insert into b values (1, 1, 0), (2, 2, 0)")
     waited = project.run("b_hx")
@@ -159,7 +159,7 @@ def test_a_mirror_waits_for_one_that_is_not_there_or_empty(project: Project, cha
     assert links(project) == [(1, 1, 1), (2, 2, 2)]
 
 
-def test_a_mirror_waits_for_one_whose_main_table_was_made_again(
+def test_a_mirror_waits_for_a_reference_whose_main_table_was_recreated(
     project: Project, change: Any
 ) -> None:
     change("insert into a values (1, 1)")

@@ -139,11 +139,13 @@ def run(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[
     list(enumerate(CASES)),
     ids=[f"{case.test}: {case.sentence}" for case in CASES],
 )
-def test_as_many_rows_fail_as_are_wrong(place: int, case: Broken, run: Run) -> None:
+def test_the_number_of_failing_rows_is_the_number_of_violations(
+    place: int, case: Broken, run: Run
+) -> None:
     result = run.results[f"case_{place}_test"]
     assert result.failures == case.failures, result.message
 
 
-def test_a_table_that_can_be_changed_or_was_is_no_log(run: Run) -> None:
+def test_is_append_only_fails_on_a_table_that_can_be_or_was_changed(run: Run) -> None:
     assert run.results["right_test"].failures == 0
     assert run.results["open_test"].failures == 2, "the property, and the delete"

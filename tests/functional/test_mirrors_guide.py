@@ -40,7 +40,7 @@ def test_every_query_has_the_answer_that_the_guide_shows(project: Project) -> No
         assert_same_rows(project.rows(f"query_{number}"), expected, list(expected[0]), query)
 
 
-def test_the_mirror_of_the_guide_takes_what_is_there_and_what_changes(project: Project) -> None:
+def test_the_mirror_of_the_guide_captures_existing_rows_and_changes(project: Project) -> None:
     mirror, *_ = blocks(GUIDE, "sql")
     feed = "using delta tblproperties (delta.enableChangeDataFeed = true)"
     main = project.table("meta_station")

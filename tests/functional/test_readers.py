@@ -179,7 +179,7 @@ def table_of(
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_readers_of_random_tables_say_what_the_definitions_say(
+def test_readers_of_random_tables_agree_with_the_definitions(
     name: str, call: Renderer, spark: SparkSession, request: pytest.FixtureRequest
 ) -> None:
     convention, scale = ALL[name], scale_of(ALL[name])
@@ -285,7 +285,7 @@ def in_order(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[dict[
 # What `at` may be
 
 
-def test_at_may_be_a_literal_an_expression_or_the_present(read: Read, spark: SparkSession) -> None:
+def test_at_may_be_a_literal_an_expression_or_now(read: Read, spark: SparkSession) -> None:
     change = datetime(2024, 3, 3, 1)
     rows = [
         {"id": 1, "v": "first", "valid_from": datetime(1, 1, 1), "valid_to": datetime(2, 1, 1)},
@@ -310,7 +310,7 @@ def test_at_may_be_a_literal_an_expression_or_the_present(read: Read, spark: Spa
     assert read("as_of", relation="times", at="-0044-03-15", convention="validity") == []
 
 
-def test_now_on_an_axis_of_versions_is_what_is_open(read: Read, spark: SparkSession) -> None:
+def test_now_on_an_axis_of_versions_selects_open_versions(read: Read, spark: SparkSession) -> None:
     table = numbers(spark, "one", (1, "a", 1, 5), (1, "b", 5, None), (2, "c", 1, 3))
     assert [row["v"] for row in read("as_of", relation=table, at="now", convention=NUMBERS)] == [
         "b"
@@ -340,7 +340,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
-def test_what_cannot_be_read_is_refused_with_the_macros_name(
+def test_invalid_arguments_of_readers_are_refused_with_the_macro_name(
     name: str, arguments: dict[str, Any], message: str, call: Renderer
 ) -> None:
     with pytest.raises(DbtRuntimeError, match=message) as refused:
@@ -351,7 +351,7 @@ def test_what_cannot_be_read_is_refused_with_the_macros_name(
 # Files
 
 
-def test_an_as_of_of_the_present_reads_open_files_alone(
+def test_as_of_now_reads_only_files_of_open_versions(
     call: Renderer, spark: SparkSession, warehouse: Path
 ) -> None:
     spark.sql("create schema if not exists readers")
@@ -386,9 +386,7 @@ def test_an_as_of_of_the_present_reads_open_files_alone(
     spark.sql("drop schema readers cascade")
 
 
-def test_a_changeset_reads_no_file_of_batches_before_it(
-    call: Renderer, spark: SparkSession
-) -> None:
+def test_a_changeset_reads_no_files_of_earlier_batches(call: Renderer, spark: SparkSession) -> None:
     # A batch without partitions leaves what it closed beside what is open: not every end is NULL.
     spark.sql("create schema if not exists readers")
     spark.sql("drop table if exists readers.s")
@@ -443,7 +441,9 @@ SEARCHES: list[tuple[dict[str, Any], list[tuple[int, str, int | None]]]] = [
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_a_search_finds_the_changes_of_a_mirror(ansi: str, read: Read, spark: SparkSession) -> None:
+def test_find_changes_finds_the_changes_of_a_mirror(
+    ansi: str, read: Read, spark: SparkSession
+) -> None:
     spark.sql(LOG).createOrReplaceTempView("searched")
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
@@ -462,7 +462,7 @@ def test_a_search_finds_the_changes_of_a_mirror(ansi: str, read: Read, spark: Sp
         ({"item": {"name": 1}}, "item is not a value for each of id"),
     ],
 )
-def test_what_is_no_search_is_refused(
+def test_invalid_arguments_of_find_changes_are_refused(
     arguments: dict[str, Any], message: str, call: Renderer
 ) -> None:
     with pytest.raises(DbtRuntimeError, match=message):

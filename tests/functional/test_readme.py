@@ -55,7 +55,7 @@ def after(words: str) -> list[dict[str, Any]]:
     return [version(row) for row in table_after(README, words)]
 
 
-def test_the_story_goes_as_the_readme_tells_it(project: Project) -> None:
+def test_the_readme_example_gives_the_tables_it_shows(project: Project) -> None:
     first = [{**row, "_stage": "upsert", "_batch": 1} for row in after("**After batch 1**")]
     updates = [update_row(row) for row in table_after(README, "The update file contains")]
     earliest = [

@@ -90,7 +90,9 @@ def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
     }
 
 
-def test_what_no_history_can_hold_is_refused_before_anything_is_created(project: Project) -> None:
+def test_unsupported_columns_and_keys_are_refused_before_anything_is_created(
+    project: Project,
+) -> None:
     new = refuse_new(project)
     create(project, "odd", "m map<int, int>, v variant")
     messages = new | refuse_adopted(project)

@@ -119,7 +119,7 @@ def test_a_reset_right_before_a_merge_makes_the_run_plan_again(
     assert project.run("h").message("h").startswith("no new batch")
 
 
-def test_a_batch_that_a_killed_run_left_above_a_reset_is_undone_by_the_next(
+def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next(
     project: Project, before_statement: Interrupt
 ) -> None:
     project.history(
@@ -145,7 +145,7 @@ def test_a_batch_that_a_killed_run_left_above_a_reset_is_undone_by_the_next(
 @pytest.mark.parametrize(
     ("moment", "number"), [("describe history", 2), ("create temporary view", 1)]
 )
-def test_a_reset_after_last_batch_was_asked_makes_the_run_compile_again(
+def test_a_reset_after_last_batch_was_read_makes_the_run_compile_again(
     project: Project, before_statement: Interrupt, moment: str, number: int
 ) -> None:
     select = f"select * from ({SELECT}) where _batch <= {{}} and _batch > "
@@ -162,7 +162,7 @@ def test_a_reset_after_last_batch_was_asked_makes_the_run_compile_again(
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
 
 
-def test_settings_that_a_failed_statement_has_left_are_reset_before_the_next_write(
+def test_settings_left_by_a_failed_statement_are_reset_before_the_next_write(
     project: Project,
 ) -> None:
     prefix = "spark.databricks.delta."
@@ -184,7 +184,7 @@ def test_settings_that_a_failed_statement_has_left_are_reset_before_the_next_wri
 
 
 @pytest.mark.parametrize("moment", ["insert into", "create temporary view"])
-def test_changes_that_a_reset_of_their_log_undid_during_a_run_are_taken_again(
+def test_changes_undone_by_a_reset_of_the_log_during_a_run_are_captured_again(
     project: Project, before_statement: Interrupt, moment: str
 ) -> None:
     items, log = project.table("items"), project.table("log")
@@ -214,7 +214,7 @@ def test_changes_that_a_reset_of_their_log_undid_during_a_run_are_taken_again(
 
 
 @pytest.mark.parametrize("moment", ["insert into", "create temporary view"])
-def test_numbered_rows_that_a_reset_undid_after_last_batch_was_asked_are_appended_again(
+def test_numbered_rows_undone_by_a_reset_after_last_batch_was_read_are_appended_again(
     project: Project, before_statement: Interrupt, moment: str
 ) -> None:
     def model(up_to: int) -> None:
@@ -277,7 +277,7 @@ def test_a_request_after_a_restored_time_is_landed_again_in_any_time_zone(
     ]
 
 
-def test_a_mirror_waits_for_an_earlier_change_though_local_time_repeats_an_hour(
+def test_a_mirror_waits_for_an_earlier_change_when_local_time_repeats_an_hour(
     project: Project, new_york: Callable[[], None]
 ) -> None:
     spark = project.spark
@@ -316,7 +316,7 @@ def test_a_mirror_waits_for_an_earlier_change_though_local_time_repeats_an_hour(
     assert sorted((row["b_id"], row["a_hx_id"]) for row in project.rows("b_hx")) == [(1, 1), (2, 2)]
 
 
-def test_a_table_with_the_numbered_batches_of_another_model_is_refused_unless_it_is_continued(
+def test_a_table_with_numbered_batches_of_another_model_is_refused_unless_continued(
     project: Project,
 ) -> None:
     project.history("h", SELECT)
@@ -343,7 +343,7 @@ def test_a_table_with_the_numbered_batches_of_another_model_is_refused_unless_it
     project.run("bare")
 
 
-def test_a_log_with_the_rows_of_another_model_is_refused_unless_it_is_continued(
+def test_a_log_with_rows_of_another_model_is_refused_unless_continued(
     project: Project,
 ) -> None:
     select = "select id as _batch, id from range({})"

@@ -125,7 +125,7 @@ def updates(writer: RequestWriter, *rows: tuple[str, str, str, int]) -> RequestW
     return writer
 
 
-def test_a_sync_of_several_batches_with_repeats_ends_in_history_once(
+def test_a_sync_with_repeated_batches_is_applied_once(
     destination: Destination, client: Client, port: int, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -193,7 +193,7 @@ def test_a_sync_of_several_batches_with_repeats_ends_in_history_once(
 
 
 @pytest.mark.thorough
-def test_two_tables_in_parallel_are_both_right(
+def test_two_tables_can_be_written_in_parallel(
     destination: Destination, port: int, client: Client
 ) -> None:
     done: dict[str, list[bool]] = {}
@@ -224,7 +224,7 @@ def test_two_tables_in_parallel_are_both_right(
 
 
 @pytest.mark.thorough
-def test_names_that_are_sql_or_jinja_are_names_or_refused(
+def test_names_that_contain_sql_or_jinja_are_quoted_or_refused(
     destination: Destination, client: Client
 ) -> None:
     odd = ["x`; drop table y; --", "{{ 1/0 }}", "it's", '"}} {% raw %}', "a.b", "${env}"]
@@ -271,7 +271,7 @@ def live_rows(destination: Destination, name: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.thorough
-def test_a_table_without_history_takes_batches_truncates_and_changes_of_columns(
+def test_a_table_without_history_supports_batches_truncates_and_column_changes(
     destination: Destination, client: Client
 ) -> None:
     first = request(destination, "live", LIVE, compression="ZSTD", is_encrypted=True)
@@ -359,7 +359,7 @@ def test_a_table_without_history_takes_batches_truncates_and_changes_of_columns(
 
 
 @pytest.mark.thorough
-def test_migrations_over_the_wire_change_nothing_when_they_are_repeated(
+def test_repeated_migrations_over_grpc_change_nothing(
     destination: Destination, client: Client
 ) -> None:
     writer = upserts(request(destination, "moved"), ("1", "a", "1.5", 1))
@@ -437,7 +437,7 @@ def certificate() -> tuple[bytes, bytes]:
     return private, made.public_bytes(serialization.Encoding.PEM)
 
 
-def test_a_call_without_the_token_is_refused_and_tls_is_spoken(
+def test_a_call_without_the_token_is_refused_and_tls_is_supported(
     destination: Destination, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -486,7 +486,7 @@ def test_a_call_without_the_token_is_refused_and_tls_is_spoken(
     assert not destination.target(SCHEMA, "nothing").exists()
 
 
-def test_the_command_wants_tls_and_a_token_for_other_addresses_than_loopback(
+def test_the_command_requires_tls_and_a_token_except_on_loopback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DBT_HISTORY_TOKEN", raising=False)

@@ -29,7 +29,7 @@ def relation(schema: str, name: str) -> str:
     return f"api.Relation.create(schema='{schema}', identifier='{name}')"
 
 
-def test_tables_become_version_tables_and_a_pinned_version_stays_as_it_was(
+def test_tables_become_version_tables_and_a_pinned_version_does_not_change(
     project: Project, spark: SparkSession
 ) -> None:
     spark.sql(f"create schema {project.schema}")
@@ -88,7 +88,7 @@ def test_tables_become_version_tables_and_a_pinned_version_stays_as_it_was(
     assert replay.message("products_history").startswith("no new batch")
 
 
-def test_changes_are_netted_by_point_and_time_never_goes_back_for_a_record(
+def test_changes_are_netted_per_point_and_starts_never_decrease_for_a_record(
     call: Renderer, spark: SparkSession
 ) -> None:
     rows = [
@@ -116,7 +116,7 @@ def test_changes_are_netted_by_point_and_time_never_goes_back_for_a_record(
     ]
 
 
-def test_a_folder_of_views_is_the_database_on_that_day(
+def test_a_folder_of_views_shows_the_database_on_that_day(
     project: Project, spark: SparkSession
 ) -> None:
     spark.sql(f"create schema {project.schema}")
@@ -216,7 +216,7 @@ def rows_of(*rows: tuple[Any, ...]) -> str:
     return f"select {columns} from values {values} as staged({', '.join(names)})"
 
 
-def test_rows_without_numbers_may_come_again_where_versions_increase(project: Project) -> None:
+def test_rows_without_numbers_may_be_repeated_where_versions_increase(project: Project) -> None:
     a, b = ("upsert", None, 1, "a", 1, 3), ("upsert", None, 1, "b", 3, None)
     other, late = ("upsert", None, 1, "other", 1, 3), ("upsert", None, 2, "late", 2, None)
     next_ = ("upsert", None, 1, "c", 5, None)
@@ -237,7 +237,7 @@ def test_rows_without_numbers_may_come_again_where_versions_increase(project: Pr
     assert sorted(periods) == [("a", 1, 3), ("b", 3, 5), ("c", 5, None)]
 
 
-def test_a_late_batch_with_a_number_is_refused_also_where_it_would_change_nothing(
+def test_a_late_numbered_batch_is_refused_even_if_it_would_change_nothing(
     project: Project,
 ) -> None:
     project.history("h", rows_of(("upsert", 1, 1, "a", 3, None)), **NUMBERED)

@@ -30,7 +30,9 @@ def command(project: Project, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["timeline", *arguments, "--target-path", target])
 
 
-def test_a_history_is_drawn_with_what_its_commits_tell(project: Project, tmp_path: Path) -> None:
+def test_a_history_is_drawn_with_the_records_of_its_commits(
+    project: Project, tmp_path: Path
+) -> None:
     project.history("things", stage(project, "timeline_rows", rows()))
     project.model(
         "numbers",

@@ -33,7 +33,7 @@ def versions(project: Project, model: str) -> list[tuple[Any, ...]]:
     return [(row["id"], row["v"], row["valid_to"] is None) for row in rows]
 
 
-def test_a_source_that_is_empty_at_first_is_read_from_there_on(project: Project) -> None:
+def test_a_source_that_is_empty_at_first_has_a_watermark(project: Project) -> None:
     spark = project.spark
     items, others = project.table("items"), project.table("others")
     spark.sql(f"create schema {project.schema}")
@@ -77,7 +77,7 @@ def test_a_source_that_is_empty_at_first_is_read_from_there_on(project: Project)
     assert all(mark["populated"] for mark in first.values())
 
 
-def test_commits_without_changes_are_read_once_and_no_commit_is_made_for_nothing(
+def test_commits_without_changes_are_read_once_and_cause_no_empty_commits(
     project: Project,
 ) -> None:
     spark = project.spark

@@ -58,7 +58,7 @@ def offer(project: Project, *rows: dict[str, object], **config: object) -> None:
     project.history("h", select, config=ICEBERG | config)
 
 
-def test_a_batch_is_one_snapshot_that_says_what_it_was_and_is_taken_once_for_ever(
+def test_a_batch_is_one_snapshot_with_a_record_and_is_applied_only_once(
     project: Project, spark: SparkSession
 ) -> None:
     offer(project)
@@ -89,7 +89,7 @@ def test_a_batch_is_one_snapshot_that_says_what_it_was_and_is_taken_once_for_eve
     assert not [key for key in keys if "snapshot-property" in key]
 
 
-def test_what_a_rollback_or_a_truncate_undid_is_applied_again(
+def test_batches_undone_by_a_rollback_or_a_truncate_are_applied_again(
     project: Project, spark: SparkSession
 ) -> None:
     offer(project)
@@ -105,7 +105,7 @@ def test_what_a_rollback_or_a_truncate_undid_is_applied_again(
     assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
 
 
-def test_what_would_lose_history_or_cannot_be_is_refused_before_anything_is_written(
+def test_destructive_or_impossible_runs_are_refused_before_anything_is_written(
     project: Project, spark: SparkSession
 ) -> None:
     offer(project)
@@ -139,7 +139,7 @@ def test_what_would_lose_history_or_cannot_be_is_refused_before_anything_is_writ
 
 
 @pytest.mark.thorough
-def test_a_table_that_something_else_wrote_is_adopted_and_keeps_its_way_of_writing(
+def test_a_table_of_another_writer_is_adopted_and_keeps_its_write_mode(
     project: Project, spark: SparkSession
 ) -> None:
     table = project.table("h")
@@ -171,7 +171,7 @@ def ready(folder: Path, catalog: Catalog, schema: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.thorough
-def test_two_runs_at_once_apply_every_batch_once(
+def test_two_concurrent_runs_apply_every_batch_once(
     project: Project, spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
     both = [ready(tmp_path / name, catalog, project.schema) for name in ("one", "two")]
@@ -191,7 +191,7 @@ def test_two_runs_at_once_apply_every_batch_once(
 
 
 @pytest.mark.thorough
-def test_a_run_overtaken_at_the_last_moment_says_so_and_what_killed_runs_left_goes(
+def test_a_run_overtaken_before_its_commit_is_reported_and_old_branches_are_dropped(
     project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer(project)

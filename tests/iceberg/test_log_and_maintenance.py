@@ -32,7 +32,9 @@ def values(project: Project, name: str, *columns: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[c] for c in columns) for row in project.rows(name)), key=repr)
 
 
-def test_a_log_takes_rows_and_changes_once_and_grows(project: Project, spark: SparkSession) -> None:
+def test_a_log_appends_rows_and_changes_once_and_gains_columns(
+    project: Project, spark: SparkSession
+) -> None:
     """By whole rows, by number, and by difference to the newest known state."""
     source = project.table("source")
     spark.sql(f"create schema if not exists {project.schema}")
@@ -124,7 +126,7 @@ def test_run_operations_work_on_iceberg_tables(project: Project, spark: SparkSes
     assert "no new batch" in project.run("h").message("h")
 
 
-def test_the_incremental_strategy_merges_the_same_and_a_subject_can_be_erased(
+def test_the_incremental_strategy_gives_the_same_rows_and_a_subject_can_be_erased(
     project: Project, spark: SparkSession
 ) -> None:
     rows = [row for id_ in (1, 2) for row in (earliest(1, id_, day(1)), upsert(1, id_, day(1)))]

@@ -60,7 +60,7 @@ def commits(spark: SparkSession, schema: str) -> dict[str, int]:
     return {name: spark.table(f"{schema}.{name}.metadata_log_entries").count() for name in names}
 
 
-def test_operations_that_need_delta_are_refused_unless_their_tables_are_deltas(
+def test_operations_that_need_delta_are_refused_unless_their_tables_are_delta(
     project: Project, spark: SparkSession, in_delta: str
 ) -> None:
     select = stage(project, "staged_h", [upsert(1, 1, day(1))])
@@ -97,9 +97,7 @@ def test_operations_that_need_delta_are_refused_unless_their_tables_are_deltas(
     assert {name: after[name] for name in after if name != "numbered"} == before
 
 
-def test_landing_and_serve_end_where_tables_would_be_icebergs(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_landing_and_serve_refuse_an_iceberg_catalog(spark: SparkSession, tmp_path: Path) -> None:
     request = small(tmp_path, table="items").write()
     schemas = spark.sql("show schemas").count()
 

@@ -38,7 +38,7 @@ def test_the_oracle_gives_every_expected_part(name: str, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind", "place"), ASKED)
-def test_the_oracle_answers_every_question(name: str, kind: str, place: int) -> None:
+def test_the_oracle_answers_every_query(name: str, kind: str, place: int) -> None:
     question = CASES[name][kind][place]
     assert QUESTIONS[kind](play(CASES[name]).database, question) == question["expected"]
 

@@ -124,13 +124,13 @@ def test_case_does_not_depend_on_the_order_of_rows_in_table_and_batch(
     assert as_set(table) == as_set(case.expected)
 
 
-def test_all_cases_are_there() -> None:
+def test_at_least_33_cases_are_read() -> None:
     assert len(CASES) >= 33
 
 
 @every_convention
 @pytest.mark.parametrize("late", [False, True], ids=["in_time", "late"])
-def test_any_split_of_a_stream_gives_the_table_that_the_stream_means(
+def test_any_split_of_a_stream_gives_the_table_of_the_stream(
     convention: Convention, late: bool
 ) -> None:
     for seed in SEEDS:
@@ -145,7 +145,7 @@ def test_any_split_of_a_stream_gives_the_table_that_the_stream_means(
 @every_convention
 @every_profile
 @pytest.mark.parametrize("option", ["skip", "insert"])
-def test_what_ended_before_a_batch_does_not_matter_to_it(
+def test_versions_that_ended_before_a_batch_do_not_affect_it(
     convention: Convention, profile: Profile, option: UpdateWithoutBase
 ) -> None:
     pruned = 0
@@ -161,7 +161,7 @@ def test_what_ended_before_a_batch_does_not_matter_to_it(
 
 
 @every_convention
-def test_a_table_in_order_is_all_that_pruning_needs(convention: Convention) -> None:
+def test_pruning_is_correct_on_every_table_in_order(convention: Convention) -> None:
     in_order: Counter[bool] = Counter()
     for seed in SEEDS:
         history = random_history(seed, convention, in_order=False)
@@ -212,7 +212,7 @@ def one_open_end(table: list[Row], convention: Convention) -> list[Row]:
     """The table with one value for all ends that mean "still".
 
     Where a table holds other open ends than the convention's, a replay may exchange one for the
-    other: see `test_a_replay_may_write_the_conventions_open_end_for_another`.
+    other: see `test_a_replay_may_replace_another_open_end_by_the_conventions`.
     """
     return [
         {**row, convention.end: "open"} if is_beyond(row[convention.end], convention) else row
@@ -222,7 +222,7 @@ def one_open_end(table: list[Row], convention: Convention) -> list[Row]:
 
 @every_convention
 @every_profile
-def test_a_drawn_history_is_valid_and_stays_in_order(
+def test_a_random_history_is_valid_and_stays_in_order(
     convention: Convention, profile: Profile
 ) -> None:
     for seed in SEEDS:
@@ -240,7 +240,7 @@ def test_a_drawn_history_is_valid_and_stays_in_order(
 
 @every_convention
 @pytest.mark.parametrize("option", ["skip", "insert"])
-def test_no_batch_leaves_two_versions_of_a_key_at_one_instant(
+def test_no_batch_makes_versions_of_a_key_overlap(
     convention: Convention, option: UpdateWithoutBase
 ) -> None:
     for seed in SEEDS:
@@ -262,7 +262,7 @@ def test_counts_add_up_to_the_rows_of_the_table(convention: Convention, profile:
 
 
 @every_convention
-def test_the_order_of_rows_means_nothing(convention: Convention) -> None:
+def test_the_order_of_rows_does_not_matter(convention: Convention) -> None:
     for seed in SEEDS:
         rng = random.Random(seed)
         for table, batch, result in steps(random_history(seed, convention)):
@@ -273,7 +273,7 @@ def test_the_order_of_rows_means_nothing(convention: Convention) -> None:
 
 @every_convention
 @every_profile
-def test_many_histories_in_one_table_are_the_histories_side_by_side(
+def test_histories_in_one_table_do_not_affect_each_other(
     convention: Convention, profile: Profile
 ) -> None:
     histories = [tag(random_history(seed, convention, profile), seed) for seed in range(40)]
@@ -282,7 +282,7 @@ def test_many_histories_in_one_table_are_the_histories_side_by_side(
 
 
 @every_convention
-def test_a_key_that_the_batch_does_not_name_stays_as_it_is(
+def test_a_key_that_is_not_in_the_batch_does_not_change(
     convention: Convention,
 ) -> None:
     for seed in SEEDS:
@@ -296,7 +296,7 @@ def test_a_key_that_the_batch_does_not_name_stays_as_it_is(
 
 @every_convention
 @every_profile
-def test_a_seed_gives_the_same_history_every_time(convention: Convention, profile: Profile) -> None:
+def test_a_seed_always_gives_the_same_history(convention: Convention, profile: Profile) -> None:
     histories = [random_history(7, convention, profile) for _ in range(2)]
     assert repr(histories[0]) == repr(histories[1])
     assert repr(histories[0]) != repr(random_history(8, convention, profile))
@@ -313,7 +313,7 @@ def test_keys_may_have_any_number_of_columns(profile: Profile, key: tuple[str, .
 
 
 @every_convention
-def test_wild_histories_hold_what_they_promise(convention: Convention) -> None:
+def test_wild_histories_contain_every_documented_situation(convention: Convention) -> None:
     seen: Counter[str] = Counter()
     for seed in SEEDS:
         history = random_history(seed, convention)
@@ -423,7 +423,7 @@ def interval(start: int, end: int | None) -> Row:
         ([interval(1, 100), interval(2, 3)], [("earliest_start", 60, None)]),
     ],
 )
-def test_a_version_that_outlasts_a_later_one_shines_through(
+def test_pruning_is_wrong_where_a_version_outlasts_a_later_one(
     table: list[Row], batch: list[tuple[str, int, int | None]]
 ) -> None:
     convention = ALL_CONVENTIONS["validity_bigint"]
@@ -434,7 +434,7 @@ def test_a_version_that_outlasts_a_later_one_shines_through(
     assert not same(apply_to_recent(table, rows, history), result)
 
 
-def test_an_active_version_that_has_ended_is_lost() -> None:
+def test_pruning_loses_an_active_version_that_has_ended() -> None:
     table = [version(DAY, DAY + HOUR, True)]
     batch = [deletion(DAY + 2 * HOUR)]
     history = History(("id",), FIVETRAN, table, [batch])
@@ -521,7 +521,7 @@ def test_a_base_with_active_null_lasts_through_a_delete() -> None:
     assert [row["name"] for row in table] == ["old", "old"]
 
 
-def test_a_delete_that_hits_an_applied_row_leaves_the_older_base() -> None:
+def test_a_delete_of_an_applied_row_does_not_affect_the_older_base() -> None:
     table = [version(DAY, DAY + 4 * HOUR, False, "old")]
     batch = [
         staged("upsert", version(DAY + HOUR, DAY + HOUR, False, "new")),
@@ -531,7 +531,7 @@ def test_a_delete_that_hits_an_applied_row_leaves_the_older_base() -> None:
     assert [row["name"] for row in outcome(table, batch)] == ["old", "new", "new"]
 
 
-def test_an_older_version_may_be_the_base_where_the_newer_one_did_not_last() -> None:
+def test_an_older_version_is_the_base_if_the_newer_one_had_ended() -> None:
     table = [
         version(DAY, DAY + 4 * HOUR, False, "long"),
         version(DAY + HOUR, DAY + 2 * HOUR, False, "short"),
@@ -540,7 +540,7 @@ def test_an_older_version_may_be_the_base_where_the_newer_one_did_not_last() -> 
     assert outcome(table, [update])[2]["name"] == "long"
 
 
-def test_an_unmodified_end_is_the_open_bases_own() -> None:
+def test_an_unmodified_end_is_that_of_the_open_base() -> None:
     far = datetime(9999, 12, 31, 23, 59, 59, 999999)
     row = version(DAY + HOUR, None, None)
     batch = [
@@ -556,7 +556,7 @@ def test_an_unmodified_end_without_an_open_base_is_the_open_end() -> None:
     assert outcome([version(DAY, DAY + HOUR, False)], [update])[1] == version(DAY + HOUR)
 
 
-def test_a_replay_may_write_the_conventions_open_end_for_another() -> None:
+def test_a_replay_may_replace_another_open_end_by_the_conventions() -> None:
     """The base is open at first and closed by E when the batch comes again."""
     far = datetime(9999, 12, 31, 23, 59, 59, 999999)
     update = staged("update", version(DAY + HOUR, None), None, "_fivetran_end")
@@ -613,12 +613,12 @@ def test_a_row_with_active_null_is_neither_sealed_nor_deleted() -> None:
     assert outcome([], batch) == [version(DAY, TMAX, None), version(DAY + 2 * HOUR)]
 
 
-def test_a_latest_survivor_with_active_null_shields_older_ones_from_the_clip() -> None:
+def test_no_version_is_clipped_if_the_latest_survivor_has_active_null() -> None:
     table = [version(DAY, DAY + 5 * HOUR, False), version(DAY + HOUR, TMAX, None)]
     assert outcome(table, [earliest(DAY + 2 * HOUR)]) == table
 
 
-def test_an_active_survivor_that_has_ended_is_closed_all_the_same() -> None:
+def test_an_active_survivor_that_has_ended_is_still_closed() -> None:
     table = [version(DAY, DAY + HOUR, True)]
     at = DAY + 2 * HOUR
     assert outcome(table, [earliest(at)]) == [version(DAY, at - MILLISECOND, False)]
@@ -639,7 +639,7 @@ def test_an_end_inside_the_gap_before_e_is_not_clipped() -> None:
     ]
 
 
-def test_of_two_rows_at_one_start_the_greater_order_wins() -> None:
+def test_of_two_rows_with_one_start_the_greater_order_wins() -> None:
     batch = [
         staged("upsert", version(DAY, name=name), order) for name, order in (("b", 2), ("a", 1))
     ]
@@ -655,7 +655,7 @@ def test_an_upsert_comes_before_an_update_at_the_same_start() -> None:
     assert outcome([], batch) == [{**version(DAY, name="base"), "note": "new"}]
 
 
-def test_versions_of_one_start_are_told_apart_by_version_id() -> None:
+def test_versions_with_one_start_are_told_apart_by_version_id() -> None:
     def state(txn: int, number: int, txn_next: int | None, name: str) -> Row:
         return {"id": 1, "name": name, "txn": txn, "txn_next": txn_next, "i": number}
 
@@ -705,7 +705,7 @@ def test_counts_of_a_batch() -> None:
     assert replace(replaced, table=[]) == Result([], 0, 0, 1, 0, 0)
 
 
-def test_two_stored_versions_of_one_identity_are_refused() -> None:
+def test_two_stored_versions_with_one_identity_are_refused() -> None:
     with pytest.raises(DuplicateVersionError):
         outcome([version(DAY), version(DAY)], [])
 
@@ -735,7 +735,7 @@ def test_two_stored_versions_of_one_identity_are_refused() -> None:
         ),
     ],
 )
-def test_a_bad_row_is_refused_with_its_reason(row: Row, problem: str) -> None:
+def test_an_invalid_row_is_refused_with_the_reason(row: Row, problem: str) -> None:
     good = staged("upsert", version(DAY + HOUR))
     problems = validate([good, row], ("id",), FIVETRAN)
     assert len(problems) == 1
@@ -753,7 +753,7 @@ def test_a_bad_row_is_refused_with_its_reason(row: Row, problem: str) -> None:
         staged("delete", version(DAY, DAY), None, "not read in a delete row"),
     ],
 )
-def test_an_odd_row_that_makes_sense_is_accepted(row: Row) -> None:
+def test_an_unusual_but_valid_row_is_accepted(row: Row) -> None:
     assert validate([row], ("id",), FIVETRAN) == []
 
 

@@ -196,7 +196,7 @@ def logs(project: Project, spark: SparkSession) -> Logs:
     return Logs(project, spark)
 
 
-def test_random_logs_with_branches_end_as_the_oracle_says(
+def test_random_logs_with_branches_agree_with_the_oracle(
     logs: Logs, project: Project, spark: SparkSession
 ) -> None:
     logs.model("in_parts", logs.log)

@@ -58,7 +58,7 @@ def assert_outcomes(rows: list[dict[str, Any]], results: dict[int, Result]) -> N
         assert changes == (result.number is not None), txn
 
 
-def test_random_logs_end_as_the_oracle_says(project: Project, spark: SparkSession) -> None:
+def test_random_logs_agree_with_the_oracle(project: Project, spark: SparkSession) -> None:
     spaces, results = random_logs(seed=6)
     rows = [row for space in spaces for row in space.rows]
     expected = [row for space in spaces for row in space.expected_rows()]

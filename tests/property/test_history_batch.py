@@ -73,7 +73,7 @@ def staged_rows(history: History) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", ALL_CONVENTIONS)
-def test_random_histories_end_as_the_oracle_says(
+def test_random_histories_agree_with_the_oracle(
     name: str, profile: Profile, project: Project, spark: SparkSession
 ) -> None:
     convention = ALL_CONVENTIONS[name]

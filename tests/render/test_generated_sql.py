@@ -300,7 +300,7 @@ def test_a_column_added_in_history_mode(call: Renderer) -> None:
     assert_golden("migrate/add_column_in_history_mode", merge)
 
 
-def test_every_golden_file_is_of_a_case() -> None:
+def test_every_golden_file_belongs_to_a_case() -> None:
     rooms = ["capture", "logs", "features", "migrate"]
     found = {f"{room}/{path.stem}" for room in rooms for path in (GOLDEN / room).glob("*.sql")}
     assert found == {

@@ -44,13 +44,13 @@ def test_every_claim_of_a_comparison_is_tested_or_cited(path: Path) -> None:
     assert [cell for cell in proofs(text) if "`test_" not in cell and "](http" not in cell] == []
 
 
-def test_each_seed_system_has_a_page_that_compares_and_so_has_each_rival() -> None:
+def test_each_seed_system_and_each_alternative_has_a_comparison() -> None:
     for name in ("fivetran", "crmp", "esql", "naksha", "atoti"):
         assert len(proofs((ROOT / f"docs/systems/{name}.md").read_text("utf-8"))) >= 8
     assert len(proofs((ROOT / "docs/guides/comparison.md").read_text("utf-8"))) >= 15
 
 
-def test_the_guides_call_run_operations_as_they_are() -> None:
+def test_the_guides_call_run_operations_with_their_arguments() -> None:
     described = {
         macro["name"]: {argument["name"] for argument in macro.get("arguments") or []}
         for file in (ROOT / "macros").glob("*/_macros.yml")
@@ -63,14 +63,14 @@ def test_the_guides_call_run_operations_as_they_are() -> None:
         assert yaml.safe_load(arguments).keys() <= described[name], name
 
 
-def test_the_shim_of_the_guide_is_what_the_consumer_project_runs() -> None:
+def test_the_shim_of_the_guide_is_the_one_of_the_consumer_project() -> None:
     _, shim = blocks(page("docs/incremental_strategy.md"), "sql")
     run = page("integration_tests/macros/incremental_history_batch.sql")
 
     assert "".join(shim.split()) in "".join(run.split())
 
 
-def test_the_request_of_the_guide_is_one_that_landing_takes() -> None:
+def test_landing_accepts_the_request_of_the_guide() -> None:
     (text,) = blocks(page("docs/guides/landing.md"), "json")
     document = json.loads(text)
     document["keys"] = dict.fromkeys(document["keys"], base64.b64encode(bytes(32)).decode())

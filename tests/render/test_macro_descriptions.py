@@ -104,7 +104,7 @@ def test_every_public_macro_is_described_once() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(DEFINED) & set(DESCRIBED)))
-def test_a_description_fits_the_macro(name: str) -> None:
+def test_a_description_matches_the_macro(name: str) -> None:
     described = DESCRIBED[name]
     arguments = described.get("arguments") or []
     assert described.get("description", "").strip(), "no description"
@@ -124,7 +124,7 @@ def test_a_description_fits_the_macro(name: str) -> None:
         ("materialization", "m, default", ("materialization_m_default", None)),
     ],
 )
-def test_a_signature_is_read_as_dbt_reads_it(
+def test_a_signature_is_parsed_as_by_dbt(
     kind: str, text: str, expected: tuple[str, list[str] | None]
 ) -> None:
     assert signature(kind, text) == expected
@@ -144,5 +144,5 @@ def test_a_signature_is_read_as_dbt_reads_it(
         ("", False),
     ],
 )
-def test_a_type_is_one_that_dbt_knows(text: str, known: bool) -> None:
+def test_a_type_is_one_that_dbt_supports(text: str, known: bool) -> None:
     assert is_type(text) is known

@@ -137,7 +137,7 @@ def merge_sql(call: Renderer, case: MergeCase) -> str:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_merge_is_the_golden_sql(call: Renderer, name: str) -> None:
+def test_the_merge_equals_the_golden_sql(call: Renderer, name: str) -> None:
     path = GOLDEN / f"{name}.sql"
     sql = merge_sql(call, CASES[name]) + "\n"
     if os.environ.get("UPDATE_GOLDEN") == "1":
@@ -151,7 +151,7 @@ def test_the_merge_is_the_golden_sql(call: Renderer, name: str) -> None:
     assert golden == sql, "UPDATE_GOLDEN=1 rewrites the file\n" + "".join(difference)
 
 
-def test_every_golden_file_is_of_a_case() -> None:
+def test_every_golden_file_belongs_to_a_case() -> None:
     assert {path.stem for path in GOLDEN.glob("*.sql")} == set(CASES)
 
 
@@ -169,7 +169,7 @@ def refusal(call: Renderer, convention: Any) -> str:
     return str(refused.value)
 
 
-def test_an_unknown_convention_is_refused_with_the_known_ones(call: Renderer) -> None:
+def test_an_unknown_convention_is_refused_with_a_list_of_the_known_ones(call: Renderer) -> None:
     message = refusal(call, "fivetrn")
     assert "dbt_history.convention: no convention has this name\n" in message
     assert "got: fivetrn\n" in message
@@ -201,7 +201,7 @@ def test_a_mapping_overrides_the_convention_it_names(call: Renderer) -> None:
     assert convention["start"] == convention["version_id"] == "_fivetran_start"
 
 
-def test_a_mapping_of_its_own_is_half_open_on_a_time_axis(call: Renderer) -> None:
+def test_a_custom_convention_is_half_open_timestamps_by_default(call: Renderer) -> None:
     assert call("convention", convention={"start": "a", "end": "b"}) == {
         "start": "a",
         "end": "b",
@@ -266,7 +266,7 @@ def test_a_literal_has_the_type_of_the_axis(
         (MAXIMUM, NUMBER, MAXIMUM),
     ],
 )
-def test_a_number_of_the_axis_is_a_value_to_the_microsecond(
+def test_a_number_of_the_axis_becomes_an_exact_value(
     call: Renderer, number: int, convention: dict[str, str], value: str | int
 ) -> None:
     assert call("_axis_value", number=number, convention=convention) == value
@@ -315,7 +315,7 @@ def test_a_gap_counts_in_units_of_the_axis(
 
 
 @pytest.mark.parametrize("type_", ["string", "array<int>", "struct<a:int,b:array<string>>"])
-def test_a_type_without_a_map_is_compared_as_it_is(call: Renderer, type_: str) -> None:
+def test_a_type_without_a_map_is_compared_directly(call: Renderer, type_: str) -> None:
     assert call("_comparable", expression="c", type=type_) == "c"
 
 
@@ -419,7 +419,7 @@ def test_the_newest_record_is_the_last_batch(call: Renderer) -> None:
     assert walk(call, *entries) == (True, 2, 5)
 
 
-def test_a_batch_without_a_number_is_passed_over(call: Renderer) -> None:
+def test_a_batch_without_a_number_is_skipped(call: Renderer) -> None:
     assert walk(call, merged(8, None), merged(7, 4)) == (True, 0, 4)
 
 
@@ -434,7 +434,7 @@ def test_a_batch_without_a_number_is_passed_over(call: Renderer) -> None:
     ],
     ids=lambda entry: str(entry["operation"]),
 )
-def test_a_reset_above_the_records_hides_them_and_is_the_epoch(
+def test_a_reset_after_the_records_hides_them_and_is_the_epoch(
     call: Renderer, reset: dict[str, Any]
 ) -> None:
     assert walk(call, reset, merged(7, 4)) == (True, 8, None)
@@ -449,18 +449,16 @@ def test_a_reset_above_the_records_hides_them_and_is_the_epoch(
     ],
     ids=lambda entry: str(entry["operation"]),
 )
-def test_a_write_that_leaves_versions_there_is_no_reset(
-    call: Renderer, write: dict[str, Any]
-) -> None:
+def test_a_write_that_keeps_rows_is_no_reset(call: Renderer, write: dict[str, Any]) -> None:
     assert walk(call, write, merged(7, 4)) == (True, 0, 4)
 
 
-def test_a_record_above_a_reset_says_batch_and_epoch(call: Renderer) -> None:
+def test_a_record_after_a_reset_gives_batch_and_epoch(call: Renderer) -> None:
     entries = [merged(9, 1, epoch=8), commit(8, "TRUNCATE"), merged(7, 4)]
     assert walk(call, *entries) == (True, 8, 1)
 
 
-def test_a_restore_by_version_jumps_over_what_it_undid(call: Renderer) -> None:
+def test_a_restore_by_version_skips_the_commits_it_undid(call: Renderer) -> None:
     entries = [
         commit(4, "RESTORE", version="1"),
         commit(3, "TRUNCATE"),
@@ -470,7 +468,9 @@ def test_a_restore_by_version_jumps_over_what_it_undid(call: Renderer) -> None:
     assert walk(call, *entries) == (True, 4, 1)
 
 
-def test_a_batch_above_a_reset_that_its_run_had_not_seen_does_not_count(call: Renderer) -> None:
+def test_a_batch_committed_after_a_reset_its_run_had_not_read_does_not_count(
+    call: Renderer,
+) -> None:
     misplaced = merged(9, 5, epoch=0)
     misplaced["record"]["seen"] = 7
     entries = [misplaced, commit(8, "RESTORE", version="6"), merged(7, 4), merged(6, 3)]
@@ -480,7 +480,7 @@ def test_a_batch_above_a_reset_that_its_run_had_not_seen_does_not_count(call: Re
     assert walk(call, *entries) == (True, 0, 5)
 
 
-def test_a_restore_to_above_a_restore_jumps_twice(call: Renderer) -> None:
+def test_a_restore_to_a_version_after_a_restore_skips_the_commits_of_both(call: Renderer) -> None:
     entries = [
         commit(6, "RESTORE", version="4"),
         merged(5, 3, epoch=4),
@@ -492,12 +492,12 @@ def test_a_restore_to_above_a_restore_jumps_twice(call: Renderer) -> None:
     assert walk(call, *entries) == (True, 6, 1)
 
 
-def test_a_log_without_a_record_is_final_only_down_to_its_first_commit(call: Renderer) -> None:
+def test_a_log_without_a_record_is_final_only_if_read_to_its_first_commit(call: Renderer) -> None:
     assert walk(call, commit(8, "OPTIMIZE"), commit(7, "DELETE")) == (False, None, None)
     assert walk(call, commit(1, "OPTIMIZE"), commit(0, "CREATE TABLE")) == (True, None, None)
 
 
-def test_a_restore_to_below_the_entries_is_not_final(call: Renderer) -> None:
+def test_a_restore_to_a_version_before_the_entries_is_not_final(call: Renderer) -> None:
     entries = [commit(8, "RESTORE", version="1"), merged(7, 7)]
     assert walk(call, *entries) == (False, 8, None)
 
@@ -552,7 +552,7 @@ def test_a_message_has_one_form(call: Renderer) -> None:
     ],
     ids=["null", "mapping", "JSON", "quotes inside", "braces inside"],
 )
-def test_a_map_of_any_connection_is_a_mapping(
+def test_a_map_column_of_any_connection_becomes_a_mapping(
     call: Renderer, value: Any, mapping: dict[str, Any]
 ) -> None:
     assert call("_as_mapping", value=value) == mapping

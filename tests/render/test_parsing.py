@@ -46,7 +46,7 @@ TESTS: list[Any] = [
 ]
 
 
-def test_readers_and_tests_with_refs_and_sources_in_lists_and_mappings_parse(
+def test_refs_and_sources_in_lists_and_mappings_of_readers_and_tests_parse(
     tmp_path: Path,
 ) -> None:
     project = Project.create(tmp_path / "project", cast(Any, None))

@@ -8,13 +8,13 @@ from dbt_history.serve.service import SERVICE, Service, snake
 from scripts.proto import SOURCE, make
 
 
-def test_the_messages_are_made_from_the_proto_file(tmp_path: Path) -> None:
+def test_the_grpc_messages_are_generated_from_the_proto_file(tmp_path: Path) -> None:
     make(tmp_path)
 
     for path in tmp_path.iterdir():
         assert (SOURCE.parent / path.name).read_text() == path.read_text(), "run: make proto"
 
 
-def test_every_call_of_the_contract_is_served() -> None:
+def test_every_call_of_the_contract_is_implemented() -> None:
     assert [m.name for m in SERVICE.methods if not hasattr(Service, snake(m.name))] == []
     assert len(SERVICE.methods) == 10

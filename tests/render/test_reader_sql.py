@@ -113,7 +113,7 @@ def assert_golden(name: str, sql: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_reader_is_the_golden_sql(name: str, call: Renderer) -> None:
+def test_a_reader_equals_the_golden_sql(name: str, call: Renderer) -> None:
     macro, tables, arguments, is_marked = CASES[name]
     call.pretend_relations(*(["history_marks"] if is_marked else []))
     named = {argument: call.table(table) for argument, table in tables.items()}
@@ -121,7 +121,7 @@ def test_a_reader_is_the_golden_sql(name: str, call: Renderer) -> None:
 
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
-def test_a_join_of_periods_is_the_golden_sql(kind: str, call: Renderer) -> None:
+def test_a_join_of_periods_equals_the_golden_sql(kind: str, call: Renderer) -> None:
     call.pretend_relations()
     tables = {
         "customers": call.table("customers"),
@@ -134,7 +134,7 @@ def test_a_join_of_periods_is_the_golden_sql(kind: str, call: Renderer) -> None:
     assert_golden(f"history_join_{kind}", call("history_join", tables=tables, key="id", kind=kind))
 
 
-def test_tuples_of_histories_are_the_golden_sql(call: Renderer) -> None:
+def test_tuples_of_histories_equal_the_golden_sql(call: Renderer) -> None:
     customers, orders = call.table("customers_hx"), call.table("orders_hx")
     collections = [
         {"history": orders, "references": [{"history": customers}]},
@@ -145,7 +145,7 @@ def test_tuples_of_histories_are_the_golden_sql(call: Renderer) -> None:
     assert_golden("is_consistent", call("is_consistent", collections=collections, bounds=bounds))
 
 
-def test_the_rows_of_a_change_feed_are_the_golden_sql(call: Renderer) -> None:
+def test_the_rows_of_a_change_feed_equal_the_golden_sql(call: Renderer) -> None:
     feed = call.table("customer_changes")
     numbered = call("batch_rows", changes=feed, key="id", convention=NUMBERS, at="_commit_version")
     assert_golden("batch_rows_validity", numbered)
@@ -153,7 +153,7 @@ def test_the_rows_of_a_change_feed_are_the_golden_sql(call: Renderer) -> None:
     assert_golden("batch_rows_fivetran", timed)
 
 
-def test_two_axes_are_the_golden_sql(call: Renderer) -> None:
+def test_two_axes_equal_the_golden_sql(call: Renderer) -> None:
     call.pretend_relations("history_marks")
     valid = {"start": "holds_from", "end": "holds_to"}
     prices = call.table("prices")
@@ -163,7 +163,7 @@ def test_two_axes_are_the_golden_sql(call: Renderer) -> None:
     assert_golden("bitemporal", sql)
 
 
-def test_every_golden_file_is_of_a_case() -> None:
+def test_every_golden_file_belongs_to_a_case() -> None:
     others = {"batch_rows_validity", "batch_rows_fivetran", "bitemporal"}
     others |= {"history_join_inner", "history_join_left", "history_tuple", "is_consistent"}
     assert {path.stem for path in GOLDEN.glob("*.sql")} == set(CASES) | others

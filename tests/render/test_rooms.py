@@ -86,13 +86,13 @@ def test_a_circle_is_found() -> None:
     assert circle({"a": {"b", "c"}, "b": {"c"}}) == []
 
 
-def test_every_room_is_documented_with_the_rooms_that_it_calls() -> None:
+def test_every_room_is_documented_with_the_rooms_it_calls() -> None:
     assert documented().keys() == {room_of(str(path.relative_to(MACROS))) for path in files()}
     for room, called in calls_between_rooms().items():
         assert called == documented()[room], room
 
 
-def test_a_public_macro_has_a_file_of_its_own_name_and_a_private_one_lies_apart() -> None:
+def test_a_public_macro_has_its_own_file_and_a_private_one_is_in_a_private_folder() -> None:
     several = {
         # Two macros of one contract: the strategy, and what its shim calls first.
         "versions/get_incremental_history_batch_sql.sql",

@@ -48,7 +48,7 @@ def test_history_as_a_list_or_a_number_is_refused(call: Renderer, of: str, said:
 
 
 @pytest.mark.parametrize("name", ["histroy", "History", "histry", "hiistory"])
-def test_history_misspelt_is_refused(call: Renderer, name: str) -> None:
+def test_misspelt_history_metadata_is_refused(call: Renderer, name: str) -> None:
     meta = {name: HISTORY, "owner": "me", "historic": True, "story": 1}
     for of in ("batch", "append"):
         assert f"meta has {name}, did you mean history?" in refusal(call, meta, of=of)
@@ -63,14 +63,14 @@ def test_history_as_text_is_the_name_of_a_convention(call: Renderer) -> None:
 
 
 @pytest.mark.parametrize("meta", [None, {}, {"history": True}, {"history": {}}], ids=repr)
-def test_history_that_says_nothing_is_the_default(call: Renderer, meta: Any) -> None:
+def test_empty_history_metadata_is_the_default(call: Renderer, meta: Any) -> None:
     assert settings(call, meta)["convention"]["name"] == "fivetran"
     assert settings(call, meta, of="append")["key"] == ["id"]
 
 
 @pytest.mark.parametrize("of", ["batch", "append"])
 @pytest.mark.parametrize("said", ["false", "true", 1, 0, None], ids=repr)
-def test_full_refresh_is_allowed_by_a_boolean_alone(call: Renderer, of: str, said: Any) -> None:
+def test_allow_full_refresh_must_be_a_boolean(call: Renderer, of: str, said: Any) -> None:
     meta = {"history": {**(HISTORY if of == "batch" else {}), "allow_full_refresh": said}}
     assert "allow_full_refresh is" in refusal(call, meta, of=of)
     meta["history"]["allow_full_refresh"] = False
@@ -79,18 +79,18 @@ def test_full_refresh_is_allowed_by_a_boolean_alone(call: Renderer, of: str, sai
 
 @pytest.mark.parametrize("of", ["batch", "append"])
 @pytest.mark.parametrize("key", [{"id": "bigint"}, 3, [1], [["id"]], True], ids=repr)
-def test_a_key_is_a_name_or_a_list_of_names(call: Renderer, of: str, key: Any) -> None:
+def test_a_key_must_be_a_name_or_a_list_of_names(call: Renderer, of: str, key: Any) -> None:
     meta = {"history": HISTORY} if of == "batch" else {}
     assert "unique_key is " in refusal(call, meta, key, of=of)
 
 
 @pytest.mark.parametrize("share", ["0.5", True, [1], 2], ids=repr)
-def test_a_share_is_a_number_of_its_type(call: Renderer, share: Any) -> None:
+def test_max_deleted_share_must_be_a_number_of_its_range(call: Renderer, share: Any) -> None:
     meta = {"history": {**HISTORY, "max_deleted_share": share}}
     assert "max_deleted_share is" in refusal(call, meta)
 
 
-def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant(call: Renderer) -> None:
+def test_a_misspelt_setting_is_refused_with_the_closest_name(call: Renderer) -> None:
     message = refusal(call, {"history": {**HISTORY, "open_ned": None, "colour": 1}})
     assert "no setting open_ned, did you mean open_end? (known: convention, " in message
     assert "no setting colour (known:" in message
@@ -115,7 +115,7 @@ def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant(call: Rendere
     ],
     ids=str,
 )
-def test_a_convention_that_is_none_is_refused(call: Renderer, record: Any, problem: str) -> None:
+def test_an_invalid_convention_is_refused(call: Renderer, record: Any, problem: str) -> None:
     with pytest.raises(DbtRuntimeError) as refused:
         call("convention", convention=record)
     assert problem in str(refused.value)
@@ -133,12 +133,12 @@ def test_a_convention_that_is_none_is_refused(call: Renderer, record: Any, probl
         ("bigint", "-5"),
     ],
 )
-def test_an_open_end_is_a_value_of_the_type(call: Renderer, type_: str, value: Any) -> None:
+def test_an_open_end_must_be_a_value_of_the_type(call: Renderer, type_: str, value: Any) -> None:
     record = {"convention": "validity", "type": type_, "open_end": value}
     assert call("convention", convention=record)["open_end"] == value
 
 
-def test_a_run_operation_names_the_node_whose_convention_is_not_known(call: Renderer) -> None:
+def test_a_run_operation_reports_the_node_with_an_unknown_convention(call: Renderer) -> None:
     with pytest.raises(DbtRuntimeError) as refused:
         call(
             "_table_settings",
@@ -160,7 +160,7 @@ def test_a_run_operation_names_the_node_whose_convention_is_not_known(call: Rend
     ],
     ids=str,
 )
-def test_what_is_generated_refuses_metadata_too(call: Renderer, meta: Any, problem: str) -> None:
+def test_generate_history_refuses_invalid_metadata(call: Renderer, meta: Any, problem: str) -> None:
     found = call("_meta_problem", node=node(meta))
     problems: list[str] = [f"model.shop.customers: {found}"]
     if found is None:
@@ -168,12 +168,12 @@ def test_what_is_generated_refuses_metadata_too(call: Renderer, meta: Any, probl
     assert any(problem in one for one in problems)
 
 
-def test_a_table_whose_metadata_names_a_convention_is_a_history_itself(call: Renderer) -> None:
+def test_a_node_whose_metadata_names_a_convention_is_a_history(call: Renderer) -> None:
     for said, is_tracked in ((True, True), ({"kind": "hx"}, True), ("validity", False)):
         assert call("_is_tracked", node=node({"history": said})) is is_tracked
 
 
-def test_pictures_read_the_same_metadata() -> None:
+def test_timelines_read_the_same_metadata() -> None:
     def read(said: Any) -> Any:
         found = {**node({"history": said}), "schema": "s", "alias": "customers"}
         return settings_of({"nodes": {"n": found}}, "s.customers").convention

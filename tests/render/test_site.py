@@ -64,7 +64,7 @@ def pages(site: Path) -> dict[str, Page]:
     }
 
 
-def test_every_link_of_the_site_leads_somewhere_and_every_page_can_be_reached(
+def test_every_link_of_the_site_resolves_and_every_page_can_be_reached(
     site: Path, pages: dict[str, Page], project: Project
 ) -> None:
     wrong, reached = [], {"index.html", "dbt.html"}
@@ -87,9 +87,7 @@ def test_every_link_of_the_site_leads_somewhere_and_every_page_can_be_reached(
     assert set(pages) - reached == set()
 
 
-def test_no_page_of_the_site_fetches_anything_from_elsewhere(
-    site: Path, pages: dict[str, Page]
-) -> None:
+def test_no_page_of_the_site_loads_external_resources(site: Path, pages: dict[str, Page]) -> None:
     fetched = [
         (path, address)
         for path, page in pages.items()
@@ -103,7 +101,7 @@ def test_no_page_of_the_site_fetches_anything_from_elsewhere(
     assert "url(" not in (site / "assets/site.css").read_text("utf-8")
 
 
-def test_each_page_has_one_title_and_its_headings_have_names_of_their_own(
+def test_each_page_has_one_title_and_unique_headings(
     pages: dict[str, Page],
 ) -> None:
     for path, page in pages.items():
@@ -111,7 +109,7 @@ def test_each_page_has_one_title_and_its_headings_have_names_of_their_own(
         assert len(page.ids) == len(set(page.ids)), path
 
 
-def test_lineage_is_coloured_from_raw_over_history_to_as_of(project: Project) -> None:
+def test_lineage_colours_raw_history_and_as_of_models(project: Project) -> None:
     layers = {node["name"]: project.layer(name) for name, node in project.nodes.items()}
     nodes = styled(project, "front")["nodes"]
 
@@ -136,7 +134,7 @@ def test_the_five_questions_are_exposures_and_each_system_answers_one(project: P
     assert {"fivetran", "atoti", "naksha"} <= asked
 
 
-def test_a_flow_chart_is_a_list_of_steps_with_their_ways_out() -> None:
+def test_a_flow_chart_is_parsed_into_steps_and_exits() -> None:
     chart = "flowchart TD\n    a([run]) --> b{right?<br/>all?}\n    b -- no --> c([refused])\n"
     chart += "    b -- yes --> d[merge] --> e[(table)]\n"
 
@@ -150,7 +148,7 @@ def test_a_flow_chart_is_a_list_of_steps_with_their_ways_out() -> None:
     assert [one["src"] for one in shown.all("img")] == ["chart-1.svg"]
 
 
-def test_every_step_of_the_projects_flow_charts_is_read() -> None:
+def test_every_step_of_the_projects_flow_charts_is_parsed() -> None:
     for file in (ROOT / "docs/flow").glob("*.md"):
         for chart in blocks(file.read_text("utf-8"), "mermaid"):
             texts, ways = flow.read(chart)
@@ -158,7 +156,7 @@ def test_every_step_of_the_projects_flow_charts_is_read() -> None:
             assert not [text for text in texts.values() if set(text) & set("[]{}")], file.name
 
 
-def test_a_flow_chart_is_drawn_once_and_again_when_it_changes(tmp_path: Path) -> None:
+def test_a_flow_chart_is_drawn_again_only_when_it_changes(tmp_path: Path) -> None:
     chart = "flowchart TD\n    a([run]) --> b{{right?<br/>all?}}\n    b -- no --> c([refused])\n"
 
     drawn = flow.drawing(chart, tmp_path)
@@ -171,7 +169,7 @@ def test_a_flow_chart_is_drawn_once_and_again_when_it_changes(tmp_path: Path) ->
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_each_flow_chart_of_the_site_is_a_picture_that_asks_for_nothing(site: Path) -> None:
+def test_each_flow_chart_of_the_site_is_an_image_without_external_resources(site: Path) -> None:
     charts = sorted((site / "flow").glob("*.svg"))
 
     assert [one.name for one in charts] == [
@@ -185,7 +183,7 @@ def test_each_flow_chart_of_the_site_is_a_picture_that_asks_for_nothing(site: Pa
         assert not re.search(r"@import|url\((?!#)|href=.(?!#)", text), chart.name
 
 
-def test_the_audit_counts_what_is_there(project: Project) -> None:
+def test_the_audit_finds_no_missing_descriptions(project: Project) -> None:
     counts = {one.what: one for one in audit.described(project)}
 
     for what in ("public macros described", "arguments described", "arguments typed"):
@@ -241,7 +239,7 @@ def opened(file: Path, place: str, folder: Path) -> tuple[Page, list[str], list[
 
 
 @needs_browser
-def test_the_browser_would_tell_of_a_request_and_of_an_error(tmp_path: Path) -> None:
+def test_the_browser_reports_requests_and_errors(tmp_path: Path) -> None:
     page = tmp_path / "asks.html"
     page.write_text('<img src="http://example.invalid/x.png"><script>missing()</script>')
 
@@ -252,9 +250,7 @@ def test_the_browser_would_tell_of_a_request_and_of_an_error(tmp_path: Path) -> 
 
 
 @needs_browser
-def test_the_site_opens_from_a_file_without_network_or_complaint(
-    site: Path, tmp_path: Path
-) -> None:
+def test_the_site_opens_from_a_file_without_network_or_errors(site: Path, tmp_path: Path) -> None:
     moved = site / "timelines" / "moved.html"
     moved.write_text(
         (site / "timelines/things_by_time.html").read_text("utf-8").replace("</body>", DRAG)

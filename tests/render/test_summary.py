@@ -53,7 +53,7 @@ def summary(target: Path, *results: dict[str, Any]) -> Result:
     return CliRunner().invoke(main, ["summary", "--target-path", str(target)])
 
 
-def test_each_history_table_has_a_line_and_all_have_a_sum(tmp_path: Path) -> None:
+def test_each_history_table_has_a_line_and_there_is_a_total(tmp_path: Path) -> None:
     shown = summary(
         tmp_path,
         result(
@@ -84,7 +84,7 @@ def test_each_history_table_has_a_line_and_all_have_a_sum(tmp_path: Path) -> Non
     ]
 
 
-def test_one_table_needs_no_sum(tmp_path: Path) -> None:
+def test_one_table_needs_no_total(tmp_path: Path) -> None:
     message = "1 batch: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed"
     assert "all " not in summary(tmp_path, result(HISTORY, "success", message)).output
 
@@ -138,7 +138,7 @@ def test_tests_are_counted_by_outcome(tmp_path: Path) -> None:
     )
 
 
-def test_a_run_without_history_tables_says_so(tmp_path: Path) -> None:
+def test_a_run_without_history_tables_is_reported(tmp_path: Path) -> None:
     shown = summary(tmp_path, result("model.dbt_history.current", "success"))
     assert "No history table was built.\n" in shown.output
 

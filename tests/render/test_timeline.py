@@ -88,7 +88,7 @@ STORED: dict[str, tuple[Convention, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_a_convention_is_what_the_rules_say(name: str) -> None:
+def test_a_convention_equals_that_of_the_oracle(name: str) -> None:
     known, rules = KNOWN[name], ORACLE[name]
     names = (rules.start, rules.end, rules.active, rules.type)
     assert (known.start, known.end, known.active, known.type) == names
@@ -112,14 +112,14 @@ def test_every_convention_gives_the_same_picture(name: str) -> None:
     assert [(hole.since, hole.until) for hole in absences(versions)] == [(3 * SECOND, 4 * SECOND)]
 
 
-def test_a_deleted_fivetran_record_ends_after_its_last_millisecond_and_stays_away() -> None:
+def test_a_deleted_fivetran_record_ends_after_its_last_millisecond() -> None:
     versions = read_versions([row(SECOND, 2 * SECOND, False)], KNOWN["fivetran"])
 
     assert versions[0].until == 2 * SECOND + 1000
     assert [hole.until for hole in absences(versions)] == [None]
 
 
-def test_a_convention_is_told_by_the_columns() -> None:
+def test_a_convention_is_recognised_by_the_columns() -> None:
     assert found_in({"txn": "bigint", "txn_next": "bigint"}, "t") == KNOWN["naksha"]
     assert found_in({"valid_from": "bigint", "valid_to": "bigint"}, "t").type == "bigint"
     assert found_in({"valid_from": "date", "valid_to": "date"}, "t").type == "date"
@@ -135,12 +135,12 @@ def test_a_convention_is_told_by_the_columns() -> None:
     "settings",
     [{"convention": "nobody"}, {"start": "a"}, {"start": "a", "end": "b", "gap": "soon"}],
 )
-def test_a_convention_that_cannot_be_is_refused(settings: dict[str, Any]) -> None:
+def test_an_impossible_convention_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(TimelineError):
         from_settings(settings)
 
 
-def test_a_place_on_the_axis_is_written_as_people_read_it() -> None:
+def test_a_point_on_the_axis_is_formatted_for_people() -> None:
     assert written(on_axis("2024-03-03 12:00:00.25", "timestamp"), "timestamp") == (
         "2024-03-03 12:00:00.25"
     )
@@ -170,14 +170,14 @@ def picture() -> Track:
     return Track("s.things", ("id",), KNOWN["validity"], tuple(arrived), tuple(COMMITS))
 
 
-def test_a_version_is_late_if_a_later_one_was_there_before_it() -> None:
+def test_a_version_is_late_if_a_later_one_was_committed_before_it() -> None:
     versions = picture().versions
 
     assert [version.arrived for version in versions] == ["batch 1", "batch 2", "batch 1", "batch 1"]
     assert [version.is_late for version in versions] == [False, True, False, False]
 
 
-def test_batches_are_read_from_the_commits_own_records() -> None:
+def test_batches_are_read_from_the_records_of_commits() -> None:
     entry = {
         "version": 3, "at": 5, "operation": "MERGE",
         "userMetadata": '{"dbt_history": "1", "model": "m", "batch": 2}',
@@ -192,7 +192,7 @@ def test_batches_are_read_from_the_commits_own_records() -> None:
     ]  # fmt: skip
 
 
-def test_the_key_of_a_log_is_what_its_newest_commit_records() -> None:
+def test_the_key_of_a_log_is_that_of_its_newest_record() -> None:
     others = [None, "by hand", '{"user": "ann"}', '{"dbt_history": "1", "batch": 4}']
     mirror = '{"dbt_history": "1", "about": {"hx": {"id": "a_hx_id", "key": ["a", "b"]}}}'
     events = '{"dbt_history": "1", "about": {"events": {"key": ["id"], "not_null": []}}}'
@@ -201,7 +201,7 @@ def test_the_key_of_a_log_is_what_its_newest_commit_records() -> None:
     assert recorded_key(others) == ()
 
 
-def test_the_picture_shows_each_version_each_deletion_and_what_is_late() -> None:
+def test_the_timeline_shows_each_version_each_deletion_and_late_versions() -> None:
     drawn = svg(version_chart([picture()]))
 
     for said in ("things · 1", "things · 2", ">a<", "&lt;b&gt;", ">c<", "deleted"):
@@ -209,7 +209,7 @@ def test_the_picture_shows_each_version_each_deletion_and_what_is_late() -> None
     assert drawn.count(f'fill="{ORANGE}"') == 1
 
 
-def test_the_page_holds_all_it_needs_and_fetches_nothing() -> None:
+def test_the_page_is_self_contained() -> None:
     html = page([picture()])
     shown = Page(html)
 
@@ -226,7 +226,7 @@ def test_the_page_holds_all_it_needs_and_fetches_nothing() -> None:
     assert "window.vegaEmbed" in html
 
 
-def test_tables_that_count_versions_do_not_share_an_axis_with_tables_that_have_times() -> None:
+def test_tables_of_versions_do_not_share_an_axis_with_tables_of_times() -> None:
     numbers = Track("n", ("id",), KNOWN["naksha"], picture().versions, ())
     with pytest.raises(TimelineError, match="draw them apart"):
         version_chart([picture(), numbers])
