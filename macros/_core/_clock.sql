@@ -10,7 +10,10 @@
 
 {# The instant of the query, in microseconds since 1970 and as the driver shows a timestamp. #}
 {% macro _clock() %}
-    {% set row = run_query('select unix_micros(moment) as micros, moment from (select current_timestamp() as moment) as clock').rows[0] %}
+    {% set row = run_query(
+        'select unix_micros(moment) as micros, moment from (select current_timestamp() as moment)'
+            ~ ' as clock'
+    ).rows[0] %}
     {% do return({'micros': row[0] | int, 'moment': row[1]}) %}
 {% endmacro %}
 
@@ -21,9 +24,11 @@
 
 
 {#
-    The times of commits in microseconds since 1970: {version: micros}. They came from a command, which SQL cannot convert. A session shows them
-    in the zone of its Python process, where an hour that comes twice is told by `fold`, which `timestamp()` respects and a comparison
-    does not; a thrift server shows them in the zone of the Spark session. The clock, read both ways, tells which.
+    The times of commits in microseconds since 1970: {version: micros}. They came from a command,
+    which SQL cannot convert. A session shows them in the zone of its Python process, where an hour
+    that comes twice is told by `fold`, which `timestamp()` respects and a comparison does not; a
+    thrift server shows them in the zone of the Spark session. The clock, read both ways, tells
+    which.
 #}
 {% macro _micros_of_all(entries) %}
     {% set clock = dbt_history._clock() %}
@@ -31,15 +36,24 @@
     {% set texts = [] %}
     {% for entry in entries %}
         {% set moment = entry['timestamp'] %}
-        {% if moment is not string and (clock.moment.timestamp() * 1000000 - clock.micros) | abs < 1000000 %}
-            {% do found.update({entry['version'] | int: (moment.timestamp() | round(0, 'floor') | int) * 1000000 + moment.microsecond}) %}
+        {% if moment is not string
+            and (clock.moment.timestamp() * 1000000 - clock.micros) | abs < 1000000 %}
+            {% do found.update({
+                entry['version'] | int: (moment.timestamp() | round(0, 'floor') | int) * 1000000
+                    + moment.microsecond
+            }) %}
         {% else %}
-            {% do texts.append('(' ~ entry['version'] ~ ', ' ~ dbt_history._string_literal(moment) ~ ')') %}
+            {% do texts.append(
+                '(' ~ entry['version'] ~ ', ' ~ dbt_history._string_literal(moment) ~ ')'
+            ) %}
         {% endif %}
     {% endfor %}
     {% if texts %}
-        {% set sql = 'select version, unix_micros(cast(moment as timestamp)) from values ' ~ texts | join(', ') ~ ' as commits(version, moment)' %}
-        {% for row in run_query(sql).rows %}{% do found.update({row[0] | int: row[1] | int}) %}{% endfor %}
+        {% set sql = 'select version, unix_micros(cast(moment as timestamp)) from values '
+            ~ texts | join(', ') ~ ' as commits(version, moment)' %}
+        {% for row in run_query(sql).rows %}
+            {% do found.update({row[0] | int: row[1] | int}) %}
+        {% endfor %}
     {% endif %}
     {% do return(found) %}
 {% endmacro %}

@@ -1,6 +1,7 @@
 {#
-    The columns of a table or view, in order: {'name', 'type', 'comment'}. Below them DESCRIBE lists how the table is partitioned, under
-    headers that begin with `#`. So may the name of a column, but a column has a type and a header has none.
+    The columns of a table or view, in order: {'name', 'type', 'comment'}. Below them DESCRIBE lists
+    how the table is partitioned, under headers that begin with `#`. So may the name of a column,
+    but a column has a type and a header has none.
 #}
 {% macro _table_columns(relation) %}
     {% set name = dbt_history._relation_name(relation) %}
@@ -10,25 +11,35 @@
 
 {# The columns of a query, which is not run. #}
 {% macro _query_columns(sql) %}
-    {% do return(dbt_history._described_columns('describe query ' ~ sql, '(' ~ sql ~ ') as described')) %}
+    {% do return(dbt_history._described_columns(
+        'describe query ' ~ sql, '(' ~ sql ~ ') as described',
+    )) %}
 {% endmacro %}
 
 
 {# Column name to type of a query, without running it. #}
 {% macro _types_of_query(query) %}
     {% set types = {} %}
-    {% for column in dbt_history._query_columns(query) %}{% do types.update({column.name: column.type}) %}{% endfor %}
+    {% for column in dbt_history._query_columns(query) %}
+        {% do types.update({column.name: column.type}) %}
+    {% endfor %}
     {% do return(types) %}
 {% endmacro %}
 
 
 {# A relation as SQL: quoted where it is one, as it stands where it is text. #}
 {% macro _relation_name(relation) %}
-    {%- do return(relation if relation is string or not relation.schema else dbt_history._quoted_relation(relation)) -%}
+    {%- do return(
+        relation if relation is string or not relation.schema
+            else dbt_history._quoted_relation(relation)
+    ) -%}
 {% endmacro %}
 
 
-{# DESCRIBE cuts the type of a struct with many fields short (`... 15 more fields`); `typeof` does not. #}
+{#
+    DESCRIBE cuts the type of a struct with many fields short (`... 15 more fields`); `typeof` does
+    not.
+#}
 {% macro _described_columns(describe, from) %}
     {% set columns = [] %}
     {% set cut = [] %}
@@ -43,19 +54,27 @@
     {% endfor %}
     {% if cut %}
         {% set types = [] %}
-        {% for column in cut %}{% do types.append('typeof(first(' ~ dbt_history._quote(column.name) ~ '))') %}{% endfor %}
-        {% set row = run_query('select ' ~ types | join(', ') ~ ' from ' ~ from ~ ' where false').rows[0] %}
+        {% for column in cut %}
+            {% do types.append('typeof(first(' ~ dbt_history._quote(column.name) ~ '))') %}
+        {% endfor %}
+        {% set row = run_query(
+            'select ' ~ types | join(', ') ~ ' from ' ~ from ~ ' where false'
+        ).rows[0] %}
         {% for column in cut %}{% do column.update({'type': row[loop.index0]}) %}{% endfor %}
     {% endif %}
     {% do return(columns) %}
 {% endmacro %}
 
 
-{# True when every value of type `source` is a value of type `target`, whatever the session's settings. #}
+{#
+    True when every value of type `source` is a value of type `target`, whatever the session's
+    settings.
+#}
 {% macro _type_fits(source, target) %}
     {% set source = source | lower | replace(' ', '') %}
     {% set target = target | lower | replace(' ', '') %}
-    {% if source == target or source == 'void' or (source == 'array<void>' and target.startswith('array<')) %}
+    {% if source == target or source == 'void'
+        or (source == 'array<void>' and target.startswith('array<')) %}
         {% do return(true) %}
     {% endif %}
     {% set wider = {
@@ -65,14 +84,18 @@
         'float': ['double'],
     } %}
     {% set texts = modules.re.match('^(var)?char[(]', source) or source == 'string' %}
-    {% if target in wider.get(source, []) or (texts and (target == 'string' or modules.re.match('^(var)?char[(]', target))) %}
+    {% if target in wider.get(source, [])
+        or (texts and (target == 'string' or modules.re.match('^(var)?char[(]', target))) %}
         {% do return(true) %}
     {% endif %}
     {% set from = modules.re.match('^decimal[(]([0-9]+),([0-9]+)[)]$', source) %}
     {% set to = modules.re.match('^decimal[(]([0-9]+),([0-9]+)[)]$', target) %}
     {% if from and to %}
         {% set whole = (from.group(1) | int) - (from.group(2) | int) %}
-        {% do return((to.group(1) | int) - (to.group(2) | int) >= whole and (to.group(2) | int) >= (from.group(2) | int)) %}
+        {% do return(
+            (to.group(1) | int) - (to.group(2) | int) >= whole
+                and (to.group(2) | int) >= (from.group(2) | int)
+        ) %}
     {% endif %}
     {% do return(false) %}
 {% endmacro %}
@@ -83,7 +106,8 @@
     {%- set columns = dbt_history._columns_of_key(key) -%}
     {%- if columns is none -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
-            'key', 'this names no columns', got=tojson(key, key), expected='the name of a column, or a list of names',
+            'key', 'this names no columns', got=tojson(key, key),
+            expected='the name of a column, or a list of names',
             node=dbt_history._node_of_context(),
         )) -%}
     {%- endif -%}
@@ -91,16 +115,24 @@
 {% endmacro %}
 
 
-{# The identity of a version inside its key, without the key: start, and the version id where it is another column. #}
+{#
+    The identity of a version inside its key, without the key: start, and the version id where it is
+    another column.
+#}
 {% macro _identity_columns(convention) %}
-    {%- do return([convention.start] if convention.version_id | lower == convention.start | lower else [convention.start, convention.version_id]) -%}
+    {%- do return(
+        [convention.start] if convention.version_id | lower == convention.start | lower
+            else [convention.start, convention.version_id]
+    ) -%}
 {% endmacro %}
 
 
 {% macro _without(columns, names) %}
     {% set names = names | reject('none') | map('lower') | list %}
     {% set rest = [] %}
-    {% for column in columns if column.name | lower not in names %}{% do rest.append(column) %}{% endfor %}
+    {% for column in columns if column.name | lower not in names %}
+        {% do rest.append(column) %}
+    {% endfor %}
     {% do return(rest) %}
 {% endmacro %}
 
@@ -110,7 +142,11 @@
     {% set terms = [] %}
     {% for name, value in (only or {}).items() %}
         {% do terms.append(
-            dbt_history._quote(name) ~ ' <=> ' ~ (value | string | lower if value is number or value is boolean else dbt_history._string_literal(value))
+            dbt_history._quote(name) ~ ' <=> '
+                ~ (
+                    value | string | lower if value is number or value is boolean
+                        else dbt_history._string_literal(value)
+                )
         ) %}
     {% endfor %}
     {% do return(terms | join(' and ') or 'true') %}

@@ -22,13 +22,18 @@
 {% endmacro %}
 
 
-{# How many letters have to be added, removed, changed, or swapped with their neighbour, to make one word of the other. #}
+{#
+    How many letters have to be added, removed, changed, or swapped with their neighbour, to make
+    one word of the other.
+#}
 {% macro _edit_distance(one, other) %}
     {% set rows = [range(other | length + 1) | list] %}
     {% for i in range(one | length) %}
         {% set row = [i + 1] %}
         {% for j in range(other | length) %}
-            {% set costs = [rows[i][j + 1] + 1, row[j] + 1, rows[i][j] + (0 if one[i] == other[j] else 1)] %}
+            {% set costs = [
+                rows[i][j + 1] + 1, row[j] + 1, rows[i][j] + (0 if one[i] == other[j] else 1),
+            ] %}
             {% if i and j and one[i] == other[j - 1] and one[i - 1] == other[j] %}
                 {% do costs.append(rows[i - 1][j - 1] + 1) %}
             {% endif %}

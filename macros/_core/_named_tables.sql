@@ -1,6 +1,7 @@
 {#
-    The tables a run-operation is for, as a list of {'name', 'relation', 'key', 'convention', 'node'}. `table` is the name of a model, snapshot
-    or seed of the project, a list of names, `all` for every version table that the project keeps (and has built), or 'schema.table' for one that
+    The tables a run-operation is for, as a list of {'name', 'relation', 'key', 'convention',
+    'node'}. `table` is the name of a model, snapshot or seed of the project, a list of names, `all`
+    for every version table that the project keeps (and has built), or 'schema.table' for one that
     the project does not know. `convention` and `key` say what no node's settings say.
 #}
 {% macro _maintained(table, convention, key, caller_name) %}
@@ -10,17 +11,23 @@
         {% set node = dbt_history._node_named(name) %}
         {% set parts = (name | string).split('.') %}
         {% if node is none and parts | length != 2 %}
-            {% do problems.append(name ~ ': no model, snapshot or seed has this name (a table of another project: schema.table)') %}
+            {% do problems.append(
+                name ~ ': no model, snapshot or seed has this name (a table of another project:'
+                    ~ ' schema.table)'
+            ) %}
         {% elif node is not none and (node.config or {}).get('materialized') == 'history_append' %}
             {% do problems.append(name ~ ': a log (history_append) keeps all rows for ever') %}
         {% else %}
             {% set found = dbt_history._table_settings(node, convention, key, caller_name) %}
             {% set relation = load_relation(api.Relation.create(
-                database=node.database if node else none, schema=node.schema if node else parts[0], identifier=node.alias if node else parts[1],
+                database=node.database if node else none, schema=node.schema if node else parts[0],
+                identifier=node.alias if node else parts[1],
             )) %}
             {% set is_missing = relation is none or relation.is_view %}
             {% if is_missing and table == 'all' %}
-                {% do log('dbt_history: ' ~ name ~ ' is left out: there is no such table yet', info=true) %}
+                {% do log(
+                    'dbt_history: ' ~ name ~ ' is left out: there is no such table yet', info=true,
+                ) %}
             {% elif is_missing %}
                 {% do problems.append(name ~ ': there is no such table yet') %}
             {% elif found.convention.get('append_only') %}
@@ -28,14 +35,19 @@
             {% elif not found.key %}
                 {% do problems.append(name ~ ': say which columns are the key') %}
             {% endif %}
-            {% do none if is_missing else tables.append({'name': name, 'relation': relation, 'key': found.key, 'convention': found.convention, 'node': node}) %}
+            {% do none if is_missing
+                else tables.append({
+                    'name': name, 'relation': relation, 'key': found.key,
+                    'convention': found.convention, 'node': node,
+                }) %}
         {% endif %}
     {% endfor %}
     {% if problems or not tables %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'not every table can be worked on; nothing was done',
             got='\n    ' ~ (problems or ['no table']) | join('\n    '),
-            expected='version tables, by the name of the node or as schema.table with convention and key',
+            expected='version tables, by the name of the node or as schema.table with convention'
+                ~ ' and key',
         )) %}
     {% endif %}
     {% do return(tables) %}
@@ -48,7 +60,9 @@
     {% endif %}
     {% set names = [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model' %}
-        {% if 'history_batch' in [node.config.get('materialized'), node.config.get('incremental_strategy')] %}
+        {% if 'history_batch' in [
+            node.config.get('materialized'), node.config.get('incremental_strategy'),
+        ] %}
             {% do names.append(node.name) %}
         {% endif %}
     {% endfor %}
@@ -62,6 +76,7 @@
     {% set default = 'dbt_snapshot' if node and node.resource_type == 'snapshot' else 'fivetran' %}
     {% do return({
         'key': dbt_history._key_columns(key or (node.config if node else {}).get('unique_key')),
-        'convention': dbt_history.convention(convention) if convention else dbt_history._node_convention(node, meta, default),
+        'convention': dbt_history.convention(convention) if convention
+            else dbt_history._node_convention(node, meta, default),
     }) %}
 {% endmacro %}

@@ -1,6 +1,7 @@
 {#
-    A point in time as SQL. A number, a date and text that reads as one of them is a literal (UTC where it
-    names no zone); any other text is an SQL expression. A literal must be on the convention's axis.
+    A point in time as SQL. A number, a date and text that reads as one of them is a literal (UTC
+    where it names no zone); any other text is an SQL expression. A literal must be on the
+    convention's axis.
 #}
 {% macro _instant(at, convention, caller_name) %}
     {% set text = at | string | trim %}
@@ -32,20 +33,29 @@
 {% endmacro %}
 
 
-{# Periods as they are stored, told without the active flag: for tests and readers that must not trust it. #}
+{#
+    Periods as they are stored, told without the active flag: for tests and readers that must not
+    trust it.
+#}
 
 {#
-    True where the end says "until further notice". NULL, the convention's open end and, on a time axis,
-    any end in the year 9999 or later: real files carry 23:59:59, .999 and .999999.
+    True where the end says "until further notice". NULL, the convention's open end and, on a time
+    axis, any end in the year 9999 or later: real files carry 23:59:59, .999 and .999999.
 #}
 {% macro _has_open_end(convention, prefix='') %}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
     {%- if convention.type == 'bigint' -%}
-        {%- set first_open_end = none if convention.open_end is none else dbt_history._open_end(convention) -%}
+        {%- set first_open_end = none if convention.open_end is none
+            else dbt_history._open_end(convention) -%}
     {%- else -%}
-        {%- set first_open_end = dbt_history._literal('9999-01-01' if convention.type == 'date' else '9999-01-01 00:00:00', convention) | trim -%}
+        {%- set first_open_end = dbt_history._literal(
+            '9999-01-01' if convention.type == 'date' else '9999-01-01 00:00:00', convention,
+        ) | trim -%}
     {%- endif -%}
-    {%- do return('(' ~ end ~ ' is null' ~ (' or ' ~ end ~ ' >= ' ~ first_open_end if first_open_end is not none else '') ~ ')') -%}
+    {%- do return(
+        '(' ~ end ~ ' is null'
+            ~ (' or ' ~ end ~ ' >= ' ~ first_open_end if first_open_end is not none else '') ~ ')'
+    ) -%}
 {% endmacro %}
 
 
@@ -60,7 +70,8 @@
 
 
 {#
-    CTEs `versions` and `neighbours`: each version beside the earlier version of its key that lasts longest.
+    CTEs `versions` and `neighbours`: each version beside the earlier version of its key that lasts
+    longest.
 
         earlier  |----------------)
         version              |---------)      an overlap: earlier.until > start
@@ -113,14 +124,19 @@
 {# Key, start and end of a version, quoted: what every failing row shows first. #}
 {% macro _version_columns(key, convention) %}
     {%- do return(
-        dbt_history._quoted(dbt_history._key_columns(key) + [convention.start, convention.end]) | join(',\n    ')
+        dbt_history._quoted(
+            dbt_history._key_columns(key) + [convention.start, convention.end]
+        ) | join(',\n    ')
     ) -%}
 {% endmacro %}
 
 
 {# SQL of a point on the convention's axis: literals, the open end, a distance of one gap. #}
 
-{# A literal of the convention's type. `value`: a number, a date, or a time as text (UTC unless it names a zone). #}
+{#
+    A literal of the convention's type. `value`: a number, a date, or a time as text (UTC unless it
+    names a zone).
+#}
 {% macro _literal(value, convention) %}
     {%- if value is none -%} {%- do return('cast(null as ' ~ convention.type ~ ')') -%}
     {%- elif convention.type == 'bigint' -%} {%- do return((value | int) ~ 'L') -%}
@@ -128,7 +144,11 @@
     {%- endif -%}
     {%- set text = value | string -%}
     {%- set clock = '' if ':' in text else ' 00:00:00' -%}
-    {%- set zone = '' if modules.re.search('([zZ]|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2}|[A-Za-z_]+/[A-Za-z_/+0-9-]+)$', text) else ' UTC' -%}
+    {%- set zone = ''
+        if modules.re.search(
+            '([zZ]|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2}|[A-Za-z_]+/[A-Za-z_/+0-9-]+)$', text,
+        )
+        else ' UTC' -%}
     {%- do return("timestamp'" ~ text ~ clock ~ zone ~ "'") -%}
 {% endmacro %}
 
@@ -142,19 +162,31 @@
 {# `expression` moved by one gap: `sign` is '-' or '+'. #}
 {% macro _shift_by_gap(expression, convention, sign='-') %}
     {%- if not convention.gap -%} {%- do return(expression) -%}
-    {%- elif convention.type == 'timestamp' -%} {%- do return('(' ~ expression ~ ' ' ~ sign ~ ' interval ' ~ convention.gap ~ ')') -%}
-    {%- elif convention.type == 'date' -%} {%- do return(('date_sub(' if sign == '-' else 'date_add(') ~ expression ~ ', ' ~ (convention.gap | string).split(' ')[0] ~ ')') -%}
+    {%- elif convention.type == 'timestamp' -%}
+        {%- do return('(' ~ expression ~ ' ' ~ sign ~ ' interval ' ~ convention.gap ~ ')') -%}
+    {%- elif convention.type == 'date' -%}
+        {%- do return(
+            ('date_sub(' if sign == '-' else 'date_add(') ~ expression ~ ', '
+                ~ (convention.gap | string).split(' ')[0] ~ ')'
+        ) -%}
     {%- else -%} {%- do return('(' ~ expression ~ ' ' ~ sign ~ ' ' ~ convention.gap ~ 'L)') -%}
     {%- endif -%}
 {% endmacro %}
 
 
-{# True for a version that is in force until further notice; `prefix` is a table alias with its dot, or ''. #}
+{#
+    True for a version that is in force until further notice; `prefix` is a table alias with its
+    dot, or ''.
+#}
 {% macro _is_open(convention, prefix='') %}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
-    {%- if convention.active -%} {%- do return('coalesce(' ~ prefix ~ dbt_history._quote(convention.active) ~ ', false)') -%}
+    {%- if convention.active -%}
+        {%- do return('coalesce(' ~ prefix ~ dbt_history._quote(convention.active) ~ ', false)') -%}
     {%- elif convention.open_end is none -%} {%- do return('(' ~ end ~ ' is null)') -%}
-    {%- else -%} {%- do return('(' ~ end ~ ' is null or ' ~ end ~ ' >= ' ~ dbt_history._open_end(convention) ~ ')') -%}
+    {%- else -%}
+        {%- do return(
+            '(' ~ end ~ ' is null or ' ~ end ~ ' >= ' ~ dbt_history._open_end(convention) ~ ')'
+        ) -%}
     {%- endif -%}
 {% endmacro %}
 
@@ -164,24 +196,29 @@
     {%- set words = (convention.gap | string).split(' ') -%}
     {%- if convention.type != 'timestamp' -%} {%- do return(words[0] | int) -%} {%- endif -%}
     {%- set micros = {
-        'microsecond': 1, 'millisecond': 1000, 'second': 1000000, 'minute': 60000000, 'hour': 3600000000, 'day': 86400000000,
+        'microsecond': 1, 'millisecond': 1000, 'second': 1000000, 'minute': 60000000,
+        'hour': 3600000000, 'day': 86400000000,
     } -%}
     {%- do return((words[0] | int) * micros[(words[1] | default('microsecond')).rstrip('s')]) -%}
 {% endmacro %}
 
 
 {#
-    A number of the axis (microseconds or days since 1970, or the integer itself) as `_literal` takes it. Python's dates have the years
-    1 to 9999, Spark's more: a point outside is moved by whole turns of the calendar, which repeats every 400 years.
+    A number of the axis (microseconds or days since 1970, or the integer itself) as `_literal`
+    takes it. Python's dates have the years 1 to 9999, Spark's more: a point outside is moved by
+    whole turns of the calendar, which repeats every 400 years.
 #}
 {% macro _axis_value(number, convention) %}
     {%- if convention.type == 'bigint' -%} {%- do return(number) -%} {%- endif -%}
     {%- set day, turn = 86400000000, 146097 -%}
-    {%- set days, micros = (number, 0) if convention.type == 'date' else (number // day, number % day) -%}
+    {%- set days, micros = (number, 0) if convention.type == 'date'
+        else (number // day, number % day) -%}
     {#- 719162 days lie between the first day of year 1 and 1970. -#}
     {%- set turns = 0 if -719162 <= days <= 2932896 else (days + 719162) // turn -%}
-    {%- set moment = modules.datetime.datetime(1970, 1, 1) + modules.datetime.timedelta(days=days - turns * turn, microseconds=micros) -%}
+    {%- set moment = modules.datetime.datetime(1970, 1, 1)
+        + modules.datetime.timedelta(days=days - turns * turn, microseconds=micros) -%}
     {%- set year = moment.year + 400 * turns -%}
-    {%- set text = ('%04d' if 0 <= year <= 9999 else '%+05d') | format(year) ~ (moment | string)[4:] -%}
+    {%- set text = ('%04d' if 0 <= year <= 9999 else '%+05d') | format(year)
+        ~ (moment | string)[4:] -%}
     {%- do return(text[:-9] if convention.type == 'date' else text) -%}
 {% endmacro %}

@@ -1,4 +1,7 @@
-{# A column name as an identifier: any name is right, also `start`, mixed case, spaces and backticks. #}
+{#
+    A column name as an identifier: any name is right, also `start`, mixed case, spaces and
+    backticks.
+#}
 {% macro _quote(name) %}
     {%- do return('`' ~ (name | string).replace('`', '``') ~ '`') -%}
 {% endmacro %}
@@ -21,7 +24,10 @@
 {% endmacro %}
 
 
-{# A table's column inside the merge's source: prefixed, so that no name of a user's meets one of ours or of Delta's. #}
+{#
+    A table's column inside the merge's source: prefixed, so that no name of a user's meets one of
+    ours or of Delta's.
+#}
 {% macro _prefixed(name) %}
     {%- do return(dbt_history._quote('c_' ~ name)) -%}
 {% endmacro %}
@@ -29,7 +35,10 @@
 
 {# A SQL text literal; Spark fills in ${...} also there, so its dollar is written by its code. #}
 {% macro _string_literal(value) %}
-    {%- do return("'" ~ (value | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '\\u0024{') ~ "'") -%}
+    {%- do return(
+        "'" ~ (value | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '\\u0024{')
+            ~ "'"
+    ) -%}
 {% endmacro %}
 
 

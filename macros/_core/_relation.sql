@@ -1,15 +1,20 @@
 {% macro _default_location(relation) %}
     {% set found = namespace(location=none) %}
-    {% for row in run_query('describe schema extended ' ~ dbt_history._quote(relation.schema)).rows if row[0] == 'Location' %}
+    {% for row in run_query('describe schema extended ' ~ dbt_history._quote(relation.schema)).rows
+        if row[0] == 'Location' %}
         {% set found.location = row[1] ~ '/' ~ relation.identifier %}
     {% endfor %}
     {% do return(found.location) %}
 {% endmacro %}
 
 
-{# A relation with every part quoted: Delta's own commands take no bare `history`, and names may be odd. #}
+{#
+    A relation with every part quoted: Delta's own commands take no bare `history`, and names may be
+    odd.
+#}
 {% macro _quoted_relation(relation) %}
-    {%- set parts = (relation.schema | string).replace('`', '').split('.') + [relation.identifier] -%}
+    {%- set parts = (relation.schema | string).replace('`', '').split('.')
+        + [relation.identifier] -%}
     {%- set quoted = [] -%}
     {%- for part in parts -%}{%- do quoted.append(dbt_history._quote(part)) -%}{%- endfor -%}
     {%- do return(quoted | join('.')) -%}
@@ -21,15 +26,21 @@
     {% set parts = (table | string).replace('`', '').split('.') %}
     {% set found = namespace(relation=none) %}
     {% if parts | length == 1 %}
-        {% for node in graph.nodes.values() if node.resource_type == 'model' and parts[0] in [node.name, node.alias] %}
-            {% set found.relation = adapter.get_relation(database=node.database, schema=node.schema, identifier=node.alias) %}
+        {% for node in graph.nodes.values()
+            if node.resource_type == 'model' and parts[0] in [node.name, node.alias] %}
+            {% set found.relation = adapter.get_relation(
+                database=node.database, schema=node.schema, identifier=node.alias,
+            ) %}
         {% endfor %}
     {% else %}
-        {% set found.relation = adapter.get_relation(database=none, schema=parts[:-1] | join('.'), identifier=parts[-1]) %}
+        {% set found.relation = adapter.get_relation(
+            database=none, schema=parts[:-1] | join('.'), identifier=parts[-1],
+        ) %}
     {% endif %}
     {% if found.relation is none or found.relation.is_view %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'there is no such history table', got=table, expected='the name of a model that has run, or schema.table',
+            caller_name, 'there is no such history table', got=table,
+            expected='the name of a model that has run, or schema.table',
         )) %}
     {% endif %}
     {% do return(found.relation) %}
@@ -59,13 +70,18 @@
         )) %}
     {% endif %}
     {% do return(api.Relation.create(
-        schema=parts[0] if parts | length == 2 else target.schema, identifier=parts[-1], type='table'
+        schema=parts[0] if parts | length == 2 else target.schema, identifier=parts[-1],
+        type='table'
     )) %}
 {% endmacro %}
 
 
 {% macro _count_rows(relation, condition) %}
-    {% do return(run_query('select count(*) from ' ~ dbt_history._quoted_relation(relation) ~ ' where ' ~ condition).rows[0][0] | int) %}
+    {% do return(
+        run_query(
+            'select count(*) from ' ~ dbt_history._quoted_relation(relation) ~ ' where ' ~ condition
+        ).rows[0][0] | int
+    ) %}
 {% endmacro %}
 
 
@@ -74,14 +90,22 @@
     {% if table is not string %}{% do return(table) %}{% endif %}
     {% set parts = table.replace('`', '').split('.') %}
     {% do return(api.Relation.create(
-        database=none, schema=parts[-2] if parts | length > 1 else target.schema, identifier=parts[-1],
+        database=none, schema=parts[-2] if parts | length > 1 else target.schema,
+        identifier=parts[-1],
     )) %}
 {% endmacro %}
 
 
-{# A table as an operation names it: a relation, or text as `schema.table`; without a schema the target's. #}
+{#
+    A table as an operation names it: a relation, or text as `schema.table`; without a schema the
+    target's.
+#}
 {% macro _table_name(table) %}
-    {%- if table is not string -%} {%- do return(dbt_history._quoted_relation(table)) -%} {%- endif -%}
+    {%- if table is not string -%}
+        {%- do return(dbt_history._quoted_relation(table)) -%}
+    {%- endif -%}
     {%- set parts = table.replace('`', '').split('.') -%}
-    {%- do return(dbt_history._quoted(parts if parts | length > 1 else [target.schema] + parts) | join('.')) -%}
+    {%- do return(
+        dbt_history._quoted(parts if parts | length > 1 else [target.schema] + parts) | join('.')
+    ) -%}
 {% endmacro %}

@@ -1,17 +1,22 @@
 {#
-    What a node says under `meta.history`, as a mapping; empty where it says nothing, or only true. Text is the name of a convention.
-    Another type, and a name under `meta` that is `history` misspelt, are refused.
+    What a node says under `meta.history`, as a mapping; empty where it says nothing, or only true.
+    Text is the name of a convention. Another type, and a name under `meta` that is `history`
+    misspelt, are refused.
 #}
 {% macro _history_meta(node, caller_name) %}
     {% set problem = dbt_history._meta_problem(node) %}
     {% if problem is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the metadata of the node is not right', got=problem,
-            expected='meta: {history: <convention>}, meta: {history: {<setting>: <value>}} or meta: {history: true}', node=node.unique_id,
+            expected='meta: {history: <convention>}, meta: {history: {<setting>: <value>}} or'
+                ~ ' meta: {history: true}',
+            node=node.unique_id,
         )) %}
     {% endif %}
     {% set said = dbt_history._node_meta(node).get('history') %}
-    {% do return({'convention': said} if said is string else dict(said) if said is mapping else {}) %}
+    {% do return(
+        {'convention': said} if said is string else dict(said) if said is mapping else {}
+    ) %}
 {% endmacro %}
 
 
@@ -23,7 +28,9 @@
 {# What is wrong with the metadata as such, as text; none if nothing is. #}
 {% macro _meta_problem(node) %}
     {% set meta = dbt_history._node_meta(node) %}
-    {% for name in meta if name is string and name != 'history' and dbt_history._edit_distance(name | lower, 'history') < 2 %}
+    {% for name in meta
+        if name is string and name != 'history'
+            and dbt_history._edit_distance(name | lower, 'history') < 2 %}
         {% do return('meta has ' ~ name ~ ', did you mean history?') %}
     {% endfor %}
     {% set said = meta.get('history') %}
@@ -36,26 +43,41 @@
 
 {# The convention that these settings name; `default` where they name none. #}
 {% macro _node_convention(node, meta, default) %}
-    {% set named = meta if meta.get('convention') or meta.get('start') else dict(meta, convention=default) %}
+    {% set named = meta if meta.get('convention') or meta.get('start')
+        else dict(meta, convention=default) %}
     {% do return(dbt_history.convention(dict(named, node=node.unique_id) if node else named)) %}
 {% endmacro %}
 
 
-{# The settings of a history model, read and checked in this one place; the problems are raised together. #}
+{#
+    The settings of a history model, read and checked in this one place; the problems are raised
+    together.
+#}
 {% macro _history_settings(node, caller_name) %}
     {% set meta = dbt_history._history_meta(node, caller_name) %}
     {% set known = [
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
-        'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order', 'continues',
+        'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order',
+        'continues',
     ] %}
-    {% set problems = dbt_history._unknown_settings(meta, known) + dbt_history._shared_problems(node, meta) %}
+    {% set problems = dbt_history._unknown_settings(meta, known)
+        + dbt_history._shared_problems(node, meta) %}
     {% set key = dbt_history._columns_of_key(node.config.get('unique_key')) or [] %}
     {% set convention = dbt_history._node_convention(node, meta, 'fivetran') %}
     {% if not key and dbt_history._columns_of_key(node.config.get('unique_key')) is not none %}
-        {% do problems.append('unique_key is missing: name the columns that tell records apart, without the start column') %}
+        {% do problems.append(
+            'unique_key is missing: name the columns that tell records apart, without the start'
+                ~ ' column'
+        ) %}
     {% endif %}
-    {% for column in key if column | lower in [convention.start | lower, convention.end | lower, (convention.active or '') | lower] %}
-        {% do problems.append('unique_key names ' ~ column ~ ', a column of the period: it is the key of the record, not of the version') %}
+    {% for column in key
+        if column | lower in [
+            convention.start | lower, convention.end | lower, (convention.active or '') | lower,
+        ] %}
+        {% do problems.append(
+            'unique_key names ' ~ column
+                ~ ', a column of the period: it is the key of the record, not of the version'
+        ) %}
     {% endfor %}
 
     {% set settings = {
@@ -69,14 +91,21 @@
         'on_schema_change': dbt_history._on_schema_change(node),
     } %}
     {% if settings.update_without_base not in ['skip', 'insert', 'fail'] %}
-        {% do problems.append('update_without_base is ' ~ settings.update_without_base ~ ': skip, insert or fail') %}
+        {% do problems.append(
+            'update_without_base is ' ~ settings.update_without_base ~ ': skip, insert or fail'
+        ) %}
     {% endif %}
     {% if settings.version_order not in ['any', 'increasing'] %}
-        {% do problems.append('version_order is ' ~ settings.version_order ~ ': any, or increasing') %}
+        {% do problems.append(
+            'version_order is ' ~ settings.version_order ~ ': any, or increasing'
+        ) %}
     {% endif %}
     {% set share = settings.max_deleted_share %}
-    {% if share is not none and (share is not number or share is boolean or share < 0 or share > 1) %}
-        {% do problems.append('max_deleted_share is ' ~ share ~ ': a share between 0 and 1, or none for off') %}
+    {% if share is not none
+        and (share is not number or share is boolean or share < 0 or share > 1) %}
+        {% do problems.append(
+            'max_deleted_share is ' ~ share ~ ': a share between 0 and 1, or none for off'
+        ) %}
     {% endif %}
     {% do dbt_history._refuse_settings(problems, node, caller_name) %}
     {% do return(settings) %}
@@ -87,25 +116,37 @@
     {% set problems = [] %}
     {% for name in meta if name not in known %}
         {% do problems.append(
-            'meta.history has no setting ' ~ name ~ of ~ dbt_history._did_you_mean(name, known) ~ ' (known: ' ~ known | join(', ') ~ ')'
+            'meta.history has no setting ' ~ name ~ of ~ dbt_history._did_you_mean(name, known)
+                ~ ' (known: ' ~ known | join(', ') ~ ')'
         ) %}
     {% endfor %}
     {% do return(problems) %}
 {% endmacro %}
 
 
-{# Problems of the settings that version tables and logs share. Text is no boolean: 'false' would count as true. #}
+{#
+    Problems of the settings that version tables and logs share. Text is no boolean: 'false' would
+    count as true.
+#}
 {% macro _shared_problems(node, meta) %}
     {% set problems = [] %}
     {% if meta.get('allow_full_refresh', false) is not boolean %}
-        {% do problems.append('allow_full_refresh is ' ~ tojson(meta.allow_full_refresh) ~ ': true or false') %}
+        {% do problems.append(
+            'allow_full_refresh is ' ~ tojson(meta.allow_full_refresh) ~ ': true or false'
+        ) %}
     {% endif %}
     {% if dbt_history._columns_of_key(node.config.get('unique_key')) is none %}
-        {% do problems.append('unique_key is ' ~ tojson(node.config.get('unique_key')) ~ ': the name of a column, or a list of names') %}
+        {% do problems.append(
+            'unique_key is ' ~ tojson(node.config.get('unique_key'))
+                ~ ': the name of a column, or a list of names'
+        ) %}
     {% endif %}
     {% set said = dbt_history._on_schema_change(node) %}
     {% if said not in ['append_new_columns', 'fail', 'ignore'] %}
-        {% do problems.append('on_schema_change is ' ~ said ~ ': append_new_columns, fail or ignore (history never drops a column)') %}
+        {% do problems.append(
+            'on_schema_change is ' ~ said
+                ~ ': append_new_columns, fail or ignore (history never drops a column)'
+        ) %}
     {% endif %}
     {% do return(problems) %}
 {% endmacro %}
@@ -128,15 +169,26 @@
     {% set said = meta.get('continues') or [] %}
     {% set names = [said] if said is string else said %}
     {% if names is mapping or names is not iterable or names | reject('string') | list %}
-        {% do problems.append('continues is ' ~ said ~ ': the unique id of the model before it was renamed (model.<project>.<name>), or a list of them') %}
+        {% do problems.append(
+            'continues is ' ~ said
+                ~ ': the unique id of the model before it was renamed (model.<project>.<name>), or'
+                ~ ' a list of them'
+        ) %}
         {% do return([]) %}
     {% endif %}
     {% do return(names | list) %}
 {% endmacro %}
 
 
-{# dbt fills in `ignore` where nobody said anything; a history table then appends new columns instead. #}
+{#
+    dbt fills in `ignore` where nobody said anything; a history table then appends new columns
+    instead.
+#}
 {% macro _on_schema_change(node) %}
-    {% set said = dict(node.get('unrendered_config') or {}, **(node.get('config_call_dict') or {})) %}
-    {% do return(node.config.get('on_schema_change') if 'on_schema_change' in said else 'append_new_columns') %}
+    {% set said = dict(
+        node.get('unrendered_config') or {}, **(node.get('config_call_dict') or {}),
+    ) %}
+    {% do return(
+        node.config.get('on_schema_change') if 'on_schema_change' in said else 'append_new_columns'
+    ) %}
 {% endmacro %}

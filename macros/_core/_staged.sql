@@ -12,13 +12,18 @@
         {% do columns.append({'name': column.name, 'type': column.type}) %}
         {% do names.update({column.name | lower: column.name}) %}
     {% endfor %}
-    {% do return({'id': id, 'view': view, 'relation': view, 'is_table': false, 'columns': columns, 'names': names}) %}
+    {% do return({
+        'id': id, 'view': view, 'relation': view, 'is_table': false, 'columns': columns,
+        'names': names,
+    }) %}
 {% endmacro %}
 
 
 {% macro _drop_staged(staged) %}
     {% if staged.relation != staged.view %}
-        {% do run_query('drop ' ~ ('table' if staged.is_table else 'view') ~ ' if exists ' ~ staged.relation) %}
+        {% do run_query(
+            'drop ' ~ ('table' if staged.is_table else 'view') ~ ' if exists ' ~ staged.relation
+        ) %}
     {% endif %}
     {% do run_query('drop view if exists ' ~ staged.view) %}
 {% endmacro %}
@@ -32,7 +37,8 @@
             'the columns of the SELECT do not make a batch for this table; nothing was written',
             got='\n    ' ~ problems | join('\n    '),
             node=model.unique_id,
-            way_out='cast or name the columns in the model (a cast says which time zone, which precision)',
+            way_out='cast or name the columns in the model (a cast says which time zone, which'
+                ~ ' precision)',
         )) %}
     {% endif %}
 {% endmacro %}

@@ -1,6 +1,6 @@
 {#
-    An expression with the same value for equal columns that `<=>` and `array_sort` can compare: a map, which they
-    cannot, becomes its sorted entries, at any depth. Other types stay as they are.
+    An expression with the same value for equal columns that `<=>` and `array_sort` can compare: a
+    map, which they cannot, becomes its sorted entries, at any depth. Other types stay as they are.
 #}
 {% macro _comparable(expression, type, depth=0) %}
     {% set type = type | trim %}
@@ -11,17 +11,25 @@
     {% set parts = dbt_history._split_types(inner) %}
     {% set item = 'item' ~ depth %}
     {% if type.lower().startswith('map<') %}
-        {% set entry = 'struct(' ~ dbt_history._comparable(item ~ '.key', parts[0], depth + 1) ~ ' as key, '
+        {% set entry = 'struct(' ~ dbt_history._comparable(item ~ '.key', parts[0], depth + 1)
+            ~ ' as key, '
             ~ dbt_history._comparable(item ~ '.value', parts[1], depth + 1) ~ ' as value)' %}
-        {% do return('array_sort(transform(map_entries(' ~ expression ~ '), ' ~ item ~ ' -> ' ~ entry ~ '))') %}
+        {% do return(
+            'array_sort(transform(map_entries(' ~ expression ~ '), ' ~ item ~ ' -> ' ~ entry ~ '))'
+        ) %}
     {% elif type.lower().startswith('array<') %}
-        {% do return('transform(' ~ expression ~ ', ' ~ item ~ ' -> ' ~ dbt_history._comparable(item, inner, depth + 1) ~ ')') %}
+        {% do return(
+            'transform(' ~ expression ~ ', ' ~ item ~ ' -> '
+                ~ dbt_history._comparable(item, inner, depth + 1) ~ ')'
+        ) %}
     {% endif %}
     {% set fields = [] %}
     {% for part in parts %}
         {% set name = part[:part.index(':')] | trim | replace('`', '') %}
         {% do fields.append(
-            dbt_history._comparable(expression ~ '.' ~ dbt_history._quote(name), part[part.index(':') + 1:], depth + 1)
+            dbt_history._comparable(
+                expression ~ '.' ~ dbt_history._quote(name), part[part.index(':') + 1:], depth + 1,
+            )
             ~ ' as ' ~ dbt_history._quote(name)
         ) %}
     {% endfor %}
@@ -40,7 +48,9 @@
     {% for part in dbt_history._split_types(type[type.index('<') + 1:-1]) %}
         {% if outer == 'struct' %}
             {% set name = part[:part.index(':')] | replace('`', '') %}
-            {% do written.append(dbt_history._quote(name) ~ ': ' ~ dbt_history._ddl_type(part[part.index(':') + 1:])) %}
+            {% do written.append(
+                dbt_history._quote(name) ~ ': ' ~ dbt_history._ddl_type(part[part.index(':') + 1:])
+            ) %}
         {% else %}
             {% do written.append(dbt_history._ddl_type(part)) %}
         {% endif %}
@@ -54,7 +64,8 @@
     {% set state = namespace(depth=0, part='') %}
     {% set parts = [] %}
     {% for character in inner %}
-        {% set state.depth = state.depth + (1 if character in '<(' else -1 if character in '>)' else 0) %}
+        {% set state.depth = state.depth
+            + (1 if character in '<(' else -1 if character in '>)' else 0) %}
         {% if character == ',' and state.depth == 0 %}
             {% do parts.append(state.part) %}
             {% set state.part = '' %}
@@ -73,7 +84,8 @@
     {%- for column in columns -%}
         {%- set name = dbt_history._prefixed(column.name) -%}
         {%- do terms.append(
-            dbt_history._comparable(left ~ name, column.type) ~ ' <=> ' ~ dbt_history._comparable(right ~ name, column.type)
+            dbt_history._comparable(left ~ name, column.type) ~ ' <=> '
+                ~ dbt_history._comparable(right ~ name, column.type)
         ) -%}
     {%- endfor -%}
     {%- do return('(' ~ (terms | join(' and ') or 'true') ~ ')') -%}
@@ -88,5 +100,7 @@
 
 {# The type itself, inside an array or map, or of a field; a field may also be called so. #}
 {% macro _has_variant(type) %}
-    {% do return(modules.re.search('(^|[<,:])variant($|[>,])', type | lower | replace(' ', '')) is not none) %}
+    {% do return(
+        modules.re.search('(^|[<,:])variant($|[>,])', type | lower | replace(' ', '')) is not none
+    ) %}
 {% endmacro %}

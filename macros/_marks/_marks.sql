@@ -4,47 +4,67 @@
 {% endmacro %}
 
 
-{# The same fact about several tables, each with its `instant`: one INSERT a schema, so the tables of a schema get it together. #}
+{#
+    The same fact about several tables, each with its `instant`: one INSERT a schema, so the tables
+    of a schema get it together.
+#}
 {% macro _add_marks(tables, kind, name=none, author=none, reason=none) %}
     {% set inserts = {} %}
     {% for table in tables %}
-        {% set marks = dbt_history._marks(table.relation) or dbt_history._create_marks(table.relation) %}
+        {% set marks = dbt_history._marks(table.relation)
+            or dbt_history._create_marks(table.relation) %}
         {% set is_there = load_relation(table.relation) is not none %}
-        {% set newest = dbt_history._history_entries(table.relation, 1) | first if is_there else none %}
+        {% set newest = dbt_history._history_entries(table.relation, 1) | first if is_there
+            else none %}
         {% set values = [] %}
         {% for value in [kind, table.relation.identifier | lower, name, table.instant] %}
-            {% do values.append('cast(null as string)' if value is none else dbt_history._string_literal(value)) %}
+            {% do values.append(
+                'cast(null as string)' if value is none else dbt_history._string_literal(value)
+            ) %}
         {% endfor %}
         {% do inserts.setdefault(dbt_history._quoted_relation(marks), []).append(
-            'select ' ~ values | join(', ') ~ ', ' ~ (newest.version ~ 'L' if newest else 'cast(null as bigint)') ~ ', '
+            'select ' ~ values | join(', ') ~ ', '
+                ~ (newest.version ~ 'L' if newest else 'cast(null as bigint)') ~ ', '
             ~ (dbt_history._string_literal(author) if author else 'current_user()') ~ ', '
-            ~ (dbt_history._string_literal(reason) if reason else 'cast(null as string)') ~ ', current_timestamp(), ' ~ dbt_history._string_literal(invocation_id)
+            ~ (dbt_history._string_literal(reason) if reason else 'cast(null as string)')
+                ~ ', current_timestamp(), ' ~ dbt_history._string_literal(invocation_id)
         ) %}
     {% endfor %}
     {% for marks, rows in inserts.items() %}
         {% do run_query(
-            'insert into ' ~ marks ~ ' (kind, table_name, name, instant, table_version, author, reason, recorded_at, invocation_id) '
+            'insert into ' ~ marks
+                ~ ' (kind, table_name, name, instant, table_version, author, reason, recorded_at,'
+                ~ ' invocation_id) '
             ~ rows | join(' union all ')
         ) %}
     {% endfor %}
 {% endmacro %}
 
 
-{# The instants of a table's tags, and its retention horizon: {'tags': [{'name', 'instant'}], 'retention_horizon'}. #}
+{#
+    The instants of a table's tags, and its retention horizon: {'tags': [{'name', 'instant'}],
+    'retention_horizon'}.
+#}
 {% macro _marks_of(table) %}
     {% set found = {'tags': [], 'retention_horizon': none} %}
     {% set marks = dbt_history._marks(table.relation) %}
     {% if marks is not none %}
         {% set instant = 'try_cast(instant as ' ~ table.convention.type ~ ')' %}
         {% for row in run_query(
-            'select kind, name, ' ~ dbt_history._axis_number('max(' ~ instant ~ ')', table.convention) ~ ' from ' ~ dbt_history._quoted_relation(marks)
-            ~ ' where table_name = ' ~ dbt_history._string_literal(table.relation.identifier | lower)
+            'select kind, name, '
+                ~ dbt_history._axis_number('max(' ~ instant ~ ')', table.convention) ~ ' from '
+                ~ dbt_history._quoted_relation(marks)
+            ~ ' where table_name = '
+                ~ dbt_history._string_literal(table.relation.identifier | lower)
             ~ " and kind in ('tag', 'horizon') group by kind, name order by kind, name"
         ).rows if row[2] is not none %}
             {% if row[0] == 'horizon' %}
                 {% do found.update({'retention_horizon': row[2] | int}) %}
             {% else %}
-                {% do found.tags.append({'name': row[1], 'number': row[2] | int, 'instant': dbt_history._axis_text(row[2], table.convention)}) %}
+                {% do found.tags.append({
+                    'name': row[1], 'number': row[2] | int,
+                    'instant': dbt_history._axis_text(row[2], table.convention),
+                }) %}
             {% endif %}
         {% endfor %}
     {% endif %}
@@ -53,31 +73,41 @@
 
 
 {#
-    The marks of a schema: one small table beside the history tables, one row a fact that the rows themselves cannot tell.
+    The marks of a schema: one small table beside the history tables, one row a fact that the rows
+    themselves cannot tell.
 
         kind      instant                                     name
         horizon   up to here versions were removed            -
         tag       the instant that the tag names              the tag
         ...       what else maintenance has done
 
-    A reader asks it inside its SQL, so a view made long before a cleaning refuses after it. Rows are added, and tags deleted again;
-    nothing is changed, so two operations at once do not get in each other's way: the horizon is the greatest one.
+    A reader asks it inside its SQL, so a view made long before a cleaning refuses after it. Rows
+    are added, and tags deleted again; nothing is changed, so two operations at once do not get in
+    each other's way: the horizon is the greatest one.
 #}
 {% macro _marks_name(relation) %}
-    {% do return((relation.schema ~ '.' if relation is not string and relation.schema else '') ~ 'history_marks') %}
+    {% do return(
+        (relation.schema ~ '.' if relation is not string and relation.schema else '')
+            ~ 'history_marks'
+    ) %}
 {% endmacro %}
 
 
 {#
-    The marks table of the relation's schema as far as dbt's own list of relations knows it: no query while compiling. A view outlives
-    its compilation, so the run that makes one also makes the table, if it is not there yet, in the schemas that this project writes.
+    The marks table of the relation's schema as far as dbt's own list of relations knows it: no
+    query while compiling. A view outlives its compilation, so the run that makes one also makes the
+    table, if it is not there yet, in the schemas that this project writes.
 #}
 {% macro _marks(relation) %}
-    {% if not execute or relation is none or relation is string or not relation.schema or relation.is_cte %}
+    {% if not execute or relation is none or relation is string or not relation.schema
+        or relation.is_cte %}
         {% do return(none) %}
     {% endif %}
-    {% set found = adapter.get_relation(database=relation.database, schema=relation.schema, identifier='history_marks') %}
-    {% if found is none and dbt_history._is_lasting_query() and relation.schema in dbt_history._written_schemas() %}
+    {% set found = adapter.get_relation(
+        database=relation.database, schema=relation.schema, identifier='history_marks',
+    ) %}
+    {% if found is none and dbt_history._is_lasting_query()
+        and relation.schema in dbt_history._written_schemas() %}
         {% set found = dbt_history._create_marks(relation) %}
     {% endif %}
     {% do return(found) %}
@@ -86,8 +116,11 @@
 
 {# Whether what is compiled now will be kept as a query. #}
 {% macro _is_lasting_query() %}
-    {% set config = (model.get('config') if model is defined and model is mapping else none) or {} %}
-    {% do return(flags.WHICH in ['run', 'build'] and config.get('materialized') in ['view', 'ephemeral']) %}
+    {% set config = (model.get('config') if model is defined and model is mapping else none)
+        or {} %}
+    {% do return(
+        flags.WHICH in ['run', 'build'] and config.get('materialized') in ['view', 'ephemeral']
+    ) %}
 {% endmacro %}
 
 
@@ -102,7 +135,9 @@
 
 {% macro _create_marks(relation) %}
     {% set marks = dbt_history._target(
-        api.Relation.create(database=relation.database, schema=relation.schema, identifier='history_marks'),
+        api.Relation.create(
+            database=relation.database, schema=relation.schema, identifier='history_marks',
+        ),
         dbt_history._with_format(load_relation(relation))
     ) %}
     {% set create %}
@@ -110,7 +145,7 @@
             kind string not null comment 'horizon, tag, suspension, resumption, rewind or erasure',
             table_name string not null comment 'The history table, lower case, without its schema',
             name string comment 'Name of the tag; else NULL',
-            instant string comment 'A point on the axis of the table: UTC time, day or number, as text',
+            instant string comment 'A point on the axis of the table: UTC time, day or number',
             table_version bigint comment 'Version of the Delta table before the operation',
             author string,
             reason string,
@@ -118,7 +153,7 @@
             invocation_id string
         )
         using {{ dbt_history._format(marks) }}
-        comment 'One row per fact about the history tables of this schema that their rows cannot tell (dbt_history)'
+        comment 'One row per fact about history tables that their rows do not hold (dbt_history)'
     {% endset %}
     {% do dbt_history._create_own_table(marks, create, {}) %}
     {% do return(marks) %}

@@ -2,11 +2,15 @@
 {% macro _check_above_retention_horizon(table, marks, problems) %}
     {% if table.instant is not none and marks.retention_horizon is not none %}
         {% set number = run_query(
-            'select ' ~ dbt_history._axis_number(dbt_history._literal(table.instant, table.convention), table.convention)
+            'select '
+                ~ dbt_history._axis_number(
+                    dbt_history._literal(table.instant, table.convention), table.convention,
+                )
         ).rows[0][0] | int %}
         {% if number < marks.retention_horizon %}
             {% do problems.append(
-                table.name ~ ': ' ~ table.instant ~ ' lies below the horizon ' ~ dbt_history._axis_text(marks.retention_horizon, table.convention)
+                table.name ~ ': ' ~ table.instant ~ ' lies below the horizon '
+                    ~ dbt_history._axis_text(marks.retention_horizon, table.convention)
             ) %}
         {% endif %}
     {% endif %}
@@ -16,7 +20,8 @@
 {% macro _refuse_tag(tag, problems) %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'create_tag', 'the tag ' ~ tag ~ ' cannot be made; no table got it', got='\n    ' ~ problems | join('\n    '),
+            'create_tag', 'the tag ' ~ tag ~ ' cannot be made; no table got it',
+            got='\n    ' ~ problems | join('\n    '),
             way_out='choose a point at or after the horizon, or drop_tag first',
         )) %}
     {% endif %}
@@ -26,12 +31,18 @@
 {# A name that cannot be taken for a number, a range or everything. #}
 {% macro _check_name(name, taken, problems) %}
     {% if not name or not modules.re.match('^[^0-9*\\s]', name | string) or name == taken %}
-        {% do problems.append((name or 'the empty name') ~ ' is no name: it begins with neither digit nor *, and is not ' ~ taken) %}
+        {% do problems.append(
+            (name or 'the empty name')
+                ~ ' is no name: it begins with neither digit nor *, and is not ' ~ taken
+        ) %}
     {% endif %}
 {% endmacro %}
 
 
-{# Where points are numbers of transactions, a tag must not look like one; before the first transaction is 0. #}
+{#
+    Where points are numbers of transactions, a tag must not look like one; before the first
+    transaction is 0.
+#}
 {% macro _check_numbered_tag(table, tag, problems) %}
     {% if table.convention.name == 'naksha' %}
         {% do dbt_history._check_name(tag, none, problems) %}

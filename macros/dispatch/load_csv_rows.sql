@@ -1,8 +1,9 @@
 {#
-    Seeds as their files say. Every cell travels as an escaped text literal and is cast once, in the SELECT, so
-    bigint and decimal stay exact and timestamps keep microseconds (UTC where the cell names no zone). An empty
-    cell and the text `null` are NULL; for an empty string the seed names a marker:
-    `meta: {history: {empty_string: '<empty>'}}`. A cell that is no value of its type fails the seed.
+    Seeds as their files say. Every cell travels as an escaped text literal and is cast once, in the
+    SELECT, so bigint and decimal stay exact and timestamps keep microseconds (UTC where the cell
+    names no zone). An empty cell and the text `null` are NULL; for an empty string the seed names a
+    marker: `meta: {history: {empty_string: '<empty>'}}`. A cell that is no value of its type fails
+    the seed.
 #}
 {% macro spark__load_csv_rows(model, agate_table) %}
     {% set statements = [] %}
@@ -18,7 +19,9 @@
         {% for row in chunk %}
             {% set cells = [] %}
             {% for cell in row %}
-                {% do cells.append(dbt_history._seed_literal(cell, type_list[loop.index0], empty_string)) %}
+                {% do cells.append(dbt_history._seed_literal(
+                    cell, type_list[loop.index0], empty_string,
+                )) %}
             {% endfor %}
             {% do rows.append('(' ~ cells | join(', ') ~ ')') %}
         {% endfor %}
@@ -28,7 +31,10 @@ select
     {{ columns | join(',\n    ') }}
 from values
     {{ rows | join(',\n    ') }}
-as cells({% for name in agate_table.column_names %}c{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %})
+as cells(
+    {%- for name in agate_table.column_names %}c{{ loop.index }}{{ ', ' if not loop.last }}
+    {%- endfor -%}
+)
         {% endset %}
         {% do adapter.add_query(sql, abridge_sql_log=True) %}
         {% do statements.append(sql) %}
@@ -42,13 +48,17 @@ as cells({% for name in agate_table.column_names %}c{{ loop.index }}{{ ', ' if n
     {% set stated = model['config'].get('column_types') or {} %}
     {% set types = {} %}
     {% for name in agate_table.column_names %}
-        {% do types.update({name: stated.get(name) or adapter.convert_type(agate_table, loop.index0)}) %}
+        {% do types.update({
+            name: stated.get(name) or adapter.convert_type(agate_table, loop.index0)
+        }) %}
     {% endfor %}
     {% do return(types) %}
 {% endmacro %}
 
 
-{# A text cell as a value of its type. A text that does not fit fails, with ANSI mode and without. #}
+{#
+    A text cell as a value of its type. A text that does not fit fails, with ANSI mode and without.
+#}
 {% macro _seed_column(cell, name, type) %}
     {% set kind = type | lower | trim %}
     {% set text = 'cast(' ~ cell ~ ' as string)' %}
@@ -57,11 +67,15 @@ as cells({% for name in agate_table.column_names %}c{{ loop.index }}{{ ', ' if n
     {% elif kind.startswith('varchar') or kind.startswith('char') or kind == 'binary' %}
         {% do return('cast(' ~ text ~ ' as ' ~ type ~ ')') %}
     {% elif kind.startswith('array') or kind.startswith('map') or kind.startswith('struct') %}
-        {% do return('from_json(' ~ text ~ ', ' ~ dbt_history._text_literal(type) ~ ", map('mode', 'FAILFAST', 'timeZone', 'UTC'))") %}
+        {% do return(
+            'from_json(' ~ text ~ ', ' ~ dbt_history._text_literal(type)
+                ~ ", map('mode', 'FAILFAST', 'timeZone', 'UTC'))"
+        ) %}
     {% endif %}
     {% set problem = 'seed column ' ~ name ~ ' is ' ~ type ~ ', which this is not: ' %}
     {% do return(
-        'case when ' ~ cell ~ ' is not null then coalesce(try_cast(' ~ text ~ ' as ' ~ type ~ '), cast(raise_error(concat('
+        'case when ' ~ cell ~ ' is not null then coalesce(try_cast(' ~ text ~ ' as ' ~ type
+            ~ '), cast(raise_error(concat('
         ~ dbt_history._text_literal(problem) ~ ', ' ~ cell ~ ')) as ' ~ type ~ ')) end'
     ) %}
 {% endmacro %}
@@ -89,13 +103,18 @@ as cells({% for name in agate_table.column_names %}c{{ loop.index }}{{ ', ' if n
 {% macro _utc_text(text) %}
     {% set text = text | trim %}
     {% set text = text ~ ' 00:00:00' if text | length == 10 else text %}
-    {% do return(text if modules.re.search('([zZ]|UTC|[+-][0-9]{2}(:?[0-9]{2})?)$', text[10:]) else text ~ 'Z') %}
+    {% do return(
+        text if modules.re.search('([zZ]|UTC|[+-][0-9]{2}(:?[0-9]{2})?)$', text[10:])
+            else text ~ 'Z'
+    ) %}
 {% endmacro %}
 
 
 {# A comma list as JSON: `a, b` of array<string> is ["a", "b"]; numbers and booleans stay bare. #}
 {% macro _json_of_list(text, element_type) %}
-    {% set is_bare = modules.re.match('^(tinyint|smallint|int|integer|bigint|long|float|double|boolean|decimal.*)$', element_type) %}
+    {% set is_bare = modules.re.match(
+        '^(tinyint|smallint|int|integer|bigint|long|float|double|boolean|decimal.*)$', element_type,
+    ) %}
     {% set elements = [] %}
     {% for element in text.split(',') %}
         {% do elements.append(element | trim if is_bare else tojson(element | trim)) %}
@@ -106,5 +125,8 @@ as cells({% for name in agate_table.column_names %}c{{ loop.index }}{{ ', ' if n
 
 {# Text as a Spark literal: backslash and quote escaped, and no variable substitution. #}
 {% macro _text_literal(text) %}
-    {% do return("'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\u007B') ~ "'") %}
+    {% do return(
+        "'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\u007B')
+            ~ "'"
+    ) %}
 {% endmacro %}

@@ -1,11 +1,14 @@
 {#
-    What a branch changed, as a sub-query to put after FROM: one row a feature that it holds otherwise than its base, with `change` (inserted, updated,
-    deleted) and its content in the base (`base`), on the branch (`mine`) and on the parent now (`theirs`), each a struct of the payload
+    What a branch changed, as a sub-query to put after FROM: one row a feature that it holds
+    otherwise than its base, with `change` (inserted, updated, deleted) and its content in the base
+    (`base`), on the branch (`mine`) and on the parent now (`theirs`), each a struct of the payload
     columns, NULL where it is not there.
 #}
 {% macro branch_changes(states, branches, branch, id='id', payload=none, json=[]) %}
     {% if not execute %}{% do return('(select 1 as not_compiled)') %}{% endif %}
-    {%- set sides = dbt_history._sides_of(states, branches, branch, id, payload, json, 'branch_changes') -%}
+    {%- set sides = dbt_history._sides_of(
+        states, branches, branch, id, payload, json, 'branch_changes',
+    ) -%}
     {%- set features = sides.features -%}
     {%- set sql -%}
 (
@@ -13,7 +16,11 @@
 
     select
         {{ dbt_history._quoted(dbt_history._item(features)) | join(',\n        ') }},
-        case when base is null then 'inserted' when mine is null then 'deleted' else 'updated' end as `change`,
+        case
+            when base is null then 'inserted'
+            when mine is null then 'deleted'
+            else 'updated'
+        end as `change`,
         {{ dbt_history._named_content(features, 'base') }} as `base`,
         {{ dbt_history._named_content(features, 'mine') }} as `mine`,
         {{ dbt_history._named_content(features, 'theirs') }} as `theirs`

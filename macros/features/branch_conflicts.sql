@@ -1,10 +1,13 @@
 {#
-    What keeps a branch from being merged, as a sub-query to put after FROM: one row a feature, column and attribute that the branch and its parent
-    both changed, and not to the same, with the three contents. `attribute` is NULL where a column is changed as a whole.
+    What keeps a branch from being merged, as a sub-query to put after FROM: one row a feature,
+    column and attribute that the branch and its parent both changed, and not to the same, with the
+    three contents. `attribute` is NULL where a column is changed as a whole.
 #}
 {% macro branch_conflicts(states, branches, branch, id='id', payload=none, json=[]) %}
     {% if not execute %}{% do return('(select 1 as not_compiled)') %}{% endif %}
-    {%- set sides = dbt_history._sides_of(states, branches, branch, id, payload, json, 'branch_conflicts') -%}
+    {%- set sides = dbt_history._sides_of(
+        states, branches, branch, id, payload, json, 'branch_conflicts',
+    ) -%}
     {%- set features = sides.features -%}
     {%- set sql -%}
 (

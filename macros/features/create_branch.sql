@@ -1,19 +1,28 @@
 {#
-    Forks a branch from `main` or from another branch at a transaction (default: the last of the log). Nothing is copied: the branch is a row
-    in the table of branches, and shows what its parent held there until it is written on.
+    Forks a branch from `main` or from another branch at a transaction (default: the last of the
+    log). Nothing is copied: the branch is a row in the table of branches, and shows what its parent
+    held there until it is written on.
 
         main     [ f v1 ----------------)[ f v2 ------
         fork at  |       ^
         branch           [ f v1 - - - - )[ f v2' -----    v2' has main's v1 as its predecessor
 
-    dbt run-operation create_branch --args '{table: naksha_states, writes: naksha_writes, branches: naksha_branches, branch: draft}'
+    dbt run-operation create_branch --args '{table: naksha_states, writes: naksha_writes, branches:
+    naksha_branches, branch: draft}'
 
-    Writes on it are rows of the log whose column `branch` names it. What it is based on is protected from cleaning, like a tag.
+    Writes on it are rows of the log whose column `branch` names it. What it is based on is
+    protected from cleaning, like a tag.
 #}
-{% macro create_branch(table, writes, branches, branch, parent='main', at=none, author=none, reason=none, dry_run=false, convention=none, key=none) %}
-    {% set call = dbt_history._branch_call(table, branches, branch, 'create_branch', convention, key, author, reason) %}
+{% macro create_branch(
+    table, writes, branches, branch, parent='main', at=none, author=none, reason=none,
+    dry_run=false, convention=none, key=none
+) %}
+    {% set call = dbt_history._branch_call(
+        table, branches, branch, 'create_branch', convention, key, author, reason,
+    ) %}
     {% set head = dbt_history._head_of_log(writes, call.table.relation) %}
-    {% set point = head.txn if at is none else dbt_history._evaluated_point(at, call.table, 'create_branch') | int %}
+    {% set point = head.txn if at is none
+        else dbt_history._evaluated_point(at, call.table, 'create_branch') | int %}
     {% do dbt_history._check_name(branch, 'main', call.problems) %}
     {% if call.epoch is not none %}
         {% do call.problems.append('there is a branch ' ~ branch) %}
@@ -22,13 +31,21 @@
         {% do call.problems.append('there is no branch ' ~ parent) %}
     {% endif %}
     {% if not 0 <= point <= head.txn %}
-        {% do call.problems.append('transaction ' ~ point ~ ' is not in the log, which ends at ' ~ head.txn) %}
+        {% do call.problems.append(
+            'transaction ' ~ point ~ ' is not in the log, which ends at ' ~ head.txn
+        ) %}
     {% endif %}
-    {% do dbt_history._check_above_retention_horizon(dict(call.table, instant=point | string), dbt_history._marks_of(call.table), call.problems) %}
+    {% do dbt_history._check_above_retention_horizon(
+        dict(call.table, instant=point | string), dbt_history._marks_of(call.table), call.problems,
+    ) %}
     {% do dbt_history._refuse_branch(call, 'the branch cannot be made') %}
     {% if not dry_run %}
         {% do dbt_history._protect_base(call, point) %}
         {% do dbt_history._add_branch_fact(call, 'fork', parent, point, head.txn) %}
     {% endif %}
-    {% do log('dbt_history: branch ' ~ branch ~ (' would be' if dry_run else ' is') ~ ' forked from ' ~ parent ~ ' at ' ~ point, info=true) %}
+    {% do log(
+        'dbt_history: branch ' ~ branch ~ (' would be' if dry_run else ' is') ~ ' forked from '
+            ~ parent ~ ' at ' ~ point,
+        info=true,
+    ) %}
 {% endmacro %}

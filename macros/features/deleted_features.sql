@@ -1,6 +1,7 @@
 {#
-    The features that are deleted and not purged, as a sub-query to put after FROM: one row a feature, its tombstone, which
-    keeps the last content. A feature created again is not deleted any more; one that was purged has left for good, its states stay.
+    The features that are deleted and not purged, as a sub-query to put after FROM: one row a
+    feature, its tombstone, which keeps the last content. A feature created again is not deleted any
+    more; one that was purged has left for good, its states stay.
 #}
 {% macro deleted_features(states, id='id', namespace='@ns:com:here:xyz') %}
     {%- set key = dbt_history._quoted(dbt_history._key_columns(id)) -%}
@@ -15,7 +16,10 @@
         where {{ dbt_history._quote(namespace) }}.`action` = 'DELETE'
     ) as tombstones
     left anti join (select * from {{ states }} where `txn_next` is null) as heads
-        on {% for name in key %}tombstones.{{ name }} <=> heads.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+        on
+        {%- for name in key %}
+        tombstones.{{ name }} <=> heads.{{ name }}{{ ' and' if not loop.last }}
+        {%- endfor %}
     where `_place` = 1 and `purged_txn` is null
 )
     {%- endset -%}

@@ -1,9 +1,15 @@
 {#
-    Takes a branch away: it is not read or written any more, and what it was based on may be cleaned. Its states stay in the table, closed to
-    readers; a branch of the same name that is forked later begins without them.
+    Takes a branch away: it is not read or written any more, and what it was based on may be
+    cleaned. Its states stay in the table, closed to readers; a branch of the same name that is
+    forked later begins without them.
 #}
-{% macro drop_branch(table, writes, branches, branch, author=none, reason=none, dry_run=false, convention=none, key=none) %}
-    {% set call = dbt_history._branch_call(table, branches, branch, 'drop_branch', convention, key, author, reason) %}
+{% macro drop_branch(
+    table, writes, branches, branch, author=none, reason=none, dry_run=false, convention=none,
+    key=none
+) %}
+    {% set call = dbt_history._branch_call(
+        table, branches, branch, 'drop_branch', convention, key, author, reason,
+    ) %}
     {% if call.epoch is none %}
         {% do call.problems.append('there is no branch ' ~ branch) %}
     {% endif %}
@@ -12,8 +18,13 @@
     {% endfor %}
     {% do dbt_history._refuse_branch(call, 'the branch cannot be dropped') %}
     {% if not dry_run %}
-        {% do dbt_history._add_branch_fact(call, 'drop', since=dbt_history._head_of_log(writes, call.table.relation).txn) %}
+        {% do dbt_history._add_branch_fact(
+            call, 'drop', since=dbt_history._head_of_log(writes, call.table.relation).txn,
+        ) %}
         {% do dbt_history._remove_tag(call.table, 'branch:' ~ branch) %}
     {% endif %}
-    {% do log('dbt_history: branch ' ~ branch ~ (' would be dropped' if dry_run else ' is dropped'), info=true) %}
+    {% do log(
+        'dbt_history: branch ' ~ branch ~ (' would be dropped' if dry_run else ' is dropped'),
+        info=true,
+    ) %}
 {% endmacro %}

@@ -1,23 +1,40 @@
 {#
-    What happened to features, as a sub-query to put after FROM: one row a state with all its columns, and `patch`, for an update the way back to its
-    predecessor as a JSON patch (an array of {op, path, value}); NULL for a creation or a deletion, and where the predecessor was cleaned away.
+    What happened to features, as a sub-query to put after FROM: one row a state with all its
+    columns, and `patch`, for an update the way back to its predecessor as a JSON patch (an array of
+    {op, path, value}); NULL for a creation or a deletion, and where the predecessor was cleaned
+    away.
 
         before   {"name": "Main", "tags": ["a", "b"]}
         state    {"name": "High", "tags": ["a"], "lanes": 2}
-        patch    [{"op": "remove", "path": "/lanes"}, {"op": "replace", "path": "/name", "value": "Main"},
+        patch    [{"op": "remove", "path": "/lanes"}, {"op": "replace", "path": "/name", "value":
+                 "Main"},
                   {"op": "add", "path": "/tags/1", "value": "b"}]
-    `content` is the column with the document, JSON; of several columns the document has one member each. What the system keeps (`id`, the namespace but
-    for its tags) is left out. `order by i desc` for the newest first.
+    `content` is the column with the document, JSON; of several columns the document has one member
+    each. What the system keeps (`id`, the namespace but for its tags) is left out. `order by i
+    desc` for the newest first.
 #}
-{% macro feature_activity(states, id='id', content='payload', from_txn=none, to_txn=none, where=none, namespace='@ns:com:here:xyz') %}
+{% macro feature_activity(
+    states, id='id', content='payload', from_txn=none, to_txn=none, where=none,
+    namespace='@ns:com:here:xyz'
+) %}
     {%- set xyz = dbt_history._quote(namespace) -%}
     {%- set bigint = dbt_history.convention('naksha') -%}
     {%- set terms = ['true'] -%}
-    {%- if from_txn is not none -%} {%- do terms.append('`txn` >= ' ~ dbt_history._instant(from_txn, bigint, 'feature_activity')) -%} {%- endif -%}
-    {%- if to_txn is not none -%} {%- do terms.append('`txn` <= ' ~ dbt_history._instant(to_txn, bigint, 'feature_activity')) -%} {%- endif -%}
+    {%- if from_txn is not none -%}
+        {%- do terms.append(
+            '`txn` >= ' ~ dbt_history._instant(from_txn, bigint, 'feature_activity')
+        ) -%}
+    {%- endif -%}
+    {%- if to_txn is not none -%}
+        {%- do terms.append(
+            '`txn` <= ' ~ dbt_history._instant(to_txn, bigint, 'feature_activity')
+        ) -%}
+    {%- endif -%}
     {%- if where is not none -%} {%- do terms.append('(' ~ where ~ ')') -%} {%- endif -%}
     {%- set item = [] -%}
-    {%- for name in dbt_history._key_columns(id) if name | lower != 'branch' -%}{%- do item.append(dbt_history._quote(name)) -%}{%- endfor -%}
+    {%- for name in dbt_history._key_columns(id) if name | lower != 'branch' -%}
+        {%- do item.append(dbt_history._quote(name)) -%}
+    {%- endfor -%}
     {%- set before = dbt_history._document(content, 'predecessors', namespace) -%}
     {%- set after = dbt_history._document(content, 'states', namespace) -%}
     {%- set sql -%}

@@ -1,36 +1,65 @@
 {#
-    The changes of a range of transactions, as a sub-query to put after FROM: one row a feature and transaction, its last
-    state there; with `squash` one row a feature, its last state in the range.
+    The changes of a range of transactions, as a sub-query to put after FROM: one row a feature and
+    transaction, its last state there; with `squash` one row a feature, its last state in the range.
 
         txn             1       2       3       4
         a               CREATE  UPDATE
         b               CREATE          DELETE  CREATE
         2 to 3, full            a upd.  b del.
-        1 to 3, squash  a updated, b deleted            what the last state did counts, not the way there
-    Rows have all columns of the states, and `change`: inserted, updated or deleted. Pages: `limit` rows in the order of `i`, the
-    next page `after` the last `i` of the one before.
+        1 to 3, squash  a updated, b deleted            what the last state did
+    Rows have all columns of the states, and `change`: inserted, updated or deleted. Pages: `limit`
+    rows in the order of `i`, the next page `after` the last `i` of the one before.
 #}
-{% macro feature_changes(states, id='id', from_txn=none, to_txn=none, after_time=none, until_time=none, author=none, squash=false, after=none, limit=none, where=none, namespace='@ns:com:here:xyz') %}
+{% macro feature_changes(
+    states, id='id', from_txn=none, to_txn=none, after_time=none, until_time=none, author=none,
+    squash=false, after=none, limit=none, where=none, namespace='@ns:com:here:xyz'
+) %}
     {%- set xyz = dbt_history._quote(namespace) -%}
     {%- set bigint = dbt_history.convention('naksha') -%}
     {%- set moment = {'type': 'timestamp'} -%}
     {%- set terms = ['true'] -%}
-    {%- if from_txn is not none -%} {%- do terms.append('`txn` >= ' ~ dbt_history._instant(from_txn, bigint, 'feature_changes')) -%} {%- endif -%}
-    {%- if to_txn is not none -%} {%- do terms.append('`txn` <= ' ~ dbt_history._instant(to_txn, bigint, 'feature_changes')) -%} {%- endif -%}
-    {%- if after_time is not none -%} {%- do terms.append(xyz ~ '.`updatedAt` > unix_millis(' ~ dbt_history._instant(after_time, moment, 'feature_changes') ~ ')') -%} {%- endif -%}
-    {%- if until_time is not none -%} {%- do terms.append(xyz ~ '.`updatedAt` <= unix_millis(' ~ dbt_history._instant(until_time, moment, 'feature_changes') ~ ')') -%} {%- endif -%}
-    {%- if author is not none -%} {%- do terms.append(xyz ~ '.`author` = ' ~ dbt_history._string_literal(author)) -%} {%- endif -%}
+    {%- if from_txn is not none -%}
+        {%- do terms.append(
+            '`txn` >= ' ~ dbt_history._instant(from_txn, bigint, 'feature_changes')
+        ) -%}
+    {%- endif -%}
+    {%- if to_txn is not none -%}
+        {%- do terms.append(
+            '`txn` <= ' ~ dbt_history._instant(to_txn, bigint, 'feature_changes')
+        ) -%}
+    {%- endif -%}
+    {%- if after_time is not none -%}
+        {%- do terms.append(
+            xyz ~ '.`updatedAt` > unix_millis('
+                ~ dbt_history._instant(after_time, moment, 'feature_changes') ~ ')'
+        ) -%}
+    {%- endif -%}
+    {%- if until_time is not none -%}
+        {%- do terms.append(
+            xyz ~ '.`updatedAt` <= unix_millis('
+                ~ dbt_history._instant(until_time, moment, 'feature_changes') ~ ')'
+        ) -%}
+    {%- endif -%}
+    {%- if author is not none -%}
+        {%- do terms.append(xyz ~ '.`author` = ' ~ dbt_history._string_literal(author)) -%}
+    {%- endif -%}
     {%- if where is not none -%} {%- do terms.append('(' ~ where ~ ')') -%} {%- endif -%}
     {%- set sql -%}
 (
     select
         * except (`_place`),
-        case {{ xyz }}.`action` when 'CREATE' then 'inserted' when 'UPDATE' then 'updated' else 'deleted' end as `change`
+        case {{ xyz }}.`action`
+            when 'CREATE' then 'inserted'
+            when 'UPDATE' then 'updated'
+            else 'deleted'
+        end as `change`
     from (
         select
             *,
             row_number() over (
-                partition by {{ dbt_history._quoted(dbt_history._key_columns(id)) | join(', ') }}{{ '' if squash else ', `txn`' }}
+                partition by
+                    {{ dbt_history._quoted(dbt_history._key_columns(id)) | join(', ') }}
+                    {{- '' if squash else ', `txn`' }}
                 order by `i` desc
             ) as `_place`
         from {{ states }}

@@ -1,18 +1,25 @@
 {#
-    What became of each write: one row a write that `feature_states` with the same arguments reads, for a log of outcomes and,
-    with a filter, of the writes that were rejected. Nothing is lost: every write has its row.
+    What became of each write: one row a write that `feature_states` with the same arguments reads,
+    for a log of outcomes and, with a filter, of the writes that were rejected. Nothing is lost:
+    every write has its row.
 
-    `states` is the table of states, `after` the last transaction whose outcomes are known already (the last batch of the model's own
-    table): writes after it are decided on the states as of then, whether or not the table of states is ahead. Without
-    `states` the whole log is decided anew.
+    `states` is the table of states, `after` the last transaction whose outcomes are known already
+    (the last batch of the model's own table): writes after it are decided on the states as of then,
+    whether or not the table of states is ahead. Without `states` the whole log is decided anew.
 #}
-{% macro feature_outcomes(writes, states=none, after=none, id='id', payload=none, json=[], columns={}, mode='all_or_nothing', noop_updates='record', auto_purge=false, history='on', database_id=0, namespace='@ns:com:here:xyz', branches=none, keep_states=none) %}
+{% macro feature_outcomes(
+    writes, states=none, after=none, id='id', payload=none, json=[], columns={},
+    mode='all_or_nothing', noop_updates='record', auto_purge=false, history='on', database_id=0,
+    namespace='@ns:com:here:xyz', branches=none, keep_states=none
+) %}
     {% if not execute %}
         {% do return('select 1 as not_compiled') %}
     {% endif %}
     {% set options = {
-        'id': id, 'payload': payload, 'json': json, 'columns': columns, 'mode': mode, 'noop_updates': noop_updates,
-        'auto_purge': auto_purge, 'history': history, 'database_id': database_id, 'namespace': namespace,
+        'id': id, 'payload': payload, 'json': json, 'columns': columns, 'mode': mode,
+        'noop_updates': noop_updates,
+        'auto_purge': auto_purge, 'history': history, 'database_id': database_id,
+        'namespace': namespace,
         'branches': branches, 'keep_states': keep_states,
     } %}
     {% set features = dbt_history._feature_settings(writes, options, 'feature_outcomes') %}
@@ -46,12 +53,15 @@ select
     outcome.action as `action`,
     case
         when outcome.txn_problem is not null then outcome.txn_problem.outcome
-        when outcome.is_refused and substring_index(outcome.code, ':', 1) not in ('CONFLICT', 'NOT_FOUND', 'ERROR') then 'UNDONE'
+        when outcome.is_refused
+            and substring_index(outcome.code, ':', 1) not in ('CONFLICT', 'NOT_FOUND', 'ERROR')
+            then 'UNDONE'
         else substring_index(outcome.code, ':', 1)
     end as `outcome`,
     case
         when outcome.txn_problem is not null then outcome.txn_problem.reason
-        when outcome.is_refused and substring_index(outcome.code, ':', 1) not in ('CONFLICT', 'NOT_FOUND', 'ERROR')
+        when outcome.is_refused
+            and substring_index(outcome.code, ':', 1) not in ('CONFLICT', 'NOT_FOUND', 'ERROR')
             then 'another write of the transaction failed'
         {%- for code, reason in dbt_history._outcome_reasons().items() %}
         when outcome.code = '{{ code }}' then '{{ reason }}'

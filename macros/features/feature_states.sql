@@ -1,23 +1,31 @@
 {#
-    Writes of features as states: staged rows that a `history_batch` model with the convention `naksha` takes.
+    Writes of features as states: staged rows that a `history_batch` model with the convention
+    `naksha` takes.
 
         txn         1            2            3            4
         writes      CREATE f     UPDATE f     DELETE f     CREATE f
         states      [ f v1 -----)[ f v2 -----)| f v3       [ f v1 -------- open
                                               '- tombstone: closed by its own transaction
 
-    All transactions since the last batch are one batch, numbered as the last of them, so the split of the log into runs does
-    not matter. What a transaction does depends on what those before it did, so the transactions that fail as a whole are
-    found while the model is compiled (`_refused_transactions`); the rest is one pass over the writes of each feature.
+    All transactions since the last batch are one batch, numbered as the last of them, so the split
+    of the log into runs does not matter. What a transaction does depends on what those before it
+    did, so the transactions that fail as a whole are found while the model is compiled
+    (`_refused_transactions`); the rest is one pass over the writes of each feature.
     docs/flow/feature_states.md
 #}
-{% macro feature_states(writes, id='id', payload=none, json=[], columns={}, mode='all_or_nothing', noop_updates='record', auto_purge=false, history='on', database_id=0, namespace='@ns:com:here:xyz', branches=none, keep_states=none) %}
+{% macro feature_states(
+    writes, id='id', payload=none, json=[], columns={}, mode='all_or_nothing',
+    noop_updates='record', auto_purge=false, history='on', database_id=0,
+    namespace='@ns:com:here:xyz', branches=none, keep_states=none
+) %}
     {% if not execute %}
         {% do return('select 1 as not_compiled') %}
     {% endif %}
     {% set options = {
-        'id': id, 'payload': payload, 'json': json, 'columns': columns, 'mode': mode, 'noop_updates': noop_updates,
-        'auto_purge': auto_purge, 'history': history, 'database_id': database_id, 'namespace': namespace,
+        'id': id, 'payload': payload, 'json': json, 'columns': columns, 'mode': mode,
+        'noop_updates': noop_updates,
+        'auto_purge': auto_purge, 'history': history, 'database_id': database_id,
+        'namespace': namespace,
         'branches': branches, 'keep_states': keep_states,
     } %}
     {% set features = dbt_history._feature_settings(writes, options, 'feature_states') %}
@@ -44,22 +52,32 @@ rows_of_features as (
         {{ dbt_history._c_key(features) | join(', ') }},
         explode(concat(
             transform(
-                {{ "if(keeps_history, new_states, filter(new_states, (state, place) -> place = size(new_states) - 1 and state.action <> 'DELETE'))" if may_lack_history else 'new_states' }},
+                {{ "if(keeps_history, new_states, filter(new_states, (state, place) -> place ="
+                    ~ " size(new_states) - 1 and state.action <> 'DELETE'))"
+                    if may_lack_history else 'new_states' }},
                 state -> named_struct('removed_from', cast(null as bigint), 'state', state)
             )
             {%- if may_lack_history %},
             -- Without history only what is open at the end is kept.
             if(
                 not keeps_history and size(new_states) > 0 and head.txn is not null,
-                array(named_struct('removed_from', head.txn, 'state', cast(null as {{ features.state_type }}))),
-                cast(array() as array<struct<removed_from: bigint, state: {{ features.state_type }}>>)
+                array(named_struct(
+                    'removed_from', head.txn, 'state', cast(null as {{ features.state_type }})
+                )),
+                cast(
+                    array() as array<struct<removed_from: bigint, state: {{ features.state_type }}>>
+                )
             )
             {%- endif %}
             {%- if pending.trims %},
             if(
                 removed_from is not null,
-                array(named_struct('removed_from', removed_from, 'state', cast(null as {{ features.state_type }}))),
-                cast(array() as array<struct<removed_from: bigint, state: {{ features.state_type }}>>)
+                array(named_struct(
+                    'removed_from', removed_from, 'state', cast(null as {{ features.state_type }})
+                )),
+                cast(
+                    array() as array<struct<removed_from: bigint, state: {{ features.state_type }}>>
+                )
             )
             {%- endif %}
         )) as entry
@@ -98,7 +116,10 @@ select
     state.purged_txn as `purged_txn`,
     state.resync as `resync`,
     if(state is null, null, named_struct(
-        {%- for name in ['action', 'version', 'author', 'app_id', 'puuid', 'uuid', 'txn', 'createdAt', 'updatedAt', 'rtcts', 'rtuts'] %}
+        {%- for name in [
+            'action', 'version', 'author', 'app_id', 'puuid', 'uuid', 'txn', 'createdAt',
+            'updatedAt', 'rtcts', 'rtuts',
+        ] %}
         '{{ name }}', state.{{ 'txn_uuid' if name == 'txn' else name }}{{ ',' if not loop.last }}
         {%- endfor %}
     )) as {{ dbt_history._quote(features.namespace) }}

@@ -1,9 +1,14 @@
 {#
-    The log of transactions with the numbers its transactions have by now, as a sub-query to put after FROM. `space`, `id` and
-    `ts` are set together, and NULL for what has no number: not numbered yet, a space that is not known.
+    The log of transactions with the numbers its transactions have by now, as a sub-query to put
+    after FROM. `space`, `id` and `ts` are set together, and NULL for what has no number: not
+    numbered yet, a space that is not known.
 #}
 {% macro numbered_transactions(transactions, numbers, spaces=none) %}
-    {%- set is_known = "entries.`schema` <> 'COMMIT_MSG'" ~ (' and entries.`table` in (' ~ dbt_history._texts(spaces) ~ ')' if spaces is not none else '') -%}
+    {%- set is_known = "entries.`schema` <> 'COMMIT_MSG'"
+        ~ (
+            ' and entries.`table` in (' ~ dbt_history._texts(spaces) ~ ')' if spaces is not none
+                else ''
+        ) -%}
     {%- set sql -%}
 (
     select

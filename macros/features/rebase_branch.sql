@@ -1,23 +1,34 @@
 {#
-    Moves the base of a branch to the end of the log: what the parent changed since the fork comes to the branch. What the branch changed itself is
-    merged three ways and written to it, as one transaction at the end of the log; the rest it inherits from the new base.
+    Moves the base of a branch to the end of the log: what the parent changed since the fork comes
+    to the branch. What the branch changed itself is merged three ways and written to it, as one
+    transaction at the end of the log; the rest it inherits from the new base.
 
         base       {x: 1, y: 1}                  {x: 5, y: 1}   the new base
         branch     {x: 1, y: 2}    ->            {x: 5, y: 2}
         parent     {x: 5, y: 1}
 
-    dbt run-operation rebase_branch --args '{table: naksha_states, writes: naksha_writes, branches: naksha_branches, branch: draft, app_id: editor,
-    json: [properties]}'
+    dbt run-operation rebase_branch --args '{table: naksha_states, writes: naksha_writes, branches:
+    naksha_branches, branch: draft, app_id: editor, json: [properties]}'
 
-    Conflicts as in `merge_branch`. Killed in between, it can be run again: what was merged already is the same on both sides.
+    Conflicts as in `merge_branch`. Killed in between, it can be run again: what was merged already
+    is the same on both sides.
 #}
-{% macro rebase_branch(table, writes, branches, branch, app_id, payload=none, json=[], author=none, message=none, at=none, even_if_ahead=false, dry_run=false, convention=none, key=none) %}
-    {% set call = dbt_history._branch_call(table, branches, branch, 'rebase_branch', convention, key, author, message) %}
+{% macro rebase_branch(
+    table, writes, branches, branch, app_id, payload=none, json=[], author=none, message=none,
+    at=none, even_if_ahead=false, dry_run=false, convention=none, key=none
+) %}
+    {% set call = dbt_history._branch_call(
+        table, branches, branch, 'rebase_branch', convention, key, author, message,
+    ) %}
     {% set said = {'app_id': app_id, 'author': author, 'message': message, 'at': at} %}
-    {% set done = dbt_history._merge_or_rebase(call, writes, 'rebase', payload, json, said, even_if_ahead, dry_run) %}
+    {% set done = dbt_history._merge_or_rebase(
+        call, writes, 'rebase', payload, json, said, even_if_ahead, dry_run,
+    ) %}
     {% if not dry_run %}
         {% do dbt_history._protect_base(call, done.head) %}
-        {% do dbt_history._add_branch_fact(call, 'rebase', call.epoch.parent, done.head, done.txn or done.head) %}
+        {% do dbt_history._add_branch_fact(
+            call, 'rebase', call.epoch.parent, done.head, done.txn or done.head,
+        ) %}
     {% endif %}
     {% do return(done.txn) %}
 {% endmacro %}

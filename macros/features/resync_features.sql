@@ -1,34 +1,49 @@
 {#
-    History of a space goes on after it was suspended: appends to the log what makes the states equal to a snapshot of the
-    features as they are now, one write a feature that differs, in a transaction of its own, marked `resync`.
+    History of a space goes on after it was suspended: appends to the log what makes the states
+    equal to a snapshot of the features as they are now, one write a feature that differs, in a
+    transaction of its own, marked `resync`.
 
         states     f (v: 1)   g (v: 1)    suspended ...    f v2 (v: 3)   g v2 DELETE   h v1 CREATE
         snapshot                                           f (v: 3)      -             h (v: 2)
-    Suspended means that the space's writes are not in the log; what happened meanwhile is not known one by one. `where` limits
-    log, states and snapshot to the space. While the log has writes of it that the states lack, it is refused: the difference would be wrong.
-    Returns the number of the transaction, or none where nothing differs.
+    Suspended means that the space's writes are not in the log; what happened meanwhile is not known
+    one by one. `where` limits log, states and snapshot to the space. While the log has writes of it
+    that the states lack, it is refused: the difference would be wrong. Returns the number of the
+    transaction, or none where nothing differs.
 #}
-{% macro resync_features(writes, states, snapshot, app_id, id='id', payload=[], json=[], author=none, message=none, at=none, where=none, even_if_ahead=false, dry_run=false) %}
+{% macro resync_features(
+    writes, states, snapshot, app_id, id='id', payload=[], json=[], author=none, message=none,
+    at=none, where=none, even_if_ahead=false, dry_run=false
+) %}
     {% if not execute %}{% do return(none) %}{% endif %}
     {% if dbt_history._belongs_to_iceberg(writes) %}
-        {% do dbt_history._refuse_iceberg(writes, 'resync_features', 'a log of writes in Delta: of two at once it refuses one') %}
+        {% do dbt_history._refuse_iceberg(
+            writes, 'resync_features', 'a log of writes in Delta: of two at once it refuses one',
+        ) %}
     {% endif %}
     {% set call = {
         'writes': dbt_history._table_name(writes), 'states': dbt_history._table_name(states),
-        'snapshot': snapshot if snapshot is string and '(' in snapshot else dbt_history._table_name(snapshot),
-        'app_id': app_id, 'key': dbt_history._key_columns(id), 'payload': dbt_history._key_columns(payload),
-        'json': dbt_history._key_columns(json) | map('lower') | list, 'author': author, 'message': message, 'at': at, 'where': where or 'true',
+        'snapshot': snapshot if snapshot is string and '(' in snapshot
+            else dbt_history._table_name(snapshot),
+        'app_id': app_id, 'key': dbt_history._key_columns(id),
+        'payload': dbt_history._key_columns(payload),
+        'json': dbt_history._key_columns(json) | map('lower') | list, 'author': author,
+        'message': message, 'at': at, 'where': where or 'true',
     } %}
     {% set newest = run_query(
-        'select (select max(`txn`) from ' ~ call.writes ~ '), (select max(`txn`) from ' ~ call.states ~ ')'
+        'select (select max(`txn`) from ' ~ call.writes ~ '), (select max(`txn`) from '
+            ~ call.states ~ ')'
     ).rows[0] %}
     {% set ahead = run_query(
-        'select count(*) from ' ~ call.writes ~ ' where `txn` > ' ~ (newest[1] if newest[1] is not none else -1) ~ 'L and (' ~ call.where ~ ')'
+        'select count(*) from ' ~ call.writes ~ ' where `txn` > '
+            ~ (newest[1] if newest[1] is not none else -1) ~ 'L and (' ~ call.where ~ ')'
     ).rows[0][0] | int %}
     {% if ahead and not even_if_ahead and not dry_run %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'resync_features', 'the log is ahead of the states; nothing was written', got=ahead ~ ' writes after transaction ' ~ newest[1],
-            expected='states that have all writes', way_out='run the model of the states, then this operation again; with even_if_ahead if those writes were rejected',
+            'resync_features', 'the log is ahead of the states; nothing was written',
+            got=ahead ~ ' writes after transaction ' ~ newest[1],
+            expected='states that have all writes',
+            way_out='run the model of the states, then this operation again; with even_if_ahead if'
+                ~ ' those writes were rejected',
         )) %}
     {% endif %}
     {% set txn = (newest[0] or 0) | int + 1 %}
@@ -40,7 +55,11 @@
         {% do return(none) %}
     {% endif %}
     {% set written = dbt_history._append_writes(call.writes, call.head, sql, 'resync_features') %}
-    {% do log('dbt_history: ' ~ written ~ ' writes of transaction ' ~ txn ~ ' bring the states up to date', info=true) %}
+    {% do log(
+        'dbt_history: ' ~ written ~ ' writes of transaction ' ~ txn
+            ~ ' bring the states up to date',
+        info=true,
+    ) %}
     {% do return(txn if written else none) %}
 {% endmacro %}
 
@@ -50,11 +69,14 @@
     {%- set is_resync = call.get('is_resync', true) -%}
     {%- set insert -%}
 insert into {{ call.writes }} (
-    `txn`, `position`, `action`, {{ dbt_history._quoted(call.key) | join(', ') }}, `app_id`, `author`, `message`, `at`,
+    `txn`, `position`, `action`, {{ dbt_history._quoted(call.key) | join(', ') }},
+    `app_id`, `author`, `message`, `at`,
     {{- ' `resync`,' if is_resync }} {{ dbt_history._quoted(call.payload) | join(', ') }}
 )
     {%- endset -%}
-    {%- do return({'insert': insert, 'select': dbt_history._resync_writes(call, txn, is_resync)}) -%}
+    {%- do return({
+        'insert': insert, 'select': dbt_history._resync_writes(call, txn, is_resync),
+    }) -%}
 {% endmacro %}
 
 
@@ -63,7 +85,9 @@ insert into {{ call.writes }} (
     {%- set key = dbt_history._quoted(call.key) -%}
     {%- set payload = dbt_history._quoted(call.payload) -%}
     {%- set types = {} -%}
-    {%- for column in dbt_history._table_columns(call.states) -%}{%- do types.update({column.name | lower: column.type}) -%}{%- endfor -%}
+    {%- for column in dbt_history._table_columns(call.states) -%}
+        {%- do types.update({column.name | lower: column.type}) -%}
+    {%- endfor -%}
     {%- set sql -%}
 with heads as (
     select * from {{ call.states }} where `txn_next` is null and ({{ call.where }})
@@ -84,10 +108,15 @@ differences as (
         {%- endfor %}
     from present
     full outer join heads
-        on {% for name in key %}present.{{ name }} = heads.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+        on
+        {%- for name in key %}
+        present.{{ name }} = heads.{{ name }}{{ ' and' if not loop.last }}
+        {%- endfor %}
     where present.{{ key[0] }} is null or heads.{{ key[0] }} is null or not (
         {%- for name in call.payload %}
-        {{ dbt_history._same_content('present', 'heads', name, types[name | lower], name | lower in call.json) }}{{ ' and' if not loop.last }}
+        {{ dbt_history._same_content(
+            'present', 'heads', name, types[name | lower], name | lower in call.json,
+        ) }}{{ ' and' if not loop.last }}
         {%- endfor %}
     )
 )
@@ -100,7 +129,8 @@ select
     {{ dbt_history._string_literal(call.app_id) }},
     {{ dbt_history._string_literal(call.author) if call.author else 'cast(null as string)' }},
     {{ dbt_history._string_literal(call.message) if call.message else 'cast(null as string)' }},
-    {{ 'current_timestamp()' if call.at is none else dbt_history._instant(call.at, {'type': 'timestamp'}, 'resync_features') }},
+    {{ 'current_timestamp()' if call.at is none
+        else dbt_history._instant(call.at, {'type': 'timestamp'}, 'resync_features') }},
     {%- if is_resync %}
     true,
     {%- endif %}
@@ -116,7 +146,10 @@ where (select coalesce(max(`txn`), 0) from {{ call.writes }}) = {{ call.head }}L
     {%- set sides = [] -%}
     {%- for side in [left, right] -%}
         {%- set value = side ~ '.' ~ dbt_history._quote(name) -%}
-        {%- do sides.append('coalesce(to_json(try_parse_json(' ~ value ~ ')), ' ~ value ~ ')' if is_json else dbt_history._comparable(value, type)) -%}
+        {%- do sides.append(
+            'coalesce(to_json(try_parse_json(' ~ value ~ ')), ' ~ value ~ ')' if is_json
+                else dbt_history._comparable(value, type)
+        ) -%}
     {%- endfor -%}
     {%- do return(sides | join(' <=> ')) -%}
 {% endmacro %}

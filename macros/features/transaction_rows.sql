@@ -1,8 +1,10 @@
 {#
-    The log of transactions with its documented columns: one row a transaction and space that it changed, and one row a
-    commit message (schema `COMMIT_MSG`). Made of the outcomes of `feature_outcomes`; a transaction that changed nothing has no row.
-    `space`, `id` and `ts` are set when the transaction is numbered (`number_transactions`); `commit_json` has the counts. For a
-    `history_append` model: `_batch` is the transaction, so offer the outcomes `where txn > last_batch()`.
+    The log of transactions with its documented columns: one row a transaction and space that it
+    changed, and one row a commit message (schema `COMMIT_MSG`). Made of the outcomes of
+    `feature_outcomes`; a transaction that changed nothing has no row. `space`, `id` and `ts` are
+    set when the transaction is numbered (`number_transactions`); `commit_json` has the counts. For
+    a `history_append` model: `_batch` is the transaction, so offer the outcomes `where txn >
+    last_batch()`.
 #}
 {% macro transaction_rows(outcomes, space, schema=none, database_id=0) %}
     {%- set space = dbt_history._quote(space) -%}
@@ -65,7 +67,10 @@ select
     `txn` as `txi`,
     txts as `txts`,
     cast({{ database_id }} as bigint) as `txdb`,
-    {{ dbt_history.uuid_of('`txn`', "least(greatest(utc_day, date'2000-01-01'), date'3023-12-31')", 'transaction', database_id) | indent(4) }} as `txn`,
+    {{ dbt_history.uuid_of(
+        '`txn`', "least(greatest(utc_day, date'2000-01-01'), date'3023-12-31')", 'transaction',
+        database_id,
+    ) | indent(4) }} as `txn`,
     `schema`,
     `table`,
     commit_msg as `commit_msg`,

@@ -1,20 +1,25 @@
 {#
-    The UUID of a state or a transaction as SQL text: one number, one day, one kind, one database in 128 bits.
+    The UUID of a state or a transaction as SQL text: one number, one day, one kind, one database in
+    128 bits.
 
         bits   32 id  16 id   4    12 id   2    10          4      5    3     40
                xxxxxxxx-xxxx-4xxx-         yyyy            -dddddddddddd
                id, highest   ver  lowest   variant 10,      day, type, database id
                48 bits       sion 12 bits  year - 2000, month
-    A value out of its range is an error when the SQL runs; NULL in any of them gives NULL. Texts sort like the ids.
+    A value out of its range is an error when the SQL runs; NULL in any of them gives NULL. Texts
+    sort like the ids.
 #}
 {% macro uuid_of(object_id, date, type='feature', database_id=0) %}
     {%- set id = 'cast(' ~ object_id ~ ' as bigint)' -%}
     {%- set day = 'cast(' ~ date ~ ' as date)' -%}
-    {%- set kind = {'transaction': '0', 'feature': '1'}.get(type | string, 'cast(' ~ type ~ ' as bigint)') -%}
+    {%- set kind = {'transaction': '0', 'feature': '1'}.get(
+        type | string, 'cast(' ~ type ~ ' as bigint)',
+    ) -%}
     {%- set database = 'cast(' ~ database_id ~ ' as bigint)' -%}
     {%- set sql -%}
 case
-    when {{ id }} is null or {{ day }} is null or {{ kind }} is null or {{ database }} is null then cast(null as string)
+    when {{ id }} is null or {{ day }} is null or {{ kind }} is null or {{ database }} is null
+        then cast(null as string)
     when {{ id }} not between 0 and 1152921504606846975
         then cast(raise_error('dbt_history.uuid_of: the object id is not in [0, 2^60)') as string)
     when year({{ day }}) not between 2000 and 3023
@@ -28,7 +33,11 @@ case
         substring(format_string('%012x', shiftright({{ id }}, 12)), 9, 4), '-',
         '4', format_string('%03x', {{ id }} & 4095L), '-',
         format_string('%04x', 32768 | shiftleft(year({{ day }}) - 2000, 4) | month({{ day }})), '-',
-        format_string('%012x', shiftleft(cast(day({{ day }}) as bigint), 43) | shiftleft({{ kind }} + 0L, 40) | {{ database }})
+        format_string(
+            '%012x',
+            shiftleft(cast(day({{ day }}) as bigint), 43) | shiftleft({{ kind }} + 0L, 40)
+                | {{ database }}
+        )
     )
 end
     {%- endset -%}

@@ -1,27 +1,41 @@
 {#
-    What a UUID of `uuid_of` is made of, as SQL: struct<object_id bigint, date date, type int, database_id bigint>.
-    A text that is no such UUID (another version or variant, a day that does not exist, no UUID at all) is an error when
-    the SQL runs, or NULL with `otherwise='null'`. NULL gives NULL.
+    What a UUID of `uuid_of` is made of, as SQL: struct<object_id bigint, date date, type int,
+    database_id bigint>. A text that is no such UUID (another version or variant, a day that does
+    not exist, no UUID at all) is an error when the SQL runs, or NULL with `otherwise='null'`. NULL
+    gives NULL.
 #}
 {% macro uuid_parts(uuid, otherwise='fail') %}
     {%- if otherwise not in ['fail', 'null'] -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
-            'uuid_parts', 'otherwise says what becomes of a text that is no UUID of a state', got=otherwise, expected='fail or null',
+            'uuid_parts', 'otherwise says what becomes of a text that is no UUID of a state',
+            got=otherwise, expected='fail or null',
         )) -%}
     {%- endif -%}
     {%- set uuid = '(' ~ uuid ~ ')' -%}
     {%- set text = 'lower' ~ uuid -%}
-    {%- set half = "cast(convention(substring(" ~ text ~ ", 20, 4), 16, 10) as int)" -%}
-    {%- set tail = "cast(convention(substring(" ~ text ~ ", 25, 12), 16, 10) as bigint)" -%}
+    {%- set half = "cast(conv(substring(" ~ text ~ ", 20, 4), 16, 10) as int)" -%}
+    {%- set tail = "cast(conv(substring(" ~ text ~ ", 25, 12), 16, 10) as bigint)" -%}
     {%- set day -%}
-try_cast(format_string('%04d-%02d-%02d', 2000 + (shiftright({{ half }}, 4) & 1023), {{ half }} & 15, cast(shiftright({{ tail }}, 43) as int)) as date)
+try_cast(
+    format_string(
+        '%04d-%02d-%02d',
+        2000 + (shiftright({{ half }}, 4) & 1023),
+        {{ half }} & 15,
+        cast(shiftright({{ tail }}, 43) as int)
+    ) as date
+)
     {%- endset -%}
     {%- set sql -%}
 case
     when {{ uuid }} is null then null
-    when {{ text }} rlike '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' and {{ day }} is not null
+    when {{ text }} rlike '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
+        and {{ day }} is not null
         then named_struct(
-            'object_id', cast(convention(concat(substring({{ text }}, 1, 8), substring({{ text }}, 10, 4), substring({{ text }}, 16, 3)), 16, 10) as bigint),
+            'object_id', cast(conv(concat(
+                substring({{ text }}, 1, 8),
+                substring({{ text }}, 10, 4),
+                substring({{ text }}, 16, 3)
+            ), 16, 10) as bigint),
             'date', {{ day }},
             'type', cast(shiftright({{ tail }}, 40) & 7 as int),
             'database_id', {{ tail }} & 1099511627775L

@@ -19,7 +19,9 @@ neighbours as (
         id,
         at,
         lag(id) over (order by id, at) as id_before,
-        max(at) over (order by id, at rows between unbounded preceding and 1 preceding) as newest_before
+        max(at) over (
+            order by id, at rows between unbounded preceding and 1 preceding
+        ) as newest_before
     from log
 
 )

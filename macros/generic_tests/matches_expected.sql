@@ -1,10 +1,14 @@
 {#
-    The rows of `model` are the rows of `expected`, each as often. NULL equals NULL, NaN equals NaN; maps are
-    compared by their entries. A failing row says whether it is missing or unexpected, and how many times.
+    The rows of `model` are the rows of `expected`, each as often. NULL equals NULL, NaN equals NaN;
+    maps are compared by their entries. A failing row says whether it is missing or unexpected, and
+    how many times.
 #}
 {% test matches_expected(model, expected, columns=none) %}
 {%- if not execute or dbt_history._is_missing(model) or dbt_history._is_missing(expected) -%}
-{#- Compiled before the tables are built (`dbt compile`, `dbt docs generate`): the columns are not known yet. -#}
+{#-
+    Compiled before the tables are built (`dbt compile`, `dbt docs generate`): the columns are not
+    known yet.
+-#}
 {{ dbt_history._difference_of_all_columns(model, expected) }}
 {%- else -%}
 {%- set types = dbt_history._comparable_columns(model, expected, columns) -%}
@@ -71,13 +75,18 @@ where not (_surplus = 0)
 
 
 {% macro _difference_of_all_columns(model, expected) -%}
-select 'unexpected' as _difference, * from (select * from {{ model }} except all select * from {{ expected }}) as unexpected
+select 'unexpected' as _difference, *
+from (select * from {{ model }} except all select * from {{ expected }}) as unexpected
 union all
-select 'missing' as _difference, * from (select * from {{ expected }} except all select * from {{ model }}) as missing
+select 'missing' as _difference, *
+from (select * from {{ expected }} except all select * from {{ model }}) as missing
 {%- endmacro %}
 
 
-{# The columns to compare with their types: those named, else all, which must then be the same on both sides. #}
+{#
+    The columns to compare with their types: those named, else all, which must then be the same on
+    both sides.
+#}
 {% macro _comparable_columns(model, expected, columns) %}
     {% set ours = dbt_history._types_of_query('select * from ' ~ model) %}
     {% set theirs = dbt_history._types_of_query('select * from ' ~ expected) %}
@@ -85,14 +94,19 @@ select 'missing' as _difference, * from (select * from {{ expected }} except all
     {% set not_ours = [] %}
     {% set not_theirs = [] %}
     {% for name in (wanted if columns else wanted + theirs.keys() | list) %}
-        {% if name | lower not in ours.keys() | map('lower') %}{% do not_ours.append(name) %}{% endif %}
-        {% if name | lower not in theirs.keys() | map('lower') %}{% do not_theirs.append(name) %}{% endif %}
+        {% if name | lower not in ours.keys() | map('lower') %}
+            {% do not_ours.append(name) %}
+        {% endif %}
+        {% if name | lower not in theirs.keys() | map('lower') %}
+            {% do not_theirs.append(name) %}
+        {% endif %}
     {% endfor %}
     {% if not_ours or not_theirs %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'matches_expected',
             'the two sides do not have the same columns',
-            got='not in the model: ' ~ (not_ours | join(', ') or 'none') ~ '; not in expected: ' ~ (not_theirs | join(', ') or 'none'),
+            got='not in the model: ' ~ (not_ours | join(', ') or 'none') ~ '; not in expected: '
+                ~ (not_theirs | join(', ') or 'none'),
             expected='the same columns on both sides',
             way_out='name the columns to compare: `columns: [...]`',
         )) %}

@@ -1,30 +1,43 @@
-{# Of each key the newest row of the mirror, unless it is a deletion, is the row of the main table: in all columns, NULL being equal to NULL. #}
+{#
+    Of each key the newest row of the mirror, unless it is a deletion, is the row of the main table:
+    in all columns, NULL being equal to NULL.
+#}
 {% test mirrors_main(model, main, key, id=none) %}
 {%- set columns = [] -%}
 {%- set mirror = dbt_history._renames_of(model) -%}
 {%- if execute -%}
     {%- if dbt_history._is_missing(main) and flags.WHICH in ['test', 'build'] -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
-            'mirrors_main', 'the main table is not there', got=main, expected='the table that ' ~ model ~ ' mirrors',
+            'mirrors_main', 'the main table is not there', got=main,
+            expected='the table that ' ~ model ~ ' mirrors',
         )) -%}
     {%- endif -%}
-    {%- for column in dbt_history._table_columns(main) if column.name | lower not in ['mod_time', 'mod_user'] -%}{%- do columns.append(column) -%}{%- endfor -%}
+    {%- for column in dbt_history._table_columns(main)
+        if column.name | lower not in ['mod_time', 'mod_user'] -%}
+        {%- do columns.append(column) -%}
+    {%- endfor -%}
 {%- endif -%}
 {%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') -%}
 {%- set cells = [] -%}
 {%- for column in columns -%}
-    {%- do cells.append(dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)) -%}
+    {%- do cells.append(
+        dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)
+    ) -%}
 {%- endfor -%}
 {%- set stored = [] -%}
 {%- for column in columns -%}
-    {%- do stored.append(dbt_history._renamed_cell(mirror, column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)) -%}
+    {%- do stored.append(
+        dbt_history._renamed_cell(mirror, column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)
+    ) -%}
 {%- endfor -%}
 {%- set own_id = id or main.identifier ~ '_hx_id' -%}
 with newest as (
 
     select
         *,
-        row_number() over (partition by {{ keys }} order by {{ dbt_history._quote(own_id) }} desc) as `__place`
+        row_number() over (
+            partition by {{ keys }} order by {{ dbt_history._quote(own_id) }} desc
+        ) as `__place`
     from {{ model }}
 
 ),
@@ -68,5 +81,8 @@ select
     to_json(`__main_row`) as main_row,
     to_json(`__mirror_row`) as mirror_row
 from compared
-where not (rows_in_main = 1 and rows_in_mirror = 1 and {{ dbt_history._rows_are_equal(columns, '`__main_row`.', '`__mirror_row`.') }})
+where not (
+    rows_in_main = 1 and rows_in_mirror = 1
+        and {{ dbt_history._rows_are_equal(columns, '`__main_row`.', '`__mirror_row`.') }}
+)
 {% endtest %}

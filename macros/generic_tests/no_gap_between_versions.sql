@@ -4,14 +4,18 @@
         earlier  |--------)                  |------ version
                           |<---- gap ------->|
 
-    With `allow_deletion_gaps` a gap that a deletion can have left is right: one of at least `minimum_gap`,
-    or, without `minimum_gap`, one longer than one unit (the convention's gap; else 1 millisecond, 1 day or 1).
-    A gap of one unit or less is what an end leaves that was closed one step too early.
+    With `allow_deletion_gaps` a gap that a deletion can have left is right: one of at least
+    `minimum_gap`, or, without `minimum_gap`, one longer than one unit (the convention's gap; else 1
+    millisecond, 1 day or 1). A gap of one unit or less is what an end leaves that was closed one
+    step too early.
 #}
-{% test no_gap_between_versions(model, key, convention='fivetran', allow_deletion_gaps=true, minimum_gap=none) %}
+{% test no_gap_between_versions(
+    model, key, convention='fivetran', allow_deletion_gaps=true, minimum_gap=none
+) %}
 {%- set convention = dbt_history.convention(convention) -%}
 {%- set start = dbt_history._quote(convention.start) -%}
-{%- set unit = minimum_gap or convention.gap or ('1 millisecond' if convention.type == 'timestamp' else 1) -%}
+{%- set unit = minimum_gap or convention.gap
+    or ('1 millisecond' if convention.type == 'timestamp' else 1) -%}
 with
 {{ dbt_history._ctes_of_neighbours(model, key, convention) }},
 
@@ -28,6 +32,10 @@ select
     _earlier.period_end as _earlier_end
 from gaps
 {%- if allow_deletion_gaps %}
-where not ({{ dbt_history._shift_by_gap(start, {'type': convention.type, 'gap': unit}) }} {{ '>=' if minimum_gap else '>' }} _earlier.until)
+where not (
+    {{ dbt_history._shift_by_gap(
+        start, {'type': convention.type, 'gap': unit},
+    ) }} {{ '>=' if minimum_gap else '>' }} _earlier.until
+)
 {%- endif %}
 {% endtest %}

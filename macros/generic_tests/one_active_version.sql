@@ -1,6 +1,7 @@
 {#
-    At most one version of a key is open; with `at_least_one`, exactly one. Open is what the active column
-    says, or, in a convention without one, the end. A failing row is a key, with its open versions.
+    At most one version of a key is open; with `at_least_one`, exactly one. Open is what the active
+    column says, or, in a convention without one, the end. A failing row is a key, with its open
+    versions.
 #}
 {% test one_active_version(model, key, convention='fivetran', at_least_one=false) %}
 {%- set convention = dbt_history.convention(convention) -%}
@@ -19,7 +20,8 @@ versions as (
     select
         {{ keys | join(',\n        ') }},
         {{ start }},
-        {{ dbt_history._is_open(convention) if convention.active else dbt_history._has_open_end(convention) }} as _is_open
+        {{ dbt_history._is_open(convention) if convention.active
+            else dbt_history._has_open_end(convention) }} as _is_open
     from history
 
 ),

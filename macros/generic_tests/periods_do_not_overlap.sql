@@ -1,6 +1,7 @@
 {#
-    At most one version of a key at any instant. Periods are half-open, [start, end + gap): a version may
-    start where an earlier one ends. A failing row is a version that starts inside an earlier one.
+    At most one version of a key at any instant. Periods are half-open, [start, end + gap): a
+    version may start where an earlier one ends. A failing row is a version that starts inside an
+    earlier one.
 #}
 {% test periods_do_not_overlap(model, key, convention='fivetran') %}
 {%- set convention = dbt_history.convention(convention) -%}

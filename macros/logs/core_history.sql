@@ -1,6 +1,7 @@
 {#
-    The coarse log: one row a transaction, table and kind of change, from the inbox `core_temp_history`, with the earliest time. For a
-    `history_append` model with unique_key ['trans_id', 'table', 'event'] and, as its post-hook, `drain_core_temp_history`.
+    The coarse log: one row a transaction, table and kind of change, from the inbox
+    `core_temp_history`, with the earliest time. For a `history_append` model with unique_key
+    ['trans_id', 'table', 'event'] and, as its post-hook, `drain_core_temp_history`.
 
         inbox    a1 a1 b1      b1 c1       c1
         log      a1 b1         c1          (what the log has is not appended again)

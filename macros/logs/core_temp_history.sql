@@ -1,40 +1,54 @@
 {#
-    The coarse log's inbox: one row a transaction, table and kind of change (insert, update, delete), as the runs find them. `tables`: a list of
-    {'main': ref or source, 'key': …, 'name': the table's name in the log}. For a `history_append` model; runs only append to it.
+    The coarse log's inbox: one row a transaction, table and kind of change (insert, update,
+    delete), as the runs find them. `tables`: a list of {'main': ref or source, 'key': …, 'name':
+    the table's name in the log}. For a `history_append` model; runs only append to it.
 
         version   3        4     5          6        7         8
         feed      on       off   off        off      on        on
-        log       update                             (gap, and insert, update or delete: the difference of 3 and 7), update
+        log       update                             (gap, and insert, update or delete: the
+                  difference of 3 and 7), update
 
-    Where the changes of a table cannot be read one by one, a row with event `gap` marks it; the other tables are taken as always.
+    Where the changes of a table cannot be read one by one, a row with event `gap` marks it; the
+    other tables are taken as always.
 #}
 {% macro core_temp_history(tables, method='auto', noop_updates='record') %}
     {%- set parts = [] -%}
     {%- for table in tables -%}
-        {%- set capture = dbt_history._plan_capture(table.main, table.key, method, layout={'is_source': true}, caller_name='core_temp_history') -%}
+        {%- set capture = dbt_history._plan_capture(
+            table.main, table.key, method, layout={'is_source': true},
+            caller_name='core_temp_history',
+        ) -%}
         {%- set name = dbt_history._string_literal(table.get('name') or table.main.identifier) -%}
         {%- if not capture.get('is_parsed_only') -%}
             {%- do parts.append(
-                'select ' ~ dbt_history._transaction_id(capture) ~ ' as trans_id, `_changed_by` as user, '
+                'select ' ~ dbt_history._transaction_id(capture)
+                    ~ ' as trans_id, `_changed_by` as user, '
                 ~ name ~ " as `table`, if(startswith(`_change_type`, 'update'), 'update', "
-                ~ '`_change_type`) as event, `_commit_timestamp` as at from ' ~ dbt_history._changes_sql(capture, table.get('user'), noop_updates) ~ ' as changes'
+                ~ '`_change_type`) as event, `_commit_timestamp` as at from '
+                    ~ dbt_history._changes_sql(capture, table.get('user'), noop_updates)
+                    ~ ' as changes'
             ) -%}
         {%- endif -%}
         {%- if capture.get('gap') -%}
-            {%- set trans_id = dbt_history._string_literal(capture.source.replace('`', '') ~ ':' ~ capture.gap.version) -%}
+            {%- set trans_id = dbt_history._string_literal(
+                capture.source.replace('`', '') ~ ':' ~ capture.gap.version
+            ) -%}
             {%- do parts.append(
-                'select ' ~ trans_id ~ ' as trans_id, cast(null as string) as user, ' ~ name ~ " as `table`, 'gap' as event, "
+                'select ' ~ trans_id ~ ' as trans_id, cast(null as string) as user, ' ~ name
+                    ~ " as `table`, 'gap' as event, "
                 ~ 'timestamp_micros(' ~ capture.gap.micros ~ 'L) as at'
             ) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if not parts -%}
         {%- do parts.append(
-            "select '' as trans_id, '' as user, '' as `table`, '' as event, timestamp'1970-01-01 00:00:00 UTC' as at where 1 = 0"
+            "select '' as trans_id, '' as user, '' as `table`, '' as event, timestamp'1970-01-01"
+                ~ " 00:00:00 UTC' as at where 1 = 0"
         ) -%}
     {%- endif -%}
     {%- do return(
-        '(\n    select trans_id, min(user) as user, `table`, event, min(at) as at\n    from (\n' ~ parts | join('\nunion all\n')
+        '(\n    select trans_id, min(user) as user, `table`, event, min(at) as at\n    from (\n'
+            ~ parts | join('\nunion all\n')
         ~ '\n    ) as found\n    group by trans_id, `table`, event\n)'
     ) -%}
 {% endmacro %}

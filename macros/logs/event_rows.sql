@@ -1,23 +1,32 @@
 {#
-    The rows of an event table: one a row inserted or deleted, two a row updated (what it was, what it is).
+    The rows of an event table: one a row inserted or deleted, two a row updated (what it was, what
+    it is).
 
         main      insert      update            delete
         events    1 insert    3 update_from     2 delete
                               4 update_to
 
-    First `_hist_trans_id`, `_hist_event` (letters I, D, F, T with codes='letters'), `_hist_user`, `_hist_time`, then the table's
-    columns. For a `history_append` model.
+    First `_hist_trans_id`, `_hist_event` (letters I, D, F, T with codes='letters'), `_hist_user`,
+    `_hist_time`, then the table's columns. For a `history_append` model.
 #}
 {% macro event_rows(main, key, codes='integer', user=none, method='auto', noop_updates='record') %}
     {%- set values = dbt_history._event_codes(codes, 'event_rows') -%}
-    {%- set capture = dbt_history._plan_capture(main, key, method, caller_name='event_rows', layout={
-        'order': '_hist_time', 'rows': '`_hist_event` <> ' ~ values.update_preimage, 'is_alive': '`_hist_event` <> ' ~ values.delete,
-    }) -%}
+    {%- set layout = {
+        'order': '_hist_time', 'rows': '`_hist_event` <> ' ~ values.update_preimage,
+        'is_alive': '`_hist_event` <> ' ~ values.delete,
+    } -%}
+    {%- set capture = dbt_history._plan_capture(
+        main, key, method, caller_name='event_rows', layout=layout,
+    ) -%}
     {%- if capture.get('is_parsed_only') -%}
         {%- do return('(select * from ' ~ main ~ ')') -%}
     {%- endif -%}
     {%- do dbt_history._refuse_event_columns(capture) -%}
-    {%- do capture.update({'about': {'events': {'key': capture.key}, 'not_null': dbt_history._not_null_columns(capture)}}) -%}
+    {%- do capture.update({
+        'about': {
+            'events': {'key': capture.key}, 'not_null': dbt_history._not_null_columns(capture),
+        }
+    }) -%}
     {%- set sql -%}
 (
     select

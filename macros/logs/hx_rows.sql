@@ -1,9 +1,12 @@
 {#
-    The rows of a history mirror: one a change of `main`, with the history rows of other tables that were in force then.
+    The rows of a history mirror: one a change of `main`, with the history rows of other tables that
+    were in force then.
 
         meta_network_hx   1 -------------- 4 -------------- 7       own ids, by the order of changes
-        meta_station          a b                c                  changes of a station of that network
-        meta_network_hx_id    1 1                4                  its newest row at the moment of the change (<=)
+        meta_station          a b                c                  changes of a station of that
+                              network
+        meta_network_hx_id    1 1                4                  its newest row at the moment of
+                              the change (<=)
 
     For a `history_append` model. Main tables and the queries on them stay as they are.
 #}
@@ -11,14 +14,21 @@
     {%- set own_id = main.identifier ~ '_hx_id' -%}
     {%- set links = dbt_history._hx_links(references, own_id, this) -%}
     {%- set capture = dbt_history._plan_capture(
-        main, key, method, layout={'order': own_id, 'rows': '1 = 1', 'is_alive': 'not `deleted`'}, references=links, caller_name='hx_rows'
+        main, key, method, layout={'order': own_id, 'rows': '1 = 1', 'is_alive': 'not `deleted`'},
+        references=links, caller_name='hx_rows'
     ) -%}
     {%- if capture.get('is_parsed_only') -%}
         {%- do return('(select * from ' ~ main ~ ')') -%}
     {%- endif -%}
     {%- do capture.update({'renames': dbt_history._pending_renames(capture)}) -%}
     {%- set former = dbt_history._former_names(capture) -%}
-    {%- do capture.update({'about': {'hx': dict({'id': own_id, 'key': capture.key}, **({'renamed': former} if former else {}))}}) -%}
+    {%- do capture.update({
+        'about': {
+            'hx': dict(
+                {'id': own_id, 'key': capture.key}, **({'renamed': former} if former else {}),
+            )
+        }
+    }) -%}
     {%- do dbt_history._refuse_hx_columns(capture, own_id, links) -%}
     {%- do dbt_history._set_hx_frames(capture) -%}
     {%- do return(dbt_history._hx_sql(capture, own_id, links, mod_user, noop_updates)) -%}

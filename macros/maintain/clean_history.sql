@@ -1,45 +1,71 @@
 {#
-    Removes versions that ended long ago, and says so: the greatest end among them is the table's horizon, and a reader that asks for
-    an earlier point fails with it. From the horizon on every reader gives what it gave before.
+    Removes versions that ended long ago, and says so: the greatest end among them is the table's
+    horizon, and a reader that asks for an earlier point fails with it. From the horizon on every
+    reader gives what it gave before.
 
         cutoff                                            |
         a  [-----)                removed                 |
         b     [---------)         removed, its end is     |
-        c          [------------------------------------------- stays, as does whatever ends at the cutoff or later
+        c          [------------------------------------------- stays, as does whatever ends at the
+                   cutoff or later
                         ^ the horizon
 
     dbt run-operation clean_history --args '{table: customers, before: "2024-01-01"}'
 
-    One or more of: `before` (a time, a version, a tag), `age` ('90 days'), `keep_versions` (so many newest ones of each record stay);
-    a version goes if all that are given let it go. Open versions stay whatever the cutoff, and so do versions in force at a tag's
-    instant and those that `keep_referenced` names. `dry_run` counts and writes nothing.
+    One or more of: `before` (a time, a version, a tag), `age` ('90 days'), `keep_versions` (so many
+    newest ones of each record stay); a version goes if all that are given let it go. Open versions
+    stay whatever the cutoff, and so do versions in force at a tag's instant and those that
+    `keep_referenced` names. `dry_run` counts and writes nothing.
 
-    On feature states also `up_to`, a transaction, and `keep_transactions`, so many last ones (of the log `transactions` with their numbers; without it
-    txn is the number). What was closed up to there goes, and the horizon is that point itself. Kept by age or number of
-    transactions, the point is at most the oldest tag. The tombstone of a feature that is deleted stays.
+    On feature states also `up_to`, a transaction, and `keep_transactions`, so many last ones (of
+    the log `transactions` with their numbers; without it txn is the number). What was closed up to
+    there goes, and the horizon is that point itself. Kept by age or number of transactions, the
+    point is at most the oldest tag. The tombstone of a feature that is deleted stays.
 
         keep_transactions: 3     1   2   3   4  |5   6   7      the horizon is head - 3 + 1
 #}
-{% macro clean_history(table, before=none, age=none, keep_versions=none, keep_referenced=[], dry_run=false, convention=none, key=none, author=none, reason=none, up_to=none, keep_transactions=none, transactions=none) %}
+{% macro clean_history(
+    table, before=none, age=none, keep_versions=none, keep_referenced=[], dry_run=false,
+    convention=none, key=none, author=none, reason=none, up_to=none, keep_transactions=none,
+    transactions=none
+) %}
     {% set tables = dbt_history._maintained(table, convention, key, 'clean_history') %}
     {% for table in tables %}{% do dbt_history._find_namespace(table) %}{% endfor %}
-    {% set of_features = {'up_to': up_to, 'keep_transactions': keep_transactions, 'transactions': transactions, 'age': age} %}
+    {% set of_features = {
+        'up_to': up_to, 'keep_transactions': keep_transactions, 'transactions': transactions,
+        'age': age,
+    } %}
     {% do dbt_history._check_cutoff(tables, before, age, keep_versions, of_features) %}
-    {% set limits = {'before': before, 'age': age, 'keep_versions': keep_versions, 'keep_referenced': keep_referenced} %}
+    {% set limits = {
+        'before': before, 'age': age, 'keep_versions': keep_versions,
+        'keep_referenced': keep_referenced,
+    } %}
     {% set results = {} %}
     {% for table in tables %}
         {% set cutoff = dbt_history._cutoff(table, before, none if table.namespace else age) %}
-        {% set limit = dict(limits, cutoff=cutoff, last=dbt_history._last_to_clean(table, of_features)) %}
+        {% set limit = dict(
+            limits, cutoff=cutoff, last=dbt_history._last_to_clean(table, of_features),
+        ) %}
         {% set plan = dbt_history._plan_cleaning(table, limit) %}
         {% if plan.retention_horizon is not none and not dry_run %}
-            {# The horizon is published before anything goes, and the tags are read again after: whoever comes in between is heard. #}
-            {% do dbt_history._add_mark(table, 'horizon', instant=plan.retention_horizon, author=author, reason=reason) %}
+            {#
+                The horizon is published before anything goes, and the tags are read again after:
+                whoever comes in between is heard.
+            #}
+            {% do dbt_history._add_mark(
+                table, 'horizon', instant=plan.retention_horizon, author=author, reason=reason,
+            ) %}
             {% do dbt_history._remove_versions(table, limit, plan) %}
         {% endif %}
         {% do results.update({table.name: plan}) %}
         {% do log(
-            'dbt_history: ' ~ table.name ~ ': ' ~ plan.dropped ~ ' of ' ~ plan.versions ~ ' versions '
-            ~ ('would be dropped' if dry_run else 'dropped') ~ (', horizon ' ~ plan.retention_horizon if plan.retention_horizon is not none else '')
+            'dbt_history: ' ~ table.name ~ ': ' ~ plan.dropped ~ ' of ' ~ plan.versions
+                ~ ' versions '
+            ~ ('would be dropped' if dry_run else 'dropped')
+                ~ (
+                    ', horizon ' ~ plan.retention_horizon if plan.retention_horizon is not none
+                        else ''
+                )
             ~ (', kept for tags: ' ~ plan.tags if plan.tags else ''), info=true
         ) %}
     {% endfor %}

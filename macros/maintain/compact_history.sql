@@ -1,18 +1,27 @@
 {#
-    Writes small files together (OPTIMIZE; Iceberg: rewrite_data_files), by `cluster_by` if it is given. With `vacuum_hours` it also removes files that no
-    version of the last so many hours needs (VACUUM; expire_snapshots), which ends the format's own time travel to before them; the
-    history in the rows stays.
+    Writes small files together (OPTIMIZE; Iceberg: rewrite_data_files), by `cluster_by` if it is
+    given. With `vacuum_hours` it also removes files that no version of the last so many hours needs
+    (VACUUM; expire_snapshots), which ends the format's own time travel to before them; the history
+    in the rows stays.
 #}
-{% macro compact_history(table='all', cluster_by=none, vacuum_hours=none, dry_run=false, convention=none, key=none) %}
+{% macro compact_history(
+    table='all', cluster_by=none, vacuum_hours=none, dry_run=false, convention=none, key=none
+) %}
     {% for table in dbt_history._maintained(table, convention, key, 'compact_history') %}
         {% set before = dbt_history._count_files(table.relation) %}
         {% if not dry_run %}
-            {% do dbt_history._compact(table.relation, dbt_history._key_columns(cluster_by), vacuum_hours) %}
+            {% do dbt_history._compact(
+                table.relation, dbt_history._key_columns(cluster_by), vacuum_hours,
+            ) %}
         {% endif %}
         {% set after = dbt_history._count_files(table.relation) %}
         {% do log(
-            'dbt_history: ' ~ table.name ~ ': ' ~ before ~ ' files' ~ ('' if dry_run else ' are now ' ~ after)
-            ~ (', older files vacuumed' if vacuum_hours is not none and not dry_run else ', vacuum_hours removes files that are no longer needed'),
+            'dbt_history: ' ~ table.name ~ ': ' ~ before ~ ' files'
+                ~ ('' if dry_run else ' are now ' ~ after)
+            ~ (
+                ', older files vacuumed' if vacuum_hours is not none and not dry_run
+                    else ', vacuum_hours removes files that are no longer needed'
+            ),
             info=true
         ) %}
     {% endfor %}

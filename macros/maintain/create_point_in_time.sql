@@ -1,10 +1,12 @@
 {#
-    A folder of views that is the database on one day: for each table a view of its own name, in a schema of their own, of what was in
-    force at a time, a version or a tag.
+    A folder of views that is the database on one day: for each table a view of its own name, in a
+    schema of their own, of what was in force at a time, a version or a tag.
 
-    dbt run-operation create_point_in_time --args '{schema: on_new_year, at: "2024-01-01", table: [customers, orders]}'
+    dbt run-operation create_point_in_time --args '{schema: on_new_year, at: "2024-01-01", table:
+    [customers, orders]}'
 
-    The views read the history tables, so what is late and comes in tomorrow changes them; a tag keeps them from being cleaned away.
+    The views read the history tables, so what is late and comes in tomorrow changes them; a tag
+    keeps them from being cleaned away.
 #}
 {% macro create_point_in_time(schema, at, table='all', dry_run=false, convention=none, key=none) %}
     {% set tables = dbt_history._maintained(table, convention, key, 'create_point_in_time') %}
@@ -19,18 +21,25 @@
     {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'create_point_in_time', 'a view would replace its own table; nothing was made', got=problems | join(', '), expected='another schema',
+            'create_point_in_time', 'a view would replace its own table; nothing was made',
+            got=problems | join(', '), expected='another schema',
         )) %}
     {% endif %}
     {% if not dry_run %}
         {% do run_query('create schema if not exists ' ~ dbt_history._quote(schema)) %}
     {% endif %}
     {% for table in tables %}
-        {% set view = dbt_history._quote(schema) ~ '.' ~ dbt_history._quote(table.relation.identifier) %}
-        {% set sql = 'create or replace view ' ~ view ~ ' as select * from ' ~ dbt_history.as_of(table.relation, at, table.convention) %}
+        {% set view = dbt_history._quote(schema) ~ '.'
+            ~ dbt_history._quote(table.relation.identifier) %}
+        {% set sql = 'create or replace view ' ~ view ~ ' as select * from '
+            ~ dbt_history.as_of(table.relation, at, table.convention) %}
         {% if not dry_run %}
             {% do run_query(sql) %}
         {% endif %}
-        {% do log('dbt_history: ' ~ view ~ (' would be ' if dry_run else ' is ') ~ table.name ~ ' at ' ~ at, info=true) %}
+        {% do log(
+            'dbt_history: ' ~ view ~ (' would be ' if dry_run else ' is ') ~ table.name ~ ' at '
+                ~ at,
+            info=true,
+        ) %}
     {% endfor %}
 {% endmacro %}

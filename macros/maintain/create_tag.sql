@@ -1,13 +1,18 @@
 {#
-    Gives a point of one table, several or all of them a name, and protects it: what is in force there is not cleaned.
+    Gives a point of one table, several or all of them a name, and protects it: what is in force
+    there is not cleaned.
 
     dbt run-operation create_tag --args '{tag: year_end, table: all, reason: "audit 2024"}'
 
-    Without `at` the tag names the present: one and the same time for all tables whose axis is time, the current version for tables that
-    count versions. `at` is a point as `as_of` takes it, or a mapping from table to point. On feature states it is a transaction, which may lie
-    beyond the last one; the number that it got is said as `(select max(txid) from naksha_transactions where id <= 12)`.
+    Without `at` the tag names the present: one and the same time for all tables whose axis is time,
+    the current version for tables that count versions. `at` is a point as `as_of` takes it, or a
+    mapping from table to point. On feature states it is a transaction, which may lie beyond the
+    last one; the number that it got is said as `(select max(txid) from naksha_transactions where id
+    <= 12)`.
 #}
-{% macro create_tag(tag, table='all', at=none, author=none, reason=none, convention=none, key=none) %}
+{% macro create_tag(
+    tag, table='all', at=none, author=none, reason=none, convention=none, key=none
+) %}
     {% set tables = dbt_history._maintained(table, convention, key, 'create_tag') %}
     {% set now = run_query('select unix_micros(current_timestamp())').rows[0][0] | int %}
     {% set problems = [] %}
@@ -15,9 +20,16 @@
         {% set marks = dbt_history._marks_of(table) %}
         {% set said = at.get(table.name) if at is mapping and 'tag' not in at else at %}
         {% if said is none and table.convention.type != 'bigint' %}
-            {% do table.update({'instant': dbt_history._axis_text(now if table.convention.type == 'timestamp' else now // 86400000000, table.convention)}) %}
+            {% do table.update({
+                'instant': dbt_history._axis_text(
+                    now if table.convention.type == 'timestamp' else now // 86400000000,
+                    table.convention,
+                )
+            }) %}
         {% else %}
-            {% do table.update({'instant': dbt_history._evaluated_point(said, table, 'create_tag')}) %}
+            {% do table.update({
+                'instant': dbt_history._evaluated_point(said, table, 'create_tag')
+            }) %}
         {% endif %}
         {% do dbt_history._check_numbered_tag(table, tag, problems) %}
         {% if tag in marks.tags | map(attribute='name') %}
@@ -29,9 +41,15 @@
     {% endfor %}
     {% do dbt_history._refuse_tag(tag, problems) %}
     {% for table in tables %}
-        {% do dbt_history._add_mark(table, 'tag', name=tag, instant=table.instant, author=author, reason=reason) %}
-        {% do dbt_history._check_above_retention_horizon(table, dbt_history._marks_of(table), problems) %}
-        {% do log('dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is ' ~ table.instant, info=true) %}
+        {% do dbt_history._add_mark(
+            table, 'tag', name=tag, instant=table.instant, author=author, reason=reason,
+        ) %}
+        {% do dbt_history._check_above_retention_horizon(
+            table, dbt_history._marks_of(table), problems,
+        ) %}
+        {% do log(
+            'dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is ' ~ table.instant, info=true,
+        ) %}
     {% endfor %}
     {% if problems %}
         {# A cleaning that began meanwhile was first. #}

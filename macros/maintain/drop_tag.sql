@@ -1,17 +1,24 @@
-{# Takes a tag away, from all tables that have it or from those named: what it protected may be cleaned from then on. #}
+{#
+    Takes a tag away, from all tables that have it or from those named: what it protected may be
+    cleaned from then on.
+#}
 {% macro drop_tag(tag, table='all', convention=none, key=none) %}
     {% set dropped = namespace(number=0) %}
     {% for table in dbt_history._maintained(table, convention, key, 'drop_tag') %}
         {% if tag in dbt_history._marks_of(table).tags | map(attribute='name') %}
             {% do run_query(
-                'delete from ' ~ dbt_history._quoted_relation(dbt_history._marks(table.relation)) ~ " where kind = 'tag' and name = "
-                ~ dbt_history._string_literal(tag) ~ ' and table_name = ' ~ dbt_history._string_literal(table.relation.identifier | lower)
+                'delete from ' ~ dbt_history._quoted_relation(dbt_history._marks(table.relation))
+                    ~ " where kind = 'tag' and name = "
+                ~ dbt_history._string_literal(tag) ~ ' and table_name = '
+                    ~ dbt_history._string_literal(table.relation.identifier | lower)
             ) %}
             {% set dropped.number = dropped.number + 1 %}
             {% do log('dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is dropped', info=true) %}
         {% endif %}
     {% endfor %}
     {% if not dropped.number %}
-        {% do exceptions.raise_compiler_error(dbt_history._message('drop_tag', 'no table has a tag of this name', got=tag)) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'drop_tag', 'no table has a tag of this name', got=tag,
+        )) %}
     {% endif %}
 {% endmacro %}

@@ -1,22 +1,30 @@
 {#
-    Takes one record's data out of all its versions: the columns become NULL, keys, periods and the number of versions stay. The same in
-    `mirrors`, such as `_hx` and event tables with the same key. That it happened is recorded, without the key's value.
+    Takes one record's data out of all its versions: the columns become NULL, keys, periods and the
+    number of versions stay. The same in `mirrors`, such as `_hx` and event tables with the same
+    key. That it happened is recorded, without the key's value.
 
-    dbt run-operation erase_subject --args '{table: customers, only: {customer_id: 7}, mirrors: [customers_hx], reason: "request 12"}'
+    dbt run-operation erase_subject --args '{table: customers, only: {customer_id: 7}, mirrors:
+    [customers_hx], reason: "request 12"}'
 
-    `columns`: what to erase, default everything but key and period. All tables are checked before the first one is changed. Repeating
-    it finishes what a killed run began, and changes nothing where all is erased. Older files still hold the data until they are
-    vacuumed, which compact_history does.
+    `columns`: what to erase, default everything but key and period. All tables are checked before
+    the first one is changed. Repeating it finishes what a killed run began, and changes nothing
+    where all is erased. Older files still hold the data until they are vacuumed, which
+    compact_history does.
 #}
-{% macro erase_subject(table, only, columns=none, mirrors=[], dry_run=false, convention=none, key=none, author=none, reason=none) %}
+{% macro erase_subject(
+    table, only, columns=none, mirrors=[], dry_run=false, convention=none, key=none, author=none,
+    reason=none
+) %}
     {% set tables = dbt_history._maintained(table, convention, key, 'erase_subject') %}
     {% set main = tables | first %}
     {% set problems = ['name one table; the others are mirrors'] if tables | length > 1 else [] %}
     {% set places = dbt_history._erased_places(main, only, columns, mirrors, problems) %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'erase_subject', 'this cannot be erased; nothing was changed', got='\n    ' ~ problems | join('\n    '),
-            expected='only: {key column: value, ...} for all of ' ~ main.key | join(', ') ~ '; columns and mirrors as lists of names',
+            'erase_subject', 'this cannot be erased; nothing was changed',
+            got='\n    ' ~ problems | join('\n    '),
+            expected='only: {key column: value, ...} for all of ' ~ main.key | join(', ')
+                ~ '; columns and mirrors as lists of names',
         )) %}
     {% endif %}
     {% for place in places %}
@@ -24,15 +32,26 @@
             {% do dbt_history._erase_place(place, main, only) %}
         {% endif %}
         {% do log(
-            'dbt_history: ' ~ place.name ~ ': ' ~ place.rows ~ ' versions ' ~ ('would be erased' if dry_run else 'erased')
-            ~ (' (' ~ (place.rows - place.changed) ~ ' were before)' if place.changed != place.rows else '')
+            'dbt_history: ' ~ place.name ~ ': ' ~ place.rows ~ ' versions '
+                ~ ('would be erased' if dry_run else 'erased')
+            ~ (
+                ' (' ~ (place.rows - place.changed) ~ ' were before)' if place.changed != place.rows
+                    else ''
+            )
             ~ ', columns ' ~ place.columns | map(attribute='name') | join(', '), info=true
         ) %}
     {% endfor %}
     {% if not dry_run %}
         {% if places | sum(attribute='changed') or not dbt_history._has_erasure(main, only) %}
-            {% do dbt_history._add_mark(main, 'erasure', name=dbt_history._subject_hash(only, invocation_id), author=author, reason=reason) %}
+            {% do dbt_history._add_mark(
+                main, 'erasure', name=dbt_history._subject_hash(only, invocation_id), author=author,
+                reason=reason,
+            ) %}
         {% endif %}
-        {% do log('dbt_history: older files hold the data until compact_history with vacuum_hours removes them', info=true) %}
+        {% do log(
+            'dbt_history: older files hold the data until compact_history with vacuum_hours'
+                ~ ' removes them',
+            info=true,
+        ) %}
     {% endif %}
 {% endmacro %}

@@ -1,31 +1,45 @@
 {#
-    Run-operation: prints a history model for each model and source that carries `meta: {history: true}`, and a yml file
-    with their tests. `dbt-history generate` runs it and writes the files; a second time nothing changes.
+    Run-operation: prints a history model for each model and source that carries `meta: {history:
+    true}`, and a yml file with their tests. `dbt-history generate` runs it and writes the files; a
+    second time nothing changes.
 
-    Instead of true: {kind: hx | events, key: …, references: [{column: …, history: …}], name: …}. The key is `unique_key` of a model unless
-    `key` names it; `name` is the new model's (default: x_hx, and x_history for events).
+    Instead of true: {kind: hx | events, key: …, references: [{column: …, history: …}], name: …}.
+    The key is `unique_key` of a model unless `key` names it; `name` is the new model's (default:
+    x_hx, and x_history for events).
 #}
 {% macro generate_history(folder='models/history') %}
     {% set tracked, problems = [], [] %}
-    {% for node in (graph.nodes.values() | list + graph.sources.values() | list) | sort(attribute='unique_id') %}
+    {% for node in (
+        graph.nodes.values() | list + graph.sources.values() | list
+    ) | sort(attribute='unique_id') %}
         {% set problem = dbt_history._meta_problem(node) %}
         {% if problem is not none %}
             {% do problems.append(node.unique_id ~ ': ' ~ problem) %}
         {% elif dbt_history._node_meta(node).get('history') and dbt_history._is_tracked(node) %}
-            {% do tracked.append(dbt_history._generated_model(node, dbt_history._history_meta(node, 'generate_history'), problems)) %}
+            {% do tracked.append(dbt_history._generated_model(
+                node, dbt_history._history_meta(node, 'generate_history'), problems,
+            )) %}
         {% endif %}
     {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'generate_history', 'some tables cannot be tracked; nothing was written', got='\n    ' ~ problems | join('\n    '),
-            expected='meta: {history: true} on a model with unique_key, or meta: {history: {key: …}}',
+            'generate_history', 'some tables cannot be tracked; nothing was written',
+            got='\n    ' ~ problems | join('\n    '),
+            expected='meta: {history: true} on a model with unique_key, or meta: {history: {key:'
+                ~ ' …}}',
         )) %}
     {% endif %}
     {% for table in tracked %}
-        {% do print('-- file: ' ~ folder ~ '/' ~ table.name ~ '.sql\n' ~ dbt_history._generated_sql(table) ~ '\n-- end of file') %}
+        {% do print(
+            '-- file: ' ~ folder ~ '/' ~ table.name ~ '.sql\n' ~ dbt_history._generated_sql(table)
+                ~ '\n-- end of file'
+        ) %}
     {% endfor %}
     {% if tracked %}
-        {% do print('-- file: ' ~ folder ~ '/_history__models.yml\n' ~ dbt_history._generated_yml(tracked) ~ '\n-- end of file') %}
+        {% do print(
+            '-- file: ' ~ folder ~ '/_history__models.yml\n' ~ dbt_history._generated_yml(tracked)
+                ~ '\n-- end of file'
+        ) %}
     {% endif %}
 {% endmacro %}
 
@@ -33,7 +47,8 @@
 {# What is a history itself has settings of its own under `meta.history`. #}
 {% macro _is_tracked(node) %}
     {% set meta = dbt_history._history_meta(node, 'generate_history') %}
-    {% set is_history = (node.config.get('materialized') or '').startswith('history') or node.config.get('incremental_strategy') == 'history_batch' %}
+    {% set is_history = (node.config.get('materialized') or '').startswith('history')
+        or node.config.get('incremental_strategy') == 'history_batch' %}
     {% if meta.get('convention') and not is_history %}
         {% set is_history = dbt_history._node_convention(node, meta, none) is not none %}
     {% endif %}

@@ -1,5 +1,6 @@
 {#
-    Moves a tag to another point: readers of the tag see that one from then on, and cleaning keeps what is in force there instead.
+    Moves a tag to another point: readers of the tag see that one from then on, and cleaning keeps
+    what is in force there instead.
 
     dbt run-operation move_tag --args '{tag: released, table: naksha_states, at: 17}'
 #}
@@ -9,7 +10,9 @@
     {% for table in dbt_history._maintained(table, convention, key, 'move_tag') %}
         {% set marks = dbt_history._marks_of(table) %}
         {% if tag in marks.tags | map(attribute='name') %}
-            {% do table.update({'instant': dbt_history._evaluated_point(at, table, 'move_tag'), 'tags': marks.tags}) %}
+            {% do table.update({
+                'instant': dbt_history._evaluated_point(at, table, 'move_tag'), 'tags': marks.tags,
+            }) %}
             {% do dbt_history._check_numbered_tag(table, tag, problems) %}
             {% do dbt_history._check_above_retention_horizon(table, marks, problems) %}
             {% do tables.append(table) %}
@@ -17,14 +20,20 @@
     {% endfor %}
     {% if at is none %}{% do problems.append('at says where to, and is missing') %}{% endif %}
     {% if not tables %}
-        {% do exceptions.raise_compiler_error(dbt_history._message('move_tag', 'no table has a tag of this name', got=tag)) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'move_tag', 'no table has a tag of this name', got=tag,
+        )) %}
     {% endif %}
     {% do dbt_history._refuse_tag(tag, problems) %}
     {% for table in tables %}
-        {% do dbt_history._add_mark(table, 'tag', name=tag, instant=table.instant, author=author, reason=reason) %}
+        {% do dbt_history._add_mark(
+            table, 'tag', name=tag, instant=table.instant, author=author, reason=reason,
+        ) %}
         {% for mark in table.tags if mark.name == tag and mark.instant != table.instant %}
             {% do dbt_history._remove_tag(table, tag, mark.instant) %}
         {% endfor %}
-        {% do log('dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is ' ~ table.instant, info=true) %}
+        {% do log(
+            'dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is ' ~ table.instant, info=true,
+        ) %}
     {% endfor %}
 {% endmacro %}

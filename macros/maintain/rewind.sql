@@ -1,22 +1,31 @@
 {#
-    Restores what was in force at an earlier point, as new versions: history stays, and a rewind can be rewound.
+    Restores what was in force at an earlier point, as new versions: history stays, and a rewind can
+    be rewound.
 
         to                     now
         [ a ------)[ b ----------------    before
-        [ a ------)[ b -------)[ a -----    after: what was there at `to` is in force again from now on
+        [ a ------)[ b -------)[ a -----    after: the state at `to`, from now on
 
     dbt run-operation rewind --args '{table: [customers, orders], to: "2024-03-03"}'
     dbt run-operation rewind --args '{table: customers, to: "tag:year_end", only: {customer_id: 7}}'
 
-    One batch a table, through the same checks and the same MERGE as any other. `at` is the point from which the restored
-    state counts: the present, or on an axis of numbers the next version; one time for all tables. A table that is compared
-    with its source on every run (`changes` by difference) follows the source again: rewind that, or suspend_history.
-    Feature states follow their log: there it is a transaction at the end of the log (`writes`, `app_id`; `json` names columns that hold JSON),
-    `to` is a transaction, a tag or a time, and the next run of the model applies it.
+    One batch a table, through the same checks and the same MERGE as any other. `at` is the point
+    from which the restored state counts: the present, or on an axis of numbers the next version;
+    one time for all tables. A table that is compared with its source on every run (`changes` by
+    difference) follows the source again: rewind that, or suspend_history. Feature states follow
+    their log: there it is a transaction at the end of the log (`writes`, `app_id`; `json` names
+    columns that hold JSON), `to` is a transaction, a tag or a time, and the next run of the model
+    applies it.
 #}
-{% macro rewind(table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none, reason=none, writes=none, app_id=none, payload=none, json=[]) %}
+{% macro rewind(
+    table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none,
+    reason=none, writes=none, app_id=none, payload=none, json=[]
+) %}
     {% set tables = dbt_history._maintained(table, convention, key, 'rewind') %}
-    {% set said = {'writes': writes, 'app_id': app_id, 'payload': payload, 'json': json, 'author': author, 'message': reason} %}
+    {% set said = {
+        'writes': writes, 'app_id': app_id, 'payload': payload, 'json': json, 'author': author,
+        'message': reason,
+    } %}
     {% do dbt_history._check_rewind(tables, only, said) %}
     {% do dbt_history._rewind_points(tables, to, at) %}
     {% for table in tables if table.namespace %}
@@ -25,20 +34,29 @@
     {% for table in tables if not table.namespace %}
         {% set select_sql = dbt_history._rewind_sql(table, only) %}
         {% set counts = {} %}
-        {% for row in run_query('select _stage, count(*) from (' ~ select_sql ~ ') as batch group by _stage').rows %}
+        {% for row in run_query(
+            'select _stage, count(*) from (' ~ select_sql ~ ') as batch group by _stage'
+        ).rows %}
             {% do counts.update({row[0]: row[1] | int}) %}
         {% endfor %}
         {% if counts and not dry_run %}
             {% set settings = {
-                'key': table.key, 'convention': table.convention, 'update_without_base': 'skip', 'max_deleted_share': none,
+                'key': table.key, 'convention': table.convention, 'update_without_base': 'skip',
+                'max_deleted_share': none,
                 'allow_full_refresh': false, 'on_schema_change': 'ignore',
             } %}
-            {% do dbt_history._write_batches(table.relation, table.relation, select_sql, settings, false, 'rewind') %}
-            {% do dbt_history._add_mark(table, 'rewind', instant=table.to, author=author, reason=reason) %}
+            {% do dbt_history._write_batches(
+                table.relation, table.relation, select_sql, settings, false, 'rewind',
+            ) %}
+            {% do dbt_history._add_mark(
+                table, 'rewind', instant=table.to, author=author, reason=reason,
+            ) %}
         {% endif %}
         {% do log(
-            'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' is back') ~ ' to ' ~ table.to ~ ': '
-            ~ 'records restored ' ~ counts.get('upsert', 0) ~ ', ended ' ~ counts.get('delete', 0), info=true
+            'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' is back') ~ ' to '
+                ~ table.to ~ ': '
+            ~ 'records restored ' ~ counts.get('upsert', 0) ~ ', ended ' ~ counts.get('delete', 0),
+            info=true
         ) %}
     {% endfor %}
 {% endmacro %}

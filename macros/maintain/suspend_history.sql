@@ -1,8 +1,11 @@
 {#
-    Run-operation: from now on runs of the model take nothing from its sources, until `resume_history`. Main tables may be changed
-    as before. `table`: the name of a model, or schema.table.
+    Run-operation: from now on runs of the model take nothing from its sources, until
+    `resume_history`. Main tables may be changed as before. `table`: the name of a model, or
+    schema.table.
 #}
 {% macro suspend_history(table, dry_run=false) %}
     {% set relation = dbt_history._history_named(table, 'suspend_history') %}
-    {% do dbt_history._control_capture(relation, {'suspended': true}, 'true', dry_run, 'suspend_history') %}
+    {% do dbt_history._control_capture(
+        relation, {'suspended': true}, 'true', dry_run, 'suspend_history',
+    ) %}
 {% endmacro %}

@@ -1,7 +1,8 @@
 {#
-    Computes anew what can be computed, and compares: the rules of periods; from the table's own log the number of rows, and the commits
-    that changed rows and are none of this package's; and, with `source`, the current versions with the table that they mirror (its
-    columns alone are compared). Differences are an error.
+    Computes anew what can be computed, and compares: the rules of periods; from the table's own log
+    the number of rows, and the commits that changed rows and are none of this package's; and, with
+    `source`, the current versions with the table that they mirror (its columns alone are compared).
+    Differences are an error.
 
     dbt run-operation verify_history --args '{table: customers, source: stg_customers}'
 #}
@@ -9,19 +10,26 @@
     {% set differences = [] %}
     {% for table in dbt_history._maintained(table, convention, key, 'verify_history') %}
         {% set entries = dbt_history._history_entries(table.relation) %}
-        {% set found = dbt_history._broken_rules(table) + dbt_history._lost_rows(table, entries) + dbt_history._foreign_commits(entries) %}
+        {% set found = dbt_history._broken_rules(table) + dbt_history._lost_rows(table, entries)
+            + dbt_history._foreign_commits(entries) %}
         {% if source is not none %}
             {% do found.extend(dbt_history._differs_from(table, source)) %}
         {% endif %}
         {% for text in found %}
             {% do differences.append(table.name ~ ': ' ~ text) %}
         {% endfor %}
-        {% do log('dbt_history: ' ~ table.name ~ ': ' ~ (found | length ~ ' differences' if found else 'as it should be'), info=true) %}
+        {% do log(
+            'dbt_history: ' ~ table.name ~ ': '
+                ~ (found | length ~ ' differences' if found else 'as it should be'),
+            info=true,
+        ) %}
     {% endfor %}
     {% if differences %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'verify_history', 'the history is not what its rules, its log or its source say', got='\n    ' ~ differences | join('\n    '),
-            way_out='the generic tests of dbt_history show the rows; describe history shows who wrote them',
+            'verify_history', 'the history is not what its rules, its log or its source say',
+            got='\n    ' ~ differences | join('\n    '),
+            way_out='the generic tests of dbt_history show the rows; describe history shows who'
+                ~ ' wrote them',
         )) %}
     {% endif %}
 {% endmacro %}

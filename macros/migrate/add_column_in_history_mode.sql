@@ -1,34 +1,54 @@
 {#
-    Adds a column to a history table as of an instant: what is true from `at` on gets the default, the past keeps NULL.
+    Adds a column to a history table as of an instant: what is true from `at` on gets the default,
+    the past keeps NULL.
 
         at                        at
         [ version ---- open   ->  [ column NULL ----)[ column = default ---- open
 
     Several columns added at one instant make one new version. An empty table gets the column only.
 #}
-{% macro add_column_in_history_mode(table, column, default, at, key, type='string', dry_run=false) %}
+{% macro add_column_in_history_mode(
+    table, column, default, at, key, type='string', dry_run=false
+) %}
     {% set caller = 'add_column_in_history_mode' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
-    {% set problems = dbt_history._history_problems(migrated, key) + dbt_history._column_problems(migrated, column, key, type) %}
+    {% set problems = dbt_history._history_problems(migrated, key)
+        + dbt_history._column_problems(migrated, column, key, type) %}
     {% set instant = dbt_history._migration_instant(at, 'at', problems) %}
     {% if not problems %}
         {% set value = dbt_history._migration_value(default, type, problems) %}
     {% endif %}
     {% do dbt_history._refuse_migration(problems, migrated, caller) %}
-    {% set operation = {'operation': caller, 'column': column | lower, 'default': default | string, 'is_null': default is none, 'at': instant, 'type': type | lower} %}
+    {% set operation = {
+        'operation': caller, 'column': column | lower, 'default': default | string,
+        'is_null': default is none, 'at': instant, 'type': type | lower,
+    } %}
     {% if dbt_history._is_migrated(migrated.relation, operation, caller) %}
         {% do return(none) %}
     {% endif %}
-    {% do dbt_history._refuse_migration(dbt_history._later_version_problems(migrated, instant), migrated, caller) %}
-    {% set active = dbt_history._count_rows(migrated.relation, dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true') %}
+    {% do dbt_history._refuse_migration(
+        dbt_history._later_version_problems(migrated, instant), migrated, caller,
+    ) %}
+    {% set active = dbt_history._count_rows(
+        migrated.relation,
+        dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true',
+    ) %}
     {% if not dry_run %}
         {% if column | lower not in migrated.types %}
             {% do dbt_history._add_migrated_column(migrated, column, type, caller) %}
             {% set migrated = dbt_history._migrated_table(table, caller) %}
         {% endif %}
         {% if active %}
-            {% do dbt_history._run_migration(migrated, dbt_history._new_period_sql(migrated, key, column, value, instant, 'true'), operation, caller) %}
+            {% do dbt_history._run_migration(
+                migrated,
+                dbt_history._new_period_sql(migrated, key, column, value, instant, 'true'),
+                operation, caller,
+            ) %}
         {% endif %}
     {% endif %}
-    {% do dbt_history._log_info(caller, migrated.relation, ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with a value in ' ~ active ~ ' current versions') %}
+    {% do dbt_history._log_info(
+        caller, migrated.relation,
+        ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with a value in '
+            ~ active ~ ' current versions',
+    ) %}
 {% endmacro %}

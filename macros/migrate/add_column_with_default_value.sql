@@ -7,14 +7,26 @@
         {% set value = dbt_history._migration_value(default, type, problems) %}
     {% endif %}
     {% do dbt_history._refuse_migration(problems, migrated, caller) %}
-    {% set operation = {'operation': caller, 'column': column | lower, 'default': default | string, 'is_null': default is none, 'type': type | lower} %}
+    {% set operation = {
+        'operation': caller, 'column': column | lower, 'default': default | string,
+        'is_null': default is none, 'type': type | lower,
+    } %}
     {% set is_there = column | lower in migrated.types %}
     {% if is_there and dbt_history._is_migrated(migrated.relation, operation, caller) %}
         {% do return(none) %}
     {% endif %}
     {# A column without any value is what a run leaves that was killed between its two commits. #}
-    {% if is_there and dbt_history._count_rows(migrated.relation, dbt_history._quote(column) ~ ' is not null') %}
-        {% do dbt_history._refuse_migration(['the table has a column ' ~ column ~ ' with values (update_column_value changes them)'], migrated, caller) %}
+    {% if is_there
+        and dbt_history._count_rows(
+            migrated.relation, dbt_history._quote(column) ~ ' is not null',
+        ) %}
+        {% do dbt_history._refuse_migration(
+            [
+                'the table has a column ' ~ column
+                    ~ ' with values (update_column_value changes them)'
+            ],
+            migrated, caller,
+        ) %}
     {% endif %}
     {% set rows = dbt_history._count_rows(migrated.relation, 'true') %}
     {% if not dry_run %}
@@ -22,9 +34,14 @@
             {% do dbt_history._add_migrated_column(migrated, column, type, caller) %}
         {% endif %}
         {% if rows and default is not none %}
-            {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set ' ~ dbt_history._quote(column) ~ ' = ' ~ value %}
+            {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set '
+                ~ dbt_history._quote(column) ~ ' = ' ~ value %}
             {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
         {% endif %}
     {% endif %}
-    {% do dbt_history._log_info(caller, migrated.relation, ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with its default in ' ~ rows ~ ' rows') %}
+    {% do dbt_history._log_info(
+        caller, migrated.relation,
+        ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with its default in '
+            ~ rows ~ ' rows',
+    ) %}
 {% endmacro %}

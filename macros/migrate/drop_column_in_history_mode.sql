@@ -1,6 +1,6 @@
 {#
-    Ends a column of a history table as of an instant: current versions that have a value go on with NULL, the past
-    keeps its values, and the column stays in the table.
+    Ends a column of a history table as of an instant: current versions that have a value go on with
+    NULL, the past keeps its values, and the column stays in the table.
 
         at                    at
         [ x ------ open   ->  [ x ----)[ NULL ------ open
@@ -8,7 +8,8 @@
 {% macro drop_column_in_history_mode(table, column, at, key, dry_run=false) %}
     {% set caller = 'drop_column_in_history_mode' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
-    {% set problems = dbt_history._history_problems(migrated, key) + dbt_history._column_problems(migrated, column, key) %}
+    {% set problems = dbt_history._history_problems(migrated, key)
+        + dbt_history._column_problems(migrated, column, key) %}
     {% if not problems and column | lower not in migrated.types %}
         {% do problems.append('the table has no column ' ~ column) %}
     {% endif %}
@@ -18,13 +19,23 @@
     {% if dbt_history._is_migrated(migrated.relation, operation, caller) %}
         {% do return(none) %}
     {% endif %}
-    {% do dbt_history._refuse_migration(dbt_history._later_version_problems(migrated, instant), migrated, caller) %}
+    {% do dbt_history._refuse_migration(
+        dbt_history._later_version_problems(migrated, instant), migrated, caller,
+    ) %}
     {% set has_value = dbt_history._quote(migrated.names[column | lower]) ~ ' is not null' %}
     {% set active = dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true' %}
     {% set touched = dbt_history._count_rows(migrated.relation, active ~ ' and ' ~ has_value) %}
     {% if touched and not dry_run %}
-        {% set none_of_type = 'cast(null as ' ~ dbt_history._ddl_type(migrated.types[column | lower]) ~ ')' %}
-        {% do dbt_history._run_migration(migrated, dbt_history._new_period_sql(migrated, key, column, none_of_type, instant, has_value), operation, caller) %}
+        {% set none_of_type = 'cast(null as '
+            ~ dbt_history._ddl_type(migrated.types[column | lower]) ~ ')' %}
+        {% do dbt_history._run_migration(
+            migrated,
+            dbt_history._new_period_sql(migrated, key, column, none_of_type, instant, has_value),
+            operation, caller,
+        ) %}
     {% endif %}
-    {% do dbt_history._log_info(caller, migrated.relation, ('would end ' if dry_run else 'ends ') ~ column ~ ' in ' ~ touched ~ ' current versions') %}
+    {% do dbt_history._log_info(
+        caller, migrated.relation,
+        ('would end ' if dry_run else 'ends ') ~ column ~ ' in ' ~ touched ~ ' current versions',
+    ) %}
 {% endmacro %}

@@ -1,19 +1,26 @@
 {#
-    A history table becomes a table with one row a record and a delete flag, in one commit: the version with the greatest
-    start, deleted = not active. All earlier versions go.
+    A history table becomes a table with one row a record and a delete flag, in one commit: the
+    version with the greatest start, deleted = not active. All earlier versions go.
 #}
 {% macro history_to_soft_delete(table, key, deleted_column='_fivetran_deleted', dry_run=false) %}
     {% set caller = 'history_to_soft_delete' %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
-    {% set operation = {'operation': caller, 'key': dbt_history._key_columns(key), 'deleted_column': deleted_column | lower} %}
+    {% set operation = {
+        'operation': caller, 'key': dbt_history._key_columns(key),
+        'deleted_column': deleted_column | lower,
+    } %}
     {% if dbt_history._is_migrated(migrated.relation, operation, caller) %}
         {% do return(none) %}
     {% endif %}
-    {% set problems = dbt_history._history_problems(migrated, key) + dbt_history._column_problems(migrated, deleted_column, key, 'boolean') %}
+    {% set problems = dbt_history._history_problems(migrated, key)
+        + dbt_history._column_problems(migrated, deleted_column, key, 'boolean') %}
     {% do dbt_history._refuse_migration(problems, migrated, caller) %}
     {% set kept = [] %}
-    {% for name in migrated.names.values() if name | lower not in [convention.start, convention.end, convention.active, deleted_column | lower] %}
+    {% for name in migrated.names.values()
+        if name | lower not in [
+            convention.start, convention.end, convention.active, deleted_column | lower,
+        ] %}
         {% do kept.append(name) %}
     {% endfor %}
     {% set select_sql %}
@@ -29,16 +36,25 @@
                 {%- endfor %}
                 coalesce({{ dbt_history._quote(convention.active) }}, false) as is_active,
                 row_number() over (
-                    partition by {{ dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') }}
-                    order by {{ dbt_history._quote(convention.start) }} desc, {{ dbt_history._quote(convention.active) }} desc nulls last
+                    partition by
+                        {{ dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') }}
+                    order by
+                        {{ dbt_history._quote(convention.start) }} desc,
+                        {{ dbt_history._quote(convention.active) }} desc nulls last
                 ) as place
             from {{ dbt_history._quoted_relation(migrated.relation) }}
         ) as versions
         where place = 1
     {% endset %}
     {% if not dry_run %}
-        {% set statement = dbt_history._replace_table_sql(migrated.relation, migrated.relation, select_sql, kept + [deleted_column]) %}
+        {% set statement = dbt_history._replace_table_sql(
+            migrated.relation, migrated.relation, select_sql, kept + [deleted_column],
+        ) %}
         {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
     {% endif %}
-    {% do dbt_history._log_info(caller, migrated.relation, ('would lose' if dry_run else 'has lost') ~ ' its history: one row a record, ' ~ deleted_column ~ ' says which are deleted') %}
+    {% do dbt_history._log_info(
+        caller, migrated.relation,
+        ('would lose' if dry_run else 'has lost') ~ ' its history: one row a record, '
+            ~ deleted_column ~ ' says which are deleted',
+    ) %}
 {% endmacro %}

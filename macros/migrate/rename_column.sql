@@ -1,12 +1,20 @@
-{# Renames a column, with all its past values. Needs Delta's column mapping, which is switched on with a notice. #}
+{#
+    Renames a column, with all its past values. Needs Delta's column mapping, which is switched on
+    with a notice.
+#}
 {% macro rename_column(table, from_column, to_column, dry_run=false) %}
     {% set caller = 'rename_column' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
-    {% set problems = dbt_history._column_problems(migrated, from_column, []) + dbt_history._column_problems(migrated, to_column, []) %}
+    {% set problems = dbt_history._column_problems(migrated, from_column, [])
+        + dbt_history._column_problems(migrated, to_column, []) %}
     {% if not problems %}
-        {% set is_there, is_taken = from_column | lower in migrated.types, to_column | lower in migrated.types %}
+        {% set is_there = from_column | lower in migrated.types %}
+        {% set is_taken = to_column | lower in migrated.types %}
         {% if not is_there and is_taken %}
-            {% do dbt_history._log_info(caller, migrated.relation, 'has ' ~ to_column ~ ' and no ' ~ from_column ~ '; nothing to do') %}
+            {% do dbt_history._log_info(
+                caller, migrated.relation,
+                'has ' ~ to_column ~ ' and no ' ~ from_column ~ '; nothing to do',
+            ) %}
             {% do return(none) %}
         {% elif not is_there %}
             {% do problems.append('the table has no column ' ~ from_column) %}
@@ -16,11 +24,17 @@
     {% endif %}
     {% do dbt_history._refuse_migration(problems, migrated, caller) %}
     {% if not dry_run %}
-        {% do dbt_history._switch_on(migrated, 'delta.columnMapping.mode', 'name', 'column mapping', caller) %}
+        {% do dbt_history._switch_on(
+            migrated, 'delta.columnMapping.mode', 'name', 'column mapping', caller,
+        ) %}
         {% do run_query(
             'alter table ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' rename column '
-            ~ dbt_history._quote(migrated.names[from_column | lower]) ~ ' to ' ~ dbt_history._quote(to_column)
+            ~ dbt_history._quote(migrated.names[from_column | lower]) ~ ' to '
+                ~ dbt_history._quote(to_column)
         ) %}
     {% endif %}
-    {% do dbt_history._log_info(caller, migrated.relation, ('would have ' if dry_run else 'has ') ~ from_column ~ ' as ' ~ to_column) %}
+    {% do dbt_history._log_info(
+        caller, migrated.relation,
+        ('would have ' if dry_run else 'has ') ~ from_column ~ ' as ' ~ to_column,
+    ) %}
 {% endmacro %}

@@ -1,8 +1,10 @@
 {#
-    Removes the rows that were synced before an instant, or with `deleted_column` marks them as deleted. A row that says
-    nothing of its sync stays. A table that is not there has no such rows.
+    Removes the rows that were synced before an instant, or with `deleted_column` marks them as
+    deleted. A row that says nothing of its sync stays. A table that is not there has no such rows.
 #}
-{% macro truncate_before(table, at, synced_column='_fivetran_synced', deleted_column=none, dry_run=false) %}
+{% macro truncate_before(
+    table, at, synced_column='_fivetran_synced', deleted_column=none, dry_run=false
+) %}
     {% set caller = 'truncate_before' %}
     {% set migrated = dbt_history._migrated_table(table, caller, is_optional=true) %}
     {% if migrated is none %}
@@ -21,16 +23,21 @@
     {% set before = dbt_history._quote(synced_column) ~ ' < ' ~ instant %}
     {% set statement = 'delete from ' ~ dbt_history._quoted_relation(migrated.relation) %}
     {% if deleted_column %}
-        {% set before = before ~ ' and not coalesce(' ~ dbt_history._quote(deleted_column) ~ ', false)' %}
-        {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set ' ~ dbt_history._quote(deleted_column) ~ ' = true' %}
+        {% set before = before ~ ' and not coalesce(' ~ dbt_history._quote(deleted_column)
+            ~ ', false)' %}
+        {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set '
+            ~ dbt_history._quote(deleted_column) ~ ' = true' %}
     {% endif %}
     {% set rows = dbt_history._count_rows(migrated.relation, before) %}
     {% if rows and not dry_run %}
         {% set operation = {'operation': caller, 'at': instant, 'deleted_column': deleted_column} %}
-        {% do dbt_history._run_migration(migrated, statement ~ ' where ' ~ before, operation, caller) %}
+        {% do dbt_history._run_migration(
+            migrated, statement ~ ' where ' ~ before, operation, caller,
+        ) %}
     {% endif %}
     {% do dbt_history._log_info(
         caller, migrated.relation,
-        ('would have ' if dry_run else 'has ') ~ rows ~ ' rows ' ~ ('marked as deleted' if deleted_column else 'removed') ~ ', synced before ' ~ instant
+        ('would have ' if dry_run else 'has ') ~ rows ~ ' rows '
+            ~ ('marked as deleted' if deleted_column else 'removed') ~ ', synced before ' ~ instant
     ) %}
 {% endmacro %}

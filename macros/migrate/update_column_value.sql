@@ -1,4 +1,7 @@
-{# Sets a column to one value in every row, closed versions included; none is NULL. A repeat finds nothing to change. #}
+{#
+    Sets a column to one value in every row, closed versions included; none is NULL. A repeat finds
+    nothing to change.
+#}
 {% macro update_column_value(table, column, value, dry_run=false) %}
     {% set caller = 'update_column_value' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
@@ -11,16 +14,26 @@
         {% do problems.append('column ' ~ column ~ ' is ' ~ type ~ ': only NULL can be set') %}
     {% endif %}
     {% if not problems %}
-        {% set literal = dbt_history._migration_value(value, dbt_history._ddl_type(type), problems) %}
+        {% set literal = dbt_history._migration_value(
+            value, dbt_history._ddl_type(type), problems,
+        ) %}
     {% endif %}
     {% do dbt_history._refuse_migration(problems, migrated, caller) %}
     {% set name = dbt_history._quote(migrated.names[column | lower]) %}
-    {% set differs = name ~ ' is not null' if value is none else 'not (' ~ name ~ ' <=> ' ~ literal ~ ')' %}
+    {% set differs = name ~ ' is not null' if value is none
+        else 'not (' ~ name ~ ' <=> ' ~ literal ~ ')' %}
     {% set rows = dbt_history._count_rows(migrated.relation, differs) %}
     {% if rows and not dry_run %}
-        {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set ' ~ name ~ ' = ' ~ literal ~ ' where ' ~ differs %}
-        {% set operation = {'operation': caller, 'column': column | lower, 'value': value | string, 'is_null': value is none} %}
+        {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set '
+            ~ name ~ ' = ' ~ literal ~ ' where ' ~ differs %}
+        {% set operation = {
+            'operation': caller, 'column': column | lower, 'value': value | string,
+            'is_null': value is none,
+        } %}
         {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
     {% endif %}
-    {% do dbt_history._log_info(caller, migrated.relation, ('would change ' if dry_run else 'changes ') ~ column ~ ' in ' ~ rows ~ ' rows') %}
+    {% do dbt_history._log_info(
+        caller, migrated.relation,
+        ('would change ' if dry_run else 'changes ') ~ column ~ ' in ' ~ rows ~ ' rows',
+    ) %}
 {% endmacro %}

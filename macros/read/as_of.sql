@@ -4,8 +4,8 @@
         |-- version 1 --)|-- version 2 --)
                      at  ^   version 2: the start is inside, the end outside
 
-    Returns a sub-query to put after FROM. Plain SQL, nothing is asked while compiling. Both columns are
-    compared bare with a constant, so that Delta skips the files that cannot hold the instant.
+    Returns a sub-query to put after FROM. Plain SQL, nothing is asked while compiling. Both columns
+    are compared bare with a constant, so that Delta skips the files that cannot hold the instant.
 #}
 {% macro as_of(relation, at, convention='fivetran') %}
     {%- set reader = dbt_history._reader(relation, convention, 'as_of') -%}
@@ -14,14 +14,18 @@
     {%- if reader.get('log') -%}
         {%- set log = reader.log -%}
         {%- do return(dbt_history._newest_rows(
-            dbt_history._read_from(relation), log.key, log.order, log.begins, [log.time ~ ' <= ' ~ point]
+            dbt_history._read_from(relation), log.key, log.order, log.begins,
+            [log.time ~ ' <= ' ~ point]
         )) -%}
     {%- elif point is none -%}
-        {%- do return(dbt_history._versions_where(reader, [dbt_history._is_open(convention) if convention.end else 'true'])) -%}
+        {%- do return(dbt_history._versions_where(
+            reader, [dbt_history._is_open(convention) if convention.end else 'true'],
+        )) -%}
     {%- endif -%}
     {%- do return(dbt_history._versions_where(reader, [
         dbt_history._starts_by(convention, point),
         dbt_history._lasts_beyond(convention, point),
-        dbt_history._not_below_retention_horizon(reader, point, 'as_of', or_at_tag=true) if dbt_history._tag_of(at) is none else none,
+        dbt_history._not_below_retention_horizon(reader, point, 'as_of', or_at_tag=true)
+            if dbt_history._tag_of(at) is none else none,
     ])) -%}
 {% endmacro %}

@@ -1,13 +1,15 @@
 {#
-    What changed in [from_at, to_at): one row a version that began there, and one a version that ended there.
+    What changed in [from_at, to_at): one row a version that began there, and one a version that
+    ended there.
 
         from_at                                  to_at
           [                                        )
         --|------ a ------)                              a ended:  delete, or update_preimage
                           |--------- b -------------     b began:  insert, or update_postimage
 
-    First come `_change_type` and `_changed_at`, then the version as it is. With `key`, an end and a beginning of one key at one
-    instant are an update; without it every beginning is an insert and every end a delete.
+    First come `_change_type` and `_changed_at`, then the version as it is. With `key`, an end and a
+    beginning of one key at one instant are an update; without it every beginning is an insert and
+    every end a delete.
 #}
 {% macro changeset(relation, from_at, to_at, convention='fivetran', key=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'changeset') -%}
@@ -15,12 +17,16 @@
     {%- set range = dbt_history._range(from_at, to_at, reader, 'changeset') -%}
     {%- set start = dbt_history._quote(convention.start) -%}
     {%- set until = dbt_history._end_of_period(convention) -%}
-    {%- set guard = dbt_history._not_below_retention_horizon(reader, range.from, 'changeset', strictly=true) -%}
+    {%- set guard = dbt_history._not_below_retention_horizon(
+        reader, range.from, 'changeset', strictly=true,
+    ) -%}
     {%- set began = [
-        start ~ ' >= ' ~ range.from, dbt_history._starts_by(convention, range.to, strictly=true), dbt_history._is_not_empty(convention), guard,
+        start ~ ' >= ' ~ range.from, dbt_history._starts_by(convention, range.to, strictly=true),
+        dbt_history._is_not_empty(convention), guard,
     ] | reject('none') -%}
     {%- set ended = [
-        dbt_history._ended_from(convention, range.from), dbt_history._ended_by(convention, range.to, strictly=true),
+        dbt_history._ended_from(convention, range.from),
+        dbt_history._ended_by(convention, range.to, strictly=true),
         dbt_history._is_not_empty(convention), guard,
     ] | reject('none') -%}
     {%- set names = key or (reader.log.key if reader.get('log') else none) -%}
@@ -35,7 +41,9 @@ select 'delete' as `_change_type`, {{ until }} as `_changed_at`, versions.*
 from {{ reader.from }} as versions
 where {{ ended | join('\n    and ') }}
     {%- endset -%}
-    {%- do return(dbt_history._paired_changes(sides, dbt_history._quoted(dbt_history._key_columns(names)))) -%}
+    {%- do return(dbt_history._paired_changes(
+        sides, dbt_history._quoted(dbt_history._key_columns(names)),
+    )) -%}
 {% endmacro %}
 
 
@@ -58,7 +66,8 @@ where {{ ended | join('\n    and ') }}
     from (
         select
             *,
-            min(`_change_type`) over one_change <> max(`_change_type`) over one_change as `_is_update`
+            min(`_change_type`) over one_change <> max(`_change_type`) over one_change
+                as `_is_update`
         from (
             {{ sides | indent(12) }}
         ) as sides

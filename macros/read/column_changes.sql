@@ -1,32 +1,43 @@
 {#
-    Who changed which column from what to what: a row a changed column, from an event table. `from_day` and `to_day` are whole
-    days (UTC), both included. NULL is a value; columns whose name begins with an underscore or holds a slash are left out.
+    Who changed which column from what to what: a row a changed column, from an event table.
+    `from_day` and `to_day` are whole days (UTC), both included. NULL is a value; columns whose name
+    begins with an underscore or holds a slash are left out.
 
         events     1 a=1 b=2           3 a=1 b=2, 4 a=5 b=2      2 a=5 b=2
         report     Created  a -> 1     Modified  a  1 -> 5       Deleted  a 5 ->
                    Created  b -> 2                               Deleted  b 2 ->
 #}
-{% macro column_changes(events, from_day=none, to_day=none, key=none, show=['Created', 'Modified', 'Deleted']) %}
+{% macro column_changes(
+    events, from_day=none, to_day=none, key=none, show=['Created', 'Modified', 'Deleted']
+) %}
     {%- set table = load_relation(events) if execute else none -%}
     {%- if table is none -%}
         {%- do return('(select * from ' ~ events ~ ')') -%}
     {%- endif -%}
     {%- set key = dbt_history._event_key(table, key) -%}
     {%- set columns = [] -%}
-    {%- for column in dbt_history._table_columns(events) if not column.name.startswith('_') and '/' not in column.name and column.name | lower not in key | map('lower') | list -%}
+    {%- for column in dbt_history._table_columns(events)
+        if not column.name.startswith('_') and '/' not in column.name
+            and column.name | lower not in key | map('lower') | list -%}
         {%- do columns.append(column) -%}
     {%- endfor -%}
     {%- set keys = dbt_history._quoted(key) | join(', ') -%}
     {%- set sql -%}
 (
-    select `_hist_trans_id`, `_hist_user`, `_hist_time`, {{ keys }}, `change`, `cell`.`column`, `cell`.`from`, `cell`.`to`
+    select
+        `_hist_trans_id`, `_hist_user`, `_hist_time`, {{ keys }}, `change`, `cell`.`column`,
+        `cell`.`from`, `cell`.`to`
     from (
         select
             `_hist_trans_id`,
             max(`_hist_user`) as `_hist_user`,
             `_hist_time`,
             {{ keys }},
-            case when count(`__old`) = 0 then 'Created' when count(`__new`) = 0 then 'Deleted' else 'Modified' end as `change`,
+            case
+                when count(`__old`) = 0 then 'Created'
+                when count(`__new`) = 0 then 'Deleted'
+                else 'Modified'
+            end as `change`,
             explode(filter(array(
                 {%- for column in columns %}
                 {{ dbt_history._changed_cell(column) }}{{ ',' if not loop.last }}
@@ -35,14 +46,26 @@
         from (
             select
                 `_hist_trans_id`, `_hist_user`, `_hist_time`, {{ keys }},
-                if(cast(`_hist_event` as string) in ('2', '3', 'D', 'F'), {{ dbt_history._row_struct(columns) }}, null) as `__old`,
-                if(cast(`_hist_event` as string) in ('1', '4', 'I', 'T'), {{ dbt_history._row_struct(columns) }}, null) as `__new`
+                if(
+                    cast(`_hist_event` as string) in ('2', '3', 'D', 'F'),
+                    {{ dbt_history._row_struct(columns) }},
+                    null
+                ) as `__old`,
+                if(
+                    cast(`_hist_event` as string) in ('1', '4', 'I', 'T'),
+                    {{ dbt_history._row_struct(columns) }},
+                    null
+                ) as `__new`
             from {{ events }}
             where {{ dbt_history._within_days(from_day, to_day) }}
         ) as images
         group by `_hist_trans_id`, `_hist_time`, {{ keys }}
     ) as cells
-    where `change` in ({% for kind in show %}{{ dbt_history._string_literal(kind) }}{{ ', ' if not loop.last }}{% endfor %})
+    where `change` in (
+        {%- for kind in show %}
+        {{ dbt_history._string_literal(kind) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    )
 )
     {%- endset -%}
     {%- do return(sql) -%}

@@ -1,12 +1,13 @@
 {#
-    The current version of a table: the greatest point that any of its rows names, be it a start or an end, the open end left out.
+    The current version of a table: the greatest point that any of its rows names, be it a start or
+    an end, the open end left out.
 
         valid_from  valid_to
         1           open         the delete at 2 counts too: version 2
         1           2
 
-    `empty_table_version` is that of a table without rows. Cleaning does not move it back. Returns a sub-query of one row and one
-    column, `version`: after FROM, or as a value.
+    `empty_table_version` is that of a table without rows. Cleaning does not move it back. Returns a
+    sub-query of one row and one column, `version`: after FROM, or as a value.
 #}
 {% macro current_version(relation, convention='fivetran', empty_table_version=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'current_version') -%}
@@ -18,7 +19,11 @@
 (
     select coalesce(max(version), {{ empty }}) as version
     from (
-        select greatest(max({{ dbt_history._quote(convention.start) }}), max({{ dbt_history._end_of_period(convention) }})) as version
+        select
+            greatest(
+                max({{ dbt_history._quote(convention.start) }}),
+                max({{ dbt_history._end_of_period(convention) }})
+            ) as version
         from {{ reader.from }} as versions
         {%- if marks is not none %}
 
@@ -26,7 +31,8 @@
 
         select max(try_cast(instant as {{ convention.type }})) as version
         from {{ dbt_history._quoted_relation(marks) }}
-        where kind = 'horizon' and table_name = {{ dbt_history._string_literal(reader.table.identifier | lower) }}
+        where kind = 'horizon'
+            and table_name = {{ dbt_history._string_literal(reader.table.identifier | lower) }}
         {%- endif %}
     ) as versions
 )

@@ -1,27 +1,43 @@
 {#
-    The changes of an `_hx` table, of all its items or of one: what became of which row, when and by whom.
+    The changes of an `_hx` table, of all its items or of one: what became of which row, when and by
+    whom.
 
         own id      3           7            8            9
         item a      a=1 b=2     a=5 b=2      a=5 b=2      a=5 b=2
                                              deleted
-        found       insert      update       delete       insert      column='a': all of them; column='b': not the update
+        found       insert      update       delete       insert      column='a': all of them;
+                    column='b': not the update
 
-    The row itself comes with `_change_type` and `_previous_hx_id` in front, the own id of what the item was before (NULL for an insert).
-    A change of a column is one by which its value differs, NULL being a value; before an insert and after a deletion there is none.
+    The row itself comes with `_change_type` and `_previous_hx_id` in front, the own id of what the
+    item was before (NULL for an insert). A change of a column is one by which its value differs,
+    NULL being a value; before an insert and after a deletion there is none.
 #}
-{% macro find_changes(hx, key, item=none, from_at=none, to_at=none, user=none, column=none, kind=none, id=none) %}
+{% macro find_changes(
+    hx, key, item=none, from_at=none, to_at=none, user=none, column=none, kind=none, id=none
+) %}
     {%- set key = dbt_history._key_columns(key) -%}
     {%- set own_id = dbt_history._quote(dbt_history._hx_id(hx, id, 'find_changes')) -%}
     {%- set columns = dbt_history._key_columns(column) -%}
     {%- set kinds = [kind] if kind is string else kind or [] -%}
-    {%- set item = {key[0]: item} if item is not none and item is not mapping and key | length == 1 else item -%}
+    {%- set item = {key[0]: item} if item is not none and item is not mapping and key | length == 1
+        else item -%}
     {%- do dbt_history._refuse_search(key, item, kinds) -%}
     {%- set reader = {'convention': {'type': 'timestamp'}, 'table': none} -%}
     {%- set found = [] -%}
-    {%- if from_at is not none -%}{%- do found.append('`mod_time` >= ' ~ dbt_history._point(from_at, reader, 'find_changes')) -%}{%- endif -%}
-    {%- if to_at is not none -%}{%- do found.append('`mod_time` < ' ~ dbt_history._point(to_at, reader, 'find_changes')) -%}{%- endif -%}
-    {%- if user is not none -%}{%- do found.append('`mod_user` = ' ~ dbt_history._string_literal(user)) -%}{%- endif -%}
-    {%- if kinds -%}{%- do found.append("`_change_type` in ('" ~ kinds | join("', '") ~ "')") -%}{%- endif -%}
+    {%- if from_at is not none -%}
+        {%- do found.append(
+            '`mod_time` >= ' ~ dbt_history._point(from_at, reader, 'find_changes')
+        ) -%}
+    {%- endif -%}
+    {%- if to_at is not none -%}
+        {%- do found.append('`mod_time` < ' ~ dbt_history._point(to_at, reader, 'find_changes')) -%}
+    {%- endif -%}
+    {%- if user is not none -%}
+        {%- do found.append('`mod_user` = ' ~ dbt_history._string_literal(user)) -%}
+    {%- endif -%}
+    {%- if kinds -%}
+        {%- do found.append("`_change_type` in ('" ~ kinds | join("', '") ~ "')") -%}
+    {%- endif -%}
     {%- if columns -%}{%- do found.append('`__differs`') -%}{%- endif -%}
     {%- set sql -%}
 (
@@ -38,12 +54,16 @@
             select
                 *,
                 lag({{ own_id }}) over item as `__previous`,
-                coalesce(lag(`deleted`) over item, lag({{ own_id }}) over item is null) as `__was_deleted`
+                coalesce(
+                    lag(`deleted`) over item, lag({{ own_id }}) over item is null
+                ) as `__was_deleted`
                 {%- if columns %},
                 not (
                     {%- for name in columns %}
                     {%- set now = dbt_history._quote(name) %}
-                    {{ 'and ' if not loop.first }}if(`deleted`, null, {{ now }}) <=> lag(if(`deleted`, null, {{ now }})) over item
+                    {{ 'and ' if not loop.first }}if(`deleted`, null, {{ now }}) <=> lag(
+                        if(`deleted`, null, {{ now }})
+                    ) over item
                     {%- endfor %}
                 ) as `__differs`
                 {%- endif %}
@@ -51,7 +71,8 @@
             {%- if item is not none %}
             where {{ dbt_history._key_filter(item) }}
             {%- endif %}
-            window item as (partition by {{ dbt_history._quoted(key) | join(', ') }} order by {{ own_id }})
+            window item
+                as (partition by {{ dbt_history._quoted(key) | join(', ') }} order by {{ own_id }})
         ) as rows
     ) as changes
     {%- if found %}
@@ -65,8 +86,14 @@
 
 {% macro _refuse_search(key, item, kinds) %}
     {% set problems = [] %}
-    {% if item is not none and (item is not mapping or item.keys() | map('lower') | sort | list != key | map('lower') | sort | list) %}
-        {% do problems.append('item is not a value for each of ' ~ key | join(', ') ~ ': ' ~ item) %}
+    {% if item is not none
+        and (
+            item is not mapping
+                or item.keys() | map('lower') | sort | list != key | map('lower') | sort | list
+        ) %}
+        {% do problems.append(
+            'item is not a value for each of ' ~ key | join(', ') ~ ': ' ~ item
+        ) %}
     {% endif %}
     {% for kind in kinds if kind not in ['insert', 'update', 'delete'] %}
         {% do problems.append('there is no kind ' ~ kind) %}

@@ -1,19 +1,25 @@
 {#
-    Several version tables as one, a row for each period in which none of them changes (the common refinement):
+    Several version tables as one, a row for each period in which none of them changes (the common
+    refinement):
 
         customers  [ a1 -----------)[ a2 -------------
         prices           [ b1 ------------)
         inner            [ a1, b1 -)[ a2, b1 )
         full       [ a1 )[ a1, b1 -)[ a2, b1 )[ a2 ---
 
-    `tables` maps a name to a relation, or to {'relation', 'key', 'convention'} where these differ from the arguments. Columns: the
-    key as the first table names it, `valid_from`, `valid_to` (half-open, NULL while nothing has ended), and one struct a table, by
-    its name, with the version in force: `customers.city`. `kind`: `inner` (all tables have a version), `left` (the first has),
-    `full` (any has). `inner` joins keys that several records of a table share; `left` and `full` need one record a key.
+    `tables` maps a name to a relation, or to {'relation', 'key', 'convention'} where these differ
+    from the arguments. Columns: the key as the first table names it, `valid_from`, `valid_to`
+    (half-open, NULL while nothing has ended), and one struct a table, by its name, with the version
+    in force: `customers.city`. `kind`: `inner` (all tables have a version), `left` (the first has),
+    `full` (any has). `inner` joins keys that several records of a table share; `left` and `full`
+    need one record a key.
 #}
 {% macro history_join(tables, key, convention='fivetran', kind='inner') %}
     {%- set sides = dbt_history._join_sides(tables, key, convention, kind) -%}
-    {%- do return(dbt_history._inner_refinement(sides) if kind == 'inner' else dbt_history._outer_refinement(sides, kind)) -%}
+    {%- do return(
+        dbt_history._inner_refinement(sides) if kind == 'inner'
+            else dbt_history._outer_refinement(sides, kind)
+    ) -%}
 {% endmacro %}
 
 
@@ -22,7 +28,9 @@
     {% set sides = [] %}
     {% for name, said in tables.items() %}
         {% set said = said if said is mapping and 'relation' in said else {'relation': said} %}
-        {% set reader = dbt_history._reader(said.relation, said.get('convention', convention), 'history_join') %}
+        {% set reader = dbt_history._reader(
+            said.relation, said.get('convention', convention), 'history_join',
+        ) %}
         {% set alias = dbt_history._quote(name) %}
         {% do sides.append({
             'name': alias, 'convention': reader.convention, 'from': reader.from,
@@ -33,12 +41,15 @@
     {% endfor %}
     {% set lengths = sides | map(attribute='key') | map('length') | unique | list %}
     {% set types = sides | map(attribute='convention') | map(attribute='type') | unique | list %}
-    {% if kind not in ['inner', 'left', 'full'] or sides | length < 2 or lengths | length > 1 or types | length > 1 or 0 in lengths %}
+    {% if kind not in ['inner', 'left', 'full'] or sides | length < 2 or lengths | length > 1
+        or types | length > 1 or 0 in lengths %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'history_join',
             'these tables do not make a join of periods',
-            got='kind ' ~ kind ~ ', ' ~ sides | length ~ ' tables, keys of ' ~ lengths | join(' and ') ~ ' columns, axes of type ' ~ types | join(' and '),
-            expected='kind inner, left or full; two tables or more, with keys of one length and axes of one type',
+            got='kind ' ~ kind ~ ', ' ~ sides | length ~ ' tables, keys of '
+                ~ lengths | join(' and ') ~ ' columns, axes of type ' ~ types | join(' and '),
+            expected='kind inner, left or full; two tables or more, with keys of one length and'
+                ~ ' axes of one type',
         )) %}
     {% endif %}
     {% do return(sides) %}
@@ -81,7 +92,10 @@
 {% endmacro %}
 
 
-{# All points at which a table begins or ends a version, in order; at each the versions in force are the last ones begun. #}
+{#
+    All points at which a table begins or ends a version, in order; at each the versions in force
+    are the last ones begun.
+#}
 {% macro _outer_refinement(sides, kind) %}
     {%- set keys = sides[0].key -%}
     {%- set axis = 'partition by ' ~ keys | join(', ') ~ ' order by `_at`, `_begins`' -%}
@@ -101,7 +115,12 @@
             lead(`_at`) over ({{ axis }}) as `_next_at`
             {%- for side in sides %},
             last_value(
-                if(`_table` = {{ loop.index }}, struct(`_begins` as begins, {{ side.name }} as version), null), true
+                if(
+                    `_table` = {{ loop.index }},
+                    struct(`_begins` as begins, {{ side.name }} as version),
+                    null
+                ),
+                true
             ) over ({{ axis }} rows between unbounded preceding and current row) as {{ side.name }}
             {%- endfor %}
         from (
@@ -110,7 +129,11 @@
     ) as periods
     where
         coalesce(`_at` < `_next_at`, true)
-        and ({% for side in (sides if kind == 'full' else sides[:1]) %}coalesce({{ side.name }}.begins, false){{ ' or ' if not loop.last }}{% endfor %})
+        and (
+            {%- for side in (sides if kind == 'full' else sides[:1]) %}
+            coalesce({{ side.name }}.begins, false){{ ' or' if not loop.last }}
+            {%- endfor %}
+        )
 )
     {%- endset -%}
     {%- do return(sql) -%}

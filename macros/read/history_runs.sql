@@ -1,13 +1,18 @@
 {#
-    What runs of dbt did to history tables, as a sub-query to put after FROM: one row a run and table, so a run that writes several tables is a
-    transaction with an author, an application and a message, and its rows are what it counts a table.
+    What runs of dbt did to history tables, as a sub-query to put after FROM: one row a run and
+    table, so a run that writes several tables is a transaction with an author, an application and a
+    message, and its rows are what it counts a table.
 
-        select * from {{ dbt_history.history_runs([ref('customers'), ref('contracts_hx')]) }} as runs
+        select * from {{ dbt_history.history_runs([ref('customers'), ref('contracts_hx')]) }} as
+        runs
 
-    Read from the tables' own commits when the model is compiled. Who and why come from the environment of the run: DBT_HISTORY_AUTHOR (default
-    the user of the session), DBT_HISTORY_APPLICATION, DBT_HISTORY_MESSAGE. `versions` are the run's commits: `rows_with_runs` joins each row of
-    a table to the run that wrote it. Delta forgets commits after a while: a `history_append` model with unique_key ['invocation_id', 'schema',
-    'table', 'last_version'] keeps the rows for ever. (A run that another one saw half-done has two of them; the later one counts.)
+    Read from the tables' own commits when the model is compiled. Who and why come from the
+    environment of the run: DBT_HISTORY_AUTHOR (default the user of the session),
+    DBT_HISTORY_APPLICATION, DBT_HISTORY_MESSAGE. `versions` are the run's commits: `rows_with_runs`
+    joins each row of a table to the run that wrote it. Delta forgets commits after a while: a
+    `history_append` model with unique_key ['invocation_id', 'schema', 'table', 'last_version']
+    keeps the rows for ever. (A run that another one saw half-done has two of them; the later one
+    counts.)
 #}
 {% macro history_runs(tables) %}
     {%- set runs = {} -%}
@@ -16,14 +21,19 @@
         {%- if relation is not none -%}
             {%- set entries = dbt_history._history_entries(relation) -%}
             {%- set times = {} if relation.is_iceberg else dbt_history._micros_of_all(entries) -%}
-            {%- for entry in entries if entry.record is not none and entry.record.get('invocation_id') -%}
-                {%- do dbt_history._count_run(runs, table, entry, times.get(entry.version, entry.micros)) -%}
+            {%- for entry in entries
+                if entry.record is not none and entry.record.get('invocation_id') -%}
+                {%- do dbt_history._count_run(
+                    runs, table, entry, times.get(entry.version, entry.micros),
+                ) -%}
             {%- endfor -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set columns = {
-        'invocation_id': 'string', 'schema': 'string', 'table': 'string', 'author': 'string', 'application': 'string', 'message': 'string',
-        'commits': 'bigint', 'inserted': 'bigint', 'updated': 'bigint', 'deleted': 'bigint', 'first_version': 'bigint', 'last_version': 'bigint',
+        'invocation_id': 'string', 'schema': 'string', 'table': 'string', 'author': 'string',
+        'application': 'string', 'message': 'string',
+        'commits': 'bigint', 'inserted': 'bigint', 'updated': 'bigint', 'deleted': 'bigint',
+        'first_version': 'bigint', 'last_version': 'bigint',
         'versions': 'array<bigint>', 'at': 'timestamp',
     } -%}
     {%- set lines = [] -%}
@@ -31,12 +41,19 @@
         {%- set cells = [] -%}
         {%- for name, type in columns.items() -%}
             {%- set value = run.get(name) -%}
-            {%- set value = 'array(' ~ (value or []) | join(', ') ~ ')' if name == 'versions' else 'null' if value is none else 'timestamp_micros(' ~ value ~ ')' if name == 'at' else dbt_history._string_literal(value) -%}
-            {%- do cells.append('cast(' ~ value ~ ' as ' ~ type ~ ') as ' ~ dbt_history._quote(name)) -%}
+            {%- set value = 'array(' ~ (value or []) | join(', ') ~ ')' if name == 'versions'
+                else 'null' if value is none else 'timestamp_micros(' ~ value ~ ')' if name == 'at'
+                else dbt_history._string_literal(value) -%}
+            {%- do cells.append(
+                'cast(' ~ value ~ ' as ' ~ type ~ ') as ' ~ dbt_history._quote(name)
+            ) -%}
         {%- endfor -%}
         {%- do lines.append('select ' ~ cells | join(', ')) -%}
     {%- endfor -%}
-    {%- do return('(\n    select * from (\n        ' ~ lines | join('\n        union all ') ~ '\n    ) as runs where invocation_id is not null\n)') -%}
+    {%- do return(
+        '(\n    select * from (\n        ' ~ lines | join('\n        union all ')
+            ~ '\n    ) as runs where invocation_id is not null\n)'
+    ) -%}
 {% endmacro %}
 
 
@@ -45,9 +62,12 @@
     {% set name = entry.record.invocation_id ~ ' ' ~ table %}
     {% if name not in runs %}
         {% do runs.update({name: {
-            'invocation_id': entry.record.invocation_id, 'schema': table.schema, 'table': table.identifier,
-            'author': entry.record.get('author') or entry.user, 'application': entry.record.get('application'), 'message': entry.record.get('message'),
-            'commits': 0, 'inserted': 0, 'updated': 0, 'deleted': 0, 'last_version': entry.version, 'versions': [],
+            'invocation_id': entry.record.invocation_id, 'schema': table.schema,
+            'table': table.identifier,
+            'author': entry.record.get('author') or entry.user,
+            'application': entry.record.get('application'), 'message': entry.record.get('message'),
+            'commits': 0, 'inserted': 0, 'updated': 0, 'deleted': 0, 'last_version': entry.version,
+            'versions': [],
             'at': micros,
         }}) %}
     {% endif %}
@@ -55,8 +75,10 @@
     {% set metrics = entry.metrics %}
     {% set is_merge = entry.operation == 'MERGE' %}
     {% do run.update({
-        'commits': run.commits + 1, 'first_version': entry.version, 'versions': [entry.version] + run.versions,
-        'inserted': run.inserted + metrics.get('numTargetRowsInserted' if is_merge else 'numOutputRows', 0) | int,
+        'commits': run.commits + 1, 'first_version': entry.version,
+        'versions': [entry.version] + run.versions,
+        'inserted': run.inserted
+            + metrics.get('numTargetRowsInserted' if is_merge else 'numOutputRows', 0) | int,
         'updated': run.updated + metrics.get('numTargetRowsUpdated', 0) | int,
         'deleted': run.deleted + metrics.get('numTargetRowsDeleted', 0) | int,
     }) %}

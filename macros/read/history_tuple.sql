@@ -1,7 +1,7 @@
 {#
-    A version of several `_hx` tables at once: one own id a table, the greatest one at an instant. One row, a column a table, named
-    as the table's own id: `orders_hx_id`. Because each link was the newest row of its table when it was made, the tuple of an
-    instant is consistent.
+    A version of several `_hx` tables at once: one own id a table, the greatest one at an instant.
+    One row, a column a table, named as the table's own id: `orders_hx_id`. Because each link was
+    the newest row of its table when it was made, the tuple of an instant is consistent.
 
     `collections`: `_hx` tables, or {'history': ..., 'id': ...} where the own id has another name.
 #}
@@ -11,7 +11,8 @@
     {%- set bounds = [] -%}
     {%- for collection in dbt_history._collections(collections, 'history_tuple') -%}
         {%- do bounds.append(
-            '(select coalesce(max(' ~ collection.id ~ '), 0L) from ' ~ collection.from ~ ' as log where `mod_time` <= ' ~ point
+            '(select coalesce(max(' ~ collection.id ~ '), 0L) from ' ~ collection.from
+                ~ ' as log where `mod_time` <= ' ~ point
             ~ ') as ' ~ collection.id
         ) -%}
     {%- endfor -%}

@@ -1,12 +1,15 @@
 {#
-    Whether one own id a table makes a version of all of them: no row within its bound links to a row past the bound of its table.
+    Whether one own id a table makes a version of all of them: no row within its bound links to a
+    row past the bound of its table.
 
         orders_hx     1 -> customer 1    2 -> customer 3
-        bounds        {'orders_hx': 2, 'customers_hx': 2}    not consistent: order 2 knows a customer that is not there yet
+        bounds        {'orders_hx': 2, 'customers_hx': 2}    not consistent: order 2 knows a
+                      customer that is not there yet
 
-    `collections`: as in `history_tuple`; `references` of one lists its links as `hx_rows` takes them:
-    {'history': ref('customers_hx')}, with `name` where the link column is not `customers_hx_id`.
-    Returns a sub-query of one row and one column, `is_consistent`: after FROM, or as a value.
+    `collections`: as in `history_tuple`; `references` of one lists its links as `hx_rows` takes
+    them: {'history': ref('customers_hx')}, with `name` where the link column is not
+    `customers_hx_id`. Returns a sub-query of one row and one column, `is_consistent`: after FROM,
+    or as a value.
 #}
 {% macro is_consistent(collections, bounds) %}
     {#- While dbt parses, a ref has the name of the model that it stands in. -#}
@@ -19,19 +22,23 @@
             {%- set link = dbt_history._hx_id(reference.history, none, 'is_consistent') -%}
             {%- do unknown.append(link[:-3]) if link[:-3] not in bounds -%}
             {%- do links.append(
-                'select coalesce(max(' ~ dbt_history._quote(reference.get('name') or link) ~ ') <= ' ~ bounds.get(link[:-3])
-                ~ ', true) as is_within\n        from ' ~ collection.from ~ ' as log\n        where '
+                'select coalesce(max(' ~ dbt_history._quote(reference.get('name') or link) ~ ') <= '
+                    ~ bounds.get(link[:-3])
+                ~ ', true) as is_within\n        from ' ~ collection.from
+                    ~ ' as log\n        where '
                 ~ collection.id ~ ' <= ' ~ bounds.get(collection.name)
             ) -%}
         {%- endfor -%}
     {%- endfor -%}
     {%- if unknown -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
-            'is_consistent', 'tables without a bound', got=unknown | unique | join(', '), expected='a bound for each of them, by its name',
+            'is_consistent', 'tables without a bound', got=unknown | unique | join(', '),
+            expected='a bound for each of them, by its name',
         )) -%}
     {%- endif -%}
     {%- do return(
         '(\n    select coalesce(bool_and(is_within), true) as is_consistent\n    from (\n        '
-        ~ (links | join('\n\n        union all\n\n        ') or 'select true as is_within') ~ '\n    ) as links\n)'
+        ~ (links | join('\n\n        union all\n\n        ') or 'select true as is_within')
+            ~ '\n    ) as links\n)'
     ) -%}
 {% endmacro %}

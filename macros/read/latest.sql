@@ -1,17 +1,20 @@
 {#
-    The live items of an `_hx` table: of each item the newest row in (after, up_to], unless that row is a deletion.
+    The live items of an `_hx` table: of each item the newest row in (after, up_to], unless that row
+    is a deletion.
 
         own id   1       2       3       4         up_to 3 --> row 3 of item a, nothing of b
                  a new   b new   a upd   b new     after 1, up_to 2 --> row 2 of b
                          b gone ...
 
-    `by` is what the bounds count: 'hx_id' (the table's own ids), 'mod_time', or the name of a column.
+    `by` is what the bounds count: 'hx_id' (the table's own ids), 'mod_time', or the name of a
+    column.
 #}
 {% macro latest(hx, key, up_to=none, after=none, by='hx_id') %}
     {%- set own_id = none if by not in ['hx_id', 'mod_time'] or (by == 'mod_time' and hx is string)
         else dbt_history._hx_id(hx, none, 'latest') -%}
     {%- set column = dbt_history._quote(own_id if by == 'hx_id' else by) -%}
-    {%- set order = [column] + ([dbt_history._quote(own_id)] if by == 'mod_time' and own_id else []) -%}
+    {%- set order = [column]
+        + ([dbt_history._quote(own_id)] if by == 'mod_time' and own_id else []) -%}
     {%- set axis = {'type': 'timestamp' if by == 'mod_time' else 'bigint'} -%}
     {%- set filter = [] -%}
     {%- if up_to is not none -%}
@@ -21,6 +24,7 @@
         {%- do filter.append(column ~ ' > ' ~ dbt_history._instant(after, axis, 'latest')) -%}
     {%- endif -%}
     {%- do return(dbt_history._newest_rows(
-        dbt_history._read_from(hx), dbt_history._key_columns(key), order, 'not coalesce(`deleted`, false)', filter
+        dbt_history._read_from(hx), dbt_history._key_columns(key), order,
+        'not coalesce(`deleted`, false)', filter
     )) -%}
 {% endmacro %}

@@ -1,14 +1,17 @@
 {#
-    The rows of a history table, each with the run of dbt that wrote it, as a sub-query to put after FROM: the table's columns, the commit that the
-    row came with (`_commit_version`), and of the run that made this commit `_invocation_id`, `_author`, `_application`, `_message`.
+    The rows of a history table, each with the run of dbt that wrote it, as a sub-query to put after
+    FROM: the table's columns, the commit that the row came with (`_commit_version`), and of the run
+    that made this commit `_invocation_id`, `_author`, `_application`, `_message`.
 
-        commits of the table    3          4          5           OPTIMIZE, RESTORE and MERGE leave a row that they do not
-        made by                 ann's run  bob's run  by hand     change with the commit that it came with
+        commits of the table    3          4          5
+        made by                 ann's run  bob's run  by hand
         _invocation_id          6f1c…      90ab…      NULL
 
-    Delta keeps the commit of each row if the table has row tracking: tblproperties={'delta.enableRowTracking': 'true'} in the model. Rows from before it was
-    turned on belong to no run. A version that was closed later belongs to the run that closed it. `runs`: the model that keeps
-    `history_runs`, or that sub-query itself.
+    A row that OPTIMIZE, RESTORE or MERGE rewrites unchanged keeps its commit. Delta keeps the
+    commit of each row if the table has row tracking:
+    tblproperties={'delta.enableRowTracking': 'true'} in the model. Rows from before it was turned
+    on belong to no run. A version that was closed later belongs to the run that closed it. `runs`:
+    the model that keeps `history_runs`, or that sub-query itself.
 #}
 {% macro rows_with_runs(relation, runs) %}
     {%- if execute -%} {%- do dbt_history._refuse_untracked(relation) -%} {%- endif -%}
@@ -31,7 +34,8 @@
             `{{ said | join('`, `') }}`,
             explode(`versions`) as version
         from {{ runs }} as written
-        where `schema` = {{ dbt_history._string_literal(relation.schema) }} and `table` = {{ dbt_history._string_literal(relation.identifier) }}
+        where `schema` = {{ dbt_history._string_literal(relation.schema) }}
+            and `table` = {{ dbt_history._string_literal(relation.identifier) }}
     ) as runs
         on history.`_commit_version` = runs.version
 )
@@ -40,7 +44,10 @@
 {% endmacro %}
 
 
-{# Only Delta, and only with row tracking, knows which commit a row came with. A table that is not there yet may get it. #}
+{#
+    Only Delta, and only with row tracking, knows which commit a row came with. A table that is not
+    there yet may get it.
+#}
 {% macro _refuse_untracked(relation) %}
     {% set table = dbt_history._with_format(load_relation(relation)) %}
     {% if table is none %} {% do return(none) %} {% endif %}
@@ -48,8 +55,10 @@
     {% if not is_delta or dbt_history._table_property(table, 'delta.enableRowTracking') != 'true' %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'rows_with_runs', 'this relation does not say which commit a row came with',
-            got=relation ~ (' without row tracking' if is_delta else ', no Delta table'), expected='a Delta table with delta.enableRowTracking',
-            way_out="tblproperties={'delta.enableRowTracking': 'true'} in the model of a new table; for one that is there: alter table "
+            got=relation ~ (' without row tracking' if is_delta else ', no Delta table'),
+            expected='a Delta table with delta.enableRowTracking',
+            way_out="tblproperties={'delta.enableRowTracking': 'true'} in the model of a new"
+                ~ " table; for one that is there: alter table "
                 ~ relation ~ " set tblproperties ('delta.enableRowTracking' = 'true')",
         )) %}
     {% endif %}

@@ -1,20 +1,29 @@
 {#
-    The shim that lets dbt-spark's `incremental` take the strategy `history_batch`. dbt looks such names up in the root project
-    alone: this copy serves this project, and a project that installs the package writes its own
-    (docs/incremental_strategy.md). Every other strategy goes to dbt-spark as before.
+    The shim that lets dbt-spark's `incremental` take the strategy `history_batch`. dbt looks such
+    names up in the root project alone: this copy serves this project, and a project that installs
+    the package writes its own (docs/incremental_strategy.md). Every other strategy goes to
+    dbt-spark as before.
 #}
 {% macro dbt_spark_validate_get_incremental_strategy(raw_strategy, file_format) %}
     {% if raw_strategy != 'history_batch' %}
-        {% do return(dbt_spark.dbt_spark_validate_get_incremental_strategy(raw_strategy, file_format)) %}
+        {% do return(dbt_spark.dbt_spark_validate_get_incremental_strategy(
+            raw_strategy, file_format,
+        )) %}
     {% endif %}
     {% do dbt_history.prepare_incremental_history() %}
     {% do return(raw_strategy) %}
 {% endmacro %}
 
 
-{% macro dbt_spark_get_incremental_sql(strategy, source, target, existing, unique_key, incremental_predicates) %}
+{% macro dbt_spark_get_incremental_sql(
+    strategy, source, target, existing, unique_key, incremental_predicates
+) %}
     {% if strategy != 'history_batch' %}
-        {% do return(dbt_spark.dbt_spark_get_incremental_sql(strategy, source, target, existing, unique_key, incremental_predicates)) %}
+        {% do return(dbt_spark.dbt_spark_get_incremental_sql(
+            strategy, source, target, existing, unique_key, incremental_predicates,
+        )) %}
     {% endif %}
-    {% do return(dbt_history.get_incremental_history_batch_sql({'target_relation': target, 'temp_relation': source, 'unique_key': unique_key})) %}
+    {% do return(dbt_history.get_incremental_history_batch_sql(
+        {'target_relation': target, 'temp_relation': source, 'unique_key': unique_key}
+    )) %}
 {% endmacro %}

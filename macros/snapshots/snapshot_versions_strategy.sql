@@ -1,20 +1,25 @@
 {#
-    A snapshot strategy: `strategy: dbt_history.versions`. A record has a new version when any checked column
-    differs, null-safe, maps by their entries. `check_cols` (default: all but the active column and the ones
-    in `updated_at`) are what is compared. With `updated_at` the new version starts there, and a row that is
-    not newer than the stored version is ignored; without it, it starts now.
+    A snapshot strategy: `strategy: dbt_history.versions`. A record has a new version when any
+    checked column differs, null-safe, maps by their entries. `check_cols` (default: all but the
+    active column and the ones in `updated_at`) are what is compared. With `updated_at` the new
+    version starts there, and a row that is not newer than the stored version is ignored; without
+    it, it starts now.
 
     The key is one struct, so that a list of columns, odd names and NULL in a key work.
 #}
-{% macro snapshot_versions_strategy(node, snapshotted_rel, current_rel, model_config, target_exists) %}
+{% macro snapshot_versions_strategy(
+    node, snapshotted_rel, current_rel, model_config, target_exists
+) %}
     {% set keys = dbt_history._key_columns(config.get('unique_key')) %}
     {% set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() %}
     {% set updated_at = config.get('updated_at') %}
     {% set key = 'struct(' ~ dbt_history._quoted(keys) | join(', ') ~ ')' %}
     {% set starts_at = updated_at or snapshot_get_time() %}
-    {% set changed = dbt_history._row_differs(node, snapshotted_rel, current_rel, keys, updated_at) if target_exists else 'true' %}
+    {% set changed = dbt_history._row_differs(node, snapshotted_rel, current_rel, keys, updated_at)
+        if target_exists else 'true' %}
     {% if updated_at %}
-        {% set changed = '(' ~ changed ~ ') and ' ~ current_rel ~ '.' ~ updated_at ~ ' > ' ~ snapshotted_rel ~ '.' ~ dbt_history._quote(names.dbt_valid_from) %}
+        {% set changed = '(' ~ changed ~ ') and ' ~ current_rel ~ '.' ~ updated_at ~ ' > '
+            ~ snapshotted_rel ~ '.' ~ dbt_history._quote(names.dbt_valid_from) %}
     {% endif %}
     {% set hard_deletes = adapter.get_hard_deletes_behavior(config) %}
     {% do dbt_history._check_snapshot_dispatch(node, hard_deletes) %}
@@ -22,7 +27,9 @@
         'unique_key': key,
         'updated_at': starts_at,
         'row_changed': '(' ~ changed ~ ')',
-        'scd_id': dbt_history.spark__snapshot_hash_arguments(dbt_history._quoted(keys) + [starts_at]),
+        'scd_id': dbt_history.spark__snapshot_hash_arguments(
+            dbt_history._quoted(keys) + [starts_at]
+        ),
         'invalidate_hard_deletes': hard_deletes == 'invalidate',
         'hard_deletes': hard_deletes,
     }) %}
@@ -36,10 +43,17 @@
     {% set types = dbt_history._types_of_query('select * from (' ~ node['compiled_code'] ~ ')') %}
     {% set check_cols = config.get('check_cols') or 'all' %}
     {% set left_out = [] %}
-    {% for name in keys + [updated_at, convention.active] if name %}{% do left_out.append(name | lower) %}{% endfor %}
-    {% set relation = adapter.get_relation(database=none, schema=node.schema, identifier=node.alias) %}
-    {% set stored = dbt_history._table_columns(relation) | map(attribute='name') | map('lower') | list %}
-    {% set wanted = types.keys() | map('lower') | list if check_cols == 'all' else check_cols | map('lower') | list %}
+    {% for name in keys + [updated_at, convention.active] if name %}
+        {% do left_out.append(name | lower) %}
+    {% endfor %}
+    {% set relation = adapter.get_relation(
+        database=none, schema=node.schema, identifier=node.alias,
+    ) %}
+    {% set stored = dbt_history._table_columns(relation) | map(
+        attribute='name'
+    ) | map('lower') | list %}
+    {% set wanted = types.keys() | map('lower') | list if check_cols == 'all'
+        else check_cols | map('lower') | list %}
     {% set differences = [] %}
     {% for name, type in types.items() if name | lower in wanted and name | lower not in left_out %}
         {% if name | lower not in stored %}
@@ -55,18 +69,26 @@
 {% endmacro %}
 
 
-{# Without the `dispatch` search order dbt-spark's own macros run, and they would write wrong rows silently. #}
+{#
+    Without the `dispatch` search order dbt-spark's own macros run, and they would write wrong rows
+    silently.
+#}
 {% macro _check_snapshot_dispatch(node, hard_deletes) %}
     {% set merge = adapter.dispatch('snapshot_merge_sql', 'dbt') %}
     {% set columns = adapter.dispatch('get_columns_in_relation', 'dbt') %}
-    {% set needed = ([merge] if dbt_history._history_meta(node, 'snapshot_versions_strategy') else []) + ([columns] if hard_deletes == 'new_record' else []) %}
+    {% set needed = (
+        [merge] if dbt_history._history_meta(node, 'snapshot_versions_strategy') else []
+    )
+        + ([columns] if hard_deletes == 'new_record' else []) %}
     {% for found in needed if found.macro.package_name != 'dbt_history' %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'snapshot_versions_strategy',
             'this snapshot needs the macro ' ~ found.macro.name ~ ' of dbt_history',
             got=found.macro.unique_id,
-            expected='`meta.history` and `hard_deletes: new_record` only with the dispatch search order set',
-            way_out="in dbt_project.yml: dispatch: [{macro_namespace: dbt, search_order: [" ~ project_name ~ ", dbt_history, dbt]}]",
+            expected='`meta.history` and `hard_deletes: new_record` only with the dispatch search'
+                ~ ' order set',
+            way_out="in dbt_project.yml: dispatch: [{macro_namespace: dbt, search_order: ["
+                ~ project_name ~ ", dbt_history, dbt]}]",
             node=node.name,
         )) %}
     {% endfor %}

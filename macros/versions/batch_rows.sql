@@ -1,16 +1,19 @@
 {#
     The rows of a change feed as staged rows of a version table: any table becomes one in one line.
 
-        select * from {{ dbt_history.batch_rows(dbt_history.changes(ref('customers'), 'id'), 'id', 'validity') }}
+        select * from {{ dbt_history.batch_rows(dbt_history.changes(ref('customers'), 'id'), 'id',
+        'validity') }}
 
         commit      1             2             4
         feed        insert a      update a -> b delete
         staged      upsert at 1   upsert at 2   delete at 4
         table       [ a ---------)[ b ---------)
 
-    `at` is where a commit stands on the axis: `_commit_timestamp`, `_commit_version` on an axis of numbers, or an SQL expression. It
-    never goes back for a record: a commit whose clock did counts at the time of the one before. Of several changes of a record at
-    one point the last one stays, so where versions have numbers of their own (`naksha`) a version's is its point. No WITH: a MERGE would evaluate it more than once.
+    `at` is where a commit stands on the axis: `_commit_timestamp`, `_commit_version` on an axis of
+    numbers, or an SQL expression. It never goes back for a record: a commit whose clock did counts
+    at the time of the one before. Of several changes of a record at one point the last one stays,
+    so where versions have numbers of their own (`naksha`) a version's is its point. No WITH: a
+    MERGE would evaluate it more than once.
 #}
 {% macro batch_rows(changes, key, convention, at='_commit_timestamp') %}
     {%- set convention = dbt_history.convention(convention) -%}
@@ -18,7 +21,8 @@
     {%- if convention.get('append_only') or (is_numbered and convention.type != 'bigint') -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
             'batch_rows', 'changes do not say all that this convention stores', got=convention.name,
-            expected='a convention with an end, and with a version_id of its own only where versions are numbers',
+            expected='a convention with an end, and with a version_id of its own only where'
+                ~ ' versions are numbers',
         )) -%}
     {%- endif -%}
     {%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') -%}
@@ -26,9 +30,13 @@
 (
     select
         if(`_begins`, 'upsert', 'delete') as `_stage`,
-        * except (`_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`),
+        * except (
+            `_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`
+        ),
         if(`_begins`, `_at`, null) as {{ dbt_history._quote(convention.start) }},
-        if(`_begins`, {{ dbt_history._open_end(convention) }}, `_at`) as {{ dbt_history._quote(convention.end) }}
+        if(
+            `_begins`, {{ dbt_history._open_end(convention) }}, `_at`
+        ) as {{ dbt_history._quote(convention.end) }}
         {%- if is_numbered %},
         if(`_begins`, `_at`, null) as {{ dbt_history._quote(convention.version_id) }}
         {%- endif %}

@@ -1,29 +1,36 @@
 {#
-    The same merge under dbt's convention for a custom incremental strategy: all pending batches are applied, each in a
-    commit of its own, and what dbt runs afterwards changes nothing. dbt-spark calls no custom strategy by itself:
-    docs/incremental_strategy.md has the shim that a root project holds.
+    The same merge under dbt's convention for a custom incremental strategy: all pending batches are
+    applied, each in a commit of its own, and what dbt runs afterwards changes nothing. dbt-spark
+    calls no custom strategy by itself: docs/incremental_strategy.md has the shim that a root
+    project holds.
 #}
 {% macro get_incremental_history_batch_sql(arg_dict) %}
     {% set caller_name = 'get_incremental_history_batch_sql' %}
     {% set settings = dbt_history._history_settings(model, caller_name) %}
     {% set existing = load_relation(arg_dict['target_relation']) %}
     {% set target = dbt_history._target(arg_dict['target_relation'], existing) %}
-    {% set result = dbt_history._write_batches(target, existing, compiled_code, settings, false, caller_name) %}
+    {% set result = dbt_history._write_batches(
+        target, existing, compiled_code, settings, false, caller_name,
+    ) %}
     {% do return("select '" ~ dbt_history._result_message(result) ~ "' as history_batch") %}
 {% endmacro %}
 
 
 {#
-    For the shim: dbt's own incremental materialization makes the first table of whatever the SELECT returns. This makes the history
-    table first, empty, and tells dbt that it is there; and it refuses what would replace it.
+    For the shim: dbt's own incremental materialization makes the first table of whatever the SELECT
+    returns. This makes the history table first, empty, and tells dbt that it is there; and it
+    refuses what would replace it.
 #}
 {% macro prepare_incremental_history() %}
     {% set caller_name = 'prepare_incremental_history' %}
     {% set settings = dbt_history._history_settings(model, caller_name) %}
-    {% do dbt_history._full_refresh(load_relation(this), dict(settings, allow_full_refresh=false), caller_name) %}
+    {% do dbt_history._full_refresh(
+        load_relation(this), dict(settings, allow_full_refresh=false), caller_name,
+    ) %}
     {% if model.config.get('on_schema_change') not in [none, 'ignore'] %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'dbt would add the bookkeeping columns to the history table', got='on_schema_change: ' ~ model.config.on_schema_change,
+            caller_name, 'dbt would add the bookkeeping columns to the history table',
+            got='on_schema_change: ' ~ model.config.on_schema_change,
             expected='no on_schema_change: new columns are appended', node=model.unique_id,
         )) %}
     {% endif %}
@@ -31,9 +38,13 @@
         {% set target = dbt_history._target(this, none) %}
         {% set before = {} %}
         {% set staged = dbt_history._stage_batches(compiled_code, target, before) %}
-        {% do dbt_history._refuse_columns(dbt_history._check_staged_columns(staged, settings), staged, caller_name) %}
+        {% do dbt_history._refuse_columns(
+            dbt_history._check_staged_columns(staged, settings), staged, caller_name,
+        ) %}
         {% set columns = dbt_history._new_columns(staged, settings) %}
-        {% do dbt_history._refuse_columns(dbt_history._check_void_columns(columns), staged, caller_name) %}
+        {% do dbt_history._refuse_columns(
+            dbt_history._check_void_columns(columns), staged, caller_name,
+        ) %}
         {% do dbt_history._create_history_table(target, columns, settings, before) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do adapter.cache_added(target) %}

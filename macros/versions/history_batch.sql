@@ -10,14 +10,20 @@
 
     {{ run_hooks(pre_hooks) }}
 
-    {% set result = dbt_history._write_batches(target_relation, existing_relation, compiled_code, settings, full_refresh, 'history_batch') %}
+    {% set result = dbt_history._write_batches(
+        target_relation, existing_relation, compiled_code, settings, full_refresh, 'history_batch',
+    ) %}
 
     {% do dbt_history._persist_docs(target_relation) %}
-    {% do apply_grants(target_relation, config.get('grants'), should_revoke(existing_relation, full_refresh)) %}
+    {% do apply_grants(
+        target_relation, config.get('grants'), should_revoke(existing_relation, full_refresh),
+    ) %}
 
     {{ run_hooks(post_hooks) }}
 
-    {% call noop_statement('main', dbt_history._result_message(result), 'history_batch', result.added) %}
+    {% call noop_statement(
+        'main', dbt_history._result_message(result), 'history_batch', result.added,
+    ) %}
         -- {{ dbt_history._result_message(result) }}
     {% endcall %}
     {{ return({'relations': [target_relation]}) }}

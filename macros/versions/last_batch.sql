@@ -1,8 +1,8 @@
 {#
     The number of the last batch that the model's table has taken, -1 if none: for
         where _batch > {{ dbt_history.last_batch() }}
-    in a history_batch model, so that a run does not read old batches again. Without it the result is the same.
-    A literal in the SQL; asks the table's log when the model is compiled.
+    in a history_batch model, so that a run does not read old batches again. Without it the result
+    is the same. A literal in the SQL; asks the table's log when the model is compiled.
 #}
 {% macro last_batch(relation=none) %}
     {% if not execute %}
@@ -13,6 +13,7 @@
         {% do return(-1) %}
     {% endif %}
     {% set log = dbt_history._commit_log(table, model.unique_id) %}
-    {% do model.update({'_last_batch_read': log.app_id}) if relation is none or relation | string == this | string %}
+    {% do model.update({'_last_batch_read': log.app_id})
+        if relation is none or relation | string == this | string %}
     {% do return(log.last_batch if log.last_batch is not none else -1) %}
 {% endmacro %}

@@ -1,10 +1,12 @@
 {#
-    How far a capture has read, as a comment in the model's SQL. The model is compiled in one context and run in another: the SQL
-    is what both see, so the rows that are written and the watermark that is committed with them cannot differ.
+    How far a capture has read, as a comment in the model's SQL. The model is compiled in one
+    context and run in another: the SQL is what both see, so the rows that are written and the
+    watermark that is committed with them cannot differ.
 #}
 {% macro _capture_comment(capture) %}
     {%- set note = {
-        'source': capture.source, 'number': capture.taken.number, 'before': capture.taken.watermark, 'after': capture.watermark,
+        'source': capture.source, 'number': capture.taken.number, 'before': capture.taken.watermark,
+        'after': capture.watermark,
         'about': capture.get('about', {}),
     } -%}
     {#- A slash could end the comment, or begin another one in it. -#}
@@ -13,9 +15,11 @@
 
 
 {#
-    The captures of a compiled SELECT together: {'number' of the batch, 'watermarks' after it, 'before' it, 'about', 'is_new', 'has_moved'};
-    none if there is no capture. With several, the least number counts: had another run committed in between, that number is taken.
-    `has_moved`: a source was read further than before, or for the first time. That is committed also where there are no rows.
+    The captures of a compiled SELECT together: {'number' of the batch, 'watermarks' after it,
+    'before' it, 'about', 'is_new', 'has_moved'}; none if there is no capture. With several, the
+    least number counts: had another run committed in between, that number is taken. `has_moved`: a
+    source was read further than before, or for the first time. That is committed also where there
+    are no rows.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = [] %}
@@ -26,12 +30,17 @@
         {% do return(none) %}
     {% endif %}
     {% set captured = {
-        'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {}, 'about': {}, 'is_new': false, 'has_moved': false,
+        'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {},
+        'about': {}, 'is_new': false, 'has_moved': false,
     } %}
     {% for note in notes %}
         {% set reached = note.after if note.after is not none else note.before %}
-        {% if note.before is not none %}{% do captured.before.update({note.source: note.before}) %}{% endif %}
-        {% if reached is not none %}{% do captured.watermarks.update({note.source: reached}) %}{% endif %}
+        {% if note.before is not none %}
+            {% do captured.before.update({note.source: note.before}) %}
+        {% endif %}
+        {% if reached is not none %}
+            {% do captured.watermarks.update({note.source: reached}) %}
+        {% endif %}
         {% do captured.about.update(note.about) %}
         {% do captured.update({
             'is_new': captured.is_new or note.after is not none,
@@ -42,7 +51,10 @@
 {% endmacro %}
 
 
-{# A batch of captured rows has a number, and its commit holds how far the sources were read; earlier ones of the run hold where it began. #}
+{#
+    A batch of captured rows has a number, and its commit holds how far the sources were read;
+    earlier ones of the run hold where it began.
+#}
 {% macro _number_captured(batches, captured) %}
     {% if captured is none %}
         {% do return(none) %}

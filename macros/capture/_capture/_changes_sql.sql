@@ -1,14 +1,16 @@
 {#
-    The rows of a planned capture. Whatever they are read from, they begin as images of rows, old ones and new ones, each with its version;
-    what became of a key in a version follows from the images alone:
+    The rows of a planned capture. Whatever they are read from, they begin as images of rows, old
+    ones and new ones, each with its version; what became of a key in a version follows from the
+    images alone:
 
         old image   new image
         yes         no          delete
         no          yes         insert
-        yes         yes         update; nothing, if both are equal and no update wrote them (a table that was written anew)
+        yes         yes         update; nothing, if both are equal and no update wrote them (a table
+                    that was written anew)
 
-    So an overwrite, a truncate, a replaced table and a difference (old: the known state; new: the table) come out alike.
-    No WITH: a MERGE would evaluate it more than once.
+    So an overwrite, a truncate, a replaced table and a difference (old: the known state; new: the
+    table) come out alike. No WITH: a MERGE would evaluate it more than once.
 #}
 {% macro _changes_sql(capture, changed_by=none, noop_updates='record', ignored=[]) %}
     {%- if capture.get('is_parsed_only') -%}
@@ -16,13 +18,16 @@
     {%- endif -%}
     {%- set columns = capture.columns -%}
     {%- set compared = [] -%}
-    {%- for column in columns if column.name | lower not in ignored | map('lower') | list -%}{%- do compared.append(column) -%}{%- endfor -%}
+    {%- for column in columns if column.name | lower not in ignored | map('lower') | list -%}
+        {%- do compared.append(column) -%}
+    {%- endfor -%}
     {%- set sql -%}
 (
     {{ dbt_history._capture_comment(capture) }}
     select
         {%- for column in columns %}
-        `change`.`row`.{{ dbt_history._prefixed(column.name) }} as {{ dbt_history._quote(column.name) }},
+        {%- set name = dbt_history._prefixed(column.name) %}
+        `change`.`row`.{{ name }} as {{ dbt_history._quote(column.name) }},
         {%- endfor %}
         `change`.`kind` as `_change_type`,
         `version` as `_commit_version`,
@@ -34,11 +39,14 @@
             `time`,
             {{ dbt_history._who(capture, changed_by) }} as `who`,
             explode(case
-                when greatest(size(`olds`), size(`news`), `rows`) > 1 then raise_error({{ dbt_history._double_message(capture) }})
+                when greatest(size(`olds`), size(`news`), `rows`) > 1
+                    then raise_error({{ dbt_history._double_message(capture) }})
                 when `old_row` is null and `new_row` is null then null
                 when `old_row` is null then array(named_struct('kind', 'insert', 'row', `new_row`))
                 when `new_row` is null then array(named_struct('kind', 'delete', 'row', `old_row`))
-                when {{ '' if noop_updates == 'skip' else 'not `is_update` and ' }}{{ dbt_history._rows_are_equal(compared, '`old_row`.', '`new_row`.') }} then null
+                when {{ '' if noop_updates == 'skip' else 'not `is_update` and ' }}
+                    {{- dbt_history._rows_are_equal(compared, '`old_row`.', '`new_row`.') }}
+                    then null
                 else array(
                     named_struct('kind', 'update_preimage', 'row', `old_row`),
                     named_struct('kind', 'update_postimage', 'row', `new_row`)
@@ -59,10 +67,11 @@
 
 
 {#
-    The images by key and version: `olds` and `news`, arrays of what the version took away and brought, and `rows`, how many rows the key has
-    after it, as far as the images tell. A key may have had several rows in between, which were removed since. From the version that brought
-    the second row to the one that left one of them, all counts as one change at the last of these versions: a row that was
-    both brought and taken away is neither old nor new.
+    The images by key and version: `olds` and `news`, arrays of what the version took away and
+    brought, and `rows`, how many rows the key has after it, as far as the images tell. A key may
+    have had several rows in between, which were removed since. From the version that brought the
+    second row to the one that left one of them, all counts as one change at the last of these
+    versions: a row that was both brought and taken away is neither old nor new.
 
         version    3       4          5           6           7
         feed       a -> b  c added    c -> d      b removed   d -> e
@@ -99,7 +108,9 @@ from (
 ) as `keyed`
 group by {{ keys }}, `version`
     {%- endset -%}
-    {%- do return(dbt_history._doubles_collapsed(capture, versions, keys) if capture.segments else versions) -%}
+    {%- do return(
+        dbt_history._doubles_collapsed(capture, versions, keys) if capture.segments else versions
+    ) -%}
 {% endmacro %}
 
 
@@ -108,7 +119,9 @@ group by {{ keys }}, `version`
     {%- set sql -%}
 select
     * except (`olds`, `news`),
-    if(`is_double`, slice({{ dbt_history._surplus(capture, '`olds`', '`news`') }}, 1, 1), `olds`) as `olds`,
+    if(
+        `is_double`, slice({{ dbt_history._surplus(capture, '`olds`', '`news`') }}, 1, 1), `olds`
+    ) as `olds`,
     if(`is_double`, {{ dbt_history._surplus(capture, '`news`', '`olds`') }}, `news`) as `news`
 from (
     select
@@ -126,12 +139,16 @@ from (
         from (
             select
                 *,
-                greatest(`rows`, `rows` - size(`news`) + size(`olds`), size(`olds`), size(`news`)) > 1 as `is_double`
+                greatest(
+                    `rows`, `rows` - size(`news`) + size(`olds`), size(`olds`), size(`news`)
+                ) > 1 as `is_double`
             from (
                 select
                     * except (`rows`),
                     first(size(`olds`)) over (partition by {{ keys }} order by `version`)
-                    + sum(size(`news`) - size(`olds`)) over (partition by {{ keys }} order by `version`) as `rows`
+                    + sum(size(`news`) - size(`olds`)) over (
+                        partition by {{ keys }} order by `version`
+                    ) as `rows`
                 from (
                     {{ versions | indent(20) }}
                 ) as `versions`
@@ -147,9 +164,11 @@ from (
 
 {# The images of one side without those that the other has, too, as often as it has them. #}
 {% macro _surplus(capture, side, other) %}
-    {%- set is_same = 'another -> ' ~ dbt_history._rows_are_equal(capture.columns, 'one.', 'another.') -%}
+    {%- set is_same = 'another -> '
+        ~ dbt_history._rows_are_equal(capture.columns, 'one.', 'another.') -%}
     {%- do return(
-        'filter(' ~ side ~ ', (one, place) -> size(filter(slice(' ~ side ~ ', 1, place + 1), ' ~ is_same ~ ')) > size(filter('
+        'filter(' ~ side ~ ', (one, place) -> size(filter(slice(' ~ side ~ ', 1, place + 1), '
+            ~ is_same ~ ')) > size(filter('
         ~ other ~ ', ' ~ is_same ~ ')))'
     ) -%}
 {% endmacro %}
@@ -161,23 +180,30 @@ from (
     {%- set diff = capture.diff -%}
     {%- if diff is not none -%}
         {%- set time = 'timestamp_micros(' ~ diff.micros ~ 'L)' -%}
-        {%- set table = capture.table ~ (' version as of ' ~ diff.version if diff.version is not none else '') -%}
-        {%- do parts.append(dbt_history._image_part(capture, table, diff.number ~ 'L', time, 'true', 'false', diff.columns)) -%}
+        {%- set table = capture.table
+            ~ (' version as of ' ~ diff.version if diff.version is not none else '') -%}
+        {%- do parts.append(dbt_history._image_part(
+            capture, table, diff.number ~ 'L', time, 'true', 'false', diff.columns,
+        )) -%}
         {%- if diff.state -%}
             {%- do parts.append(dbt_history._image_part(
-                capture, '(' ~ dbt_history._known_state(capture) ~ ') as `state`', diff.number ~ 'L', time, 'false', 'false', diff.state_columns
+                capture, '(' ~ dbt_history._known_state(capture) ~ ') as `state`',
+                diff.number ~ 'L', time, 'false', 'false', diff.state_columns
             )) -%}
         {%- endif -%}
     {%- endif -%}
     {%- for part in capture.segments -%}
         {%- do parts.append(dbt_history._image_part(
-            capture, dbt_history._table_changes(capture, part, not loop.first), '`_commit_version`', '`_commit_timestamp`',
-            "`_change_type` in ('insert', 'update_postimage')", "`_change_type` in ('update_preimage', 'update_postimage')", part.columns
+            capture, dbt_history._table_changes(capture, part, not loop.first), '`_commit_version`',
+            '`_commit_timestamp`',
+            "`_change_type` in ('insert', 'update_postimage')",
+            "`_change_type` in ('update_preimage', 'update_postimage')", part.columns
         )) -%}
     {%- endfor -%}
     {%- if not parts -%}
         {%- do parts.append(dbt_history._image_part(
-            capture, capture.table ~ ' where 1 = 0', '0L', 'cast(null as timestamp)', 'true', 'false', capture.columns
+            capture, capture.table ~ ' where 1 = 0', '0L', 'cast(null as timestamp)', 'true',
+            'false', capture.columns
         )) -%}
     {%- endif -%}
     {%- do return(parts | join('\nunion all\n')) -%}
@@ -187,7 +213,9 @@ from (
 {# One part's rows as images; a column that the part does not have is NULL in them. #}
 {% macro _image_part(capture, table, version, time, is_new, is_update, there) %}
     {%- set types = {} -%}
-    {%- for column in there -%}{%- do types.update({column.name | lower: column.type}) -%}{%- endfor -%}
+    {%- for column in there -%}
+        {%- do types.update({column.name | lower: column.type}) -%}
+    {%- endfor -%}
     {%- set sql -%}
 select
     {{ version }} as `version`,
@@ -197,8 +225,11 @@ select
     named_struct(
         {%- for column in capture.columns %}
         {%- set type = types.get(column.name | lower) %}
-        {%- set cell = dbt_history._quote(column.name) %}
-        {{ dbt_history._string_literal('c_' ~ column.name) }}, {% if type == column.type %}{{ cell }}{% else %}cast({{ cell if type else 'null' }} as {{ dbt_history._ddl_type(column.type) }}){% endif %}{{ ',' if not loop.last }}
+        {%- set cell = dbt_history._quote(column.name) if type else 'null' %}
+        {%- if type != column.type %}
+        {%- set cell = 'cast(' ~ cell ~ ' as ' ~ dbt_history._ddl_type(column.type) ~ ')' %}
+        {%- endif %}
+        {{ dbt_history._string_literal('c_' ~ column.name) }}, {{ cell }}{{ ',' if not loop.last }}
         {%- endfor %}
     ) as `image`
 from {{ table }}
@@ -207,34 +238,47 @@ from {{ table }}
 {% endmacro %}
 
 
-{# Who changed a row: the column that says so (not for a deletion: it names the one before), the commit, else who runs this. #}
+{#
+    Who changed a row: the column that says so (not for a deletion: it names the one before), the
+    commit, else who runs this.
+#}
 {% macro _who(capture, changed_by) %}
     {%- set terms = [] -%}
     {%- if changed_by -%}
-        {%- do terms.append('cast(`new_row`.' ~ dbt_history._prefixed(dbt_history._column_of(capture, changed_by)) ~ ' as string)') -%}
+        {%- do terms.append(
+            'cast(`new_row`.' ~ dbt_history._prefixed(dbt_history._column_of(capture, changed_by))
+                ~ ' as string)'
+        ) -%}
     {%- endif -%}
     {%- set pairs = [] -%}
     {%- for version, user in dbt_history._attribution_of_versions(capture, 'user').items() -%}
         {%- do pairs.append(version ~ 'L, ' ~ dbt_history._string_literal(user)) -%}
     {%- endfor -%}
-    {%- if pairs -%}{%- do terms.append('try_element_at(map(' ~ pairs | join(', ') ~ '), `version`)') -%}{%- endif -%}
+    {%- if pairs -%}
+        {%- do terms.append('try_element_at(map(' ~ pairs | join(', ') ~ '), `version`)') -%}
+    {%- endif -%}
     {%- do return('coalesce(' ~ (terms + ['current_user()']) | join(', ') ~ ')') -%}
 {% endmacro %}
 
 
 {#
-    What the commits of the captured versions say: {version: text}. A writer's commit metadata is JSON with `user` and `transaction`, or
-    the user as plain text; else the user name that the platform recorded. `field`: user or transaction.
+    What the commits of the captured versions say: {version: text}. A writer's commit metadata is
+    JSON with `user` and `transaction`, or the user as plain text; else the user name that the
+    platform recorded. `field`: user or transaction.
 #}
 {% macro _attribution_of_versions(capture, field) %}
     {%- set found = {} -%}
     {%- set first = capture.segments[0]['from'] if capture.segments else none -%}
     {%- for entry in capture.entries + capture.get('head', {}).get('entries', []) -%}
-        {%- set in_feed = first is not none and entry.version >= first and entry.version <= capture.head.version -%}
-        {%- set in_diff = capture.diff is not none and capture.diff.state and entry.version == capture.diff.version -%}
+        {%- set in_feed = first is not none and entry.version >= first
+            and entry.version <= capture.head.version -%}
+        {%- set in_diff = capture.diff is not none and capture.diff.state
+            and entry.version == capture.diff.version -%}
         {%- if in_feed or in_diff -%}
-            {%- set said = fromjson(entry.said, none) if entry.said is string and entry.said.startswith('{') else entry.said -%}
-            {%- set value = said.get(field) if said is mapping else said if field == 'user' else none -%}
+            {%- set said = fromjson(entry.said, none)
+                if entry.said is string and entry.said.startswith('{') else entry.said -%}
+            {%- set value = said.get(field) if said is mapping else said if field == 'user'
+                else none -%}
             {%- set value = value or (entry.user if field == 'user' else none) -%}
             {%- if value -%}{%- do found.update({entry.version: value | string}) -%}{%- endif -%}
         {%- endif -%}
@@ -246,10 +290,12 @@ from {{ table }}
 {% macro _double_message(capture) %}
     {%- set text = dbt_history._message(
         capture.caller_name, 'several rows of the source have the same key',
-        expected='one row a key (' ~ capture.key | join(', ') ~ ') of ' ~ capture.relation, node=model.unique_id,
+        expected='one row a key (' ~ capture.key | join(', ') ~ ') of ' ~ capture.relation,
+        node=model.unique_id,
         way_out='remove the doubles from the source, or name the columns that tell its rows apart',
     ) -%}
     {%- do return(
-        'concat(' ~ dbt_history._string_literal(text ~ '\n  got: ') ~ ", coalesce(to_json(slice(concat(`news`, `olds`), 1, 5)), ''))"
+        'concat(' ~ dbt_history._string_literal(text ~ '\n  got: ')
+            ~ ", coalesce(to_json(slice(concat(`news`, `olds`), 1, 5)), ''))"
     ) -%}
 {% endmacro %}

@@ -1,6 +1,6 @@
 {#
-    Suspended or resumed is a commit of the history table itself, so that it is in order with the batches, and a restore takes it back.
-    The table property says it to whoever looks at the table.
+    Suspended or resumed is a commit of the history table itself, so that it is in order with the
+    batches, and a restore takes it back. The table property says it to whoever looks at the table.
 #}
 {% macro _control_capture(relation, control, property, dry_run, caller_name) %}
     {% set line = caller_name ~ ' ' ~ relation ~ ': ' ~ tojson(control) %}
@@ -16,13 +16,18 @@
     ) %}
     {% if failed is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the history table could not be altered (' ~ failed ~ ')', got=relation, way_out='try again when no other run writes to it',
+            caller_name, 'the history table could not be altered (' ~ failed ~ ')', got=relation,
+            way_out='try again when no other run writes to it',
         )) %}
     {% endif %}
-    {# The commit's record goes when the table's log expires; the mark stays, so that a reader of the gap can be told of it. #}
+    {#
+        The commit's record goes when the table's log expires; the mark stays, so that a reader of
+        the gap can be told of it.
+    #}
     {% set now = run_query('select unix_micros(current_timestamp())').rows[0][0] %}
     {% do dbt_history._add_mark(
-        {'relation': relation}, 'suspension' if control.suspended else 'resumption', instant=dbt_history._axis_text(now, {'type': 'timestamp'}),
+        {'relation': relation}, 'suspension' if control.suspended else 'resumption',
+        instant=dbt_history._axis_text(now, {'type': 'timestamp'}),
     ) %}
     {% do log('dbt_history: ' ~ line, info=true) %}
 {% endmacro %}

@@ -1,6 +1,8 @@
 {# Whether files of the feed are gone; looked at only where a gap can be marked. #}
 {% macro _is_vacuumed(capture, part) %}
-    {% set vacuums = capture.entries | selectattr('version', 'gt', part['from']) | selectattr('operation', 'equalto', 'VACUUM END') | list %}
+    {% set vacuums = capture.entries | selectattr('version', 'gt', part['from']) | selectattr(
+        'operation', 'equalto', 'VACUUM END',
+    ) | list %}
     {% do return(
         (capture.layout or {}).get('is_source', false) and vacuums | length > 0
         and not dbt_history._can_be_read(dbt_history._table_changes(capture, part))
@@ -21,8 +23,9 @@
 
 
 {#
-    The parts of the feed after version `last`, each readable with one schema, into capture.segments. Returns the version up to
-    which the feed cannot be read, none if it can from the beginning.
+    The parts of the feed after version `last`, each readable with one schema, into
+    capture.segments. Returns the version up to which the feed cannot be read, none if it can from
+    the beginning.
 #}
 {% macro _plan_feed(capture, last, method) %}
     {% set head = capture.head %}
@@ -43,7 +46,8 @@
         {% do return(head.version) %}
     {% endif %}
     {% set state = namespace(to=head.version, unreadable=none) %}
-    {% for entry in capture.entries if entry.version > last and entry.version <= head.version and state.unreadable is none %}
+    {% for entry in capture.entries
+        if entry.version > last and entry.version <= head.version and state.unreadable is none %}
         {% if dbt_history._changes_schema(entry) or entry.version == last + 1 %}
             {% set part = {'from': entry.version, 'to': state.to} %}
             {% if dbt_history._feed_problem(capture, part) is none %}
@@ -55,7 +59,10 @@
         {% endif %}
     {% endfor %}
     {% if state.unreadable is not none and method == 'feed' %}
-        {% do dbt_history._refuse_feed(capture, 'the feed cannot be read up to version ' ~ state.unreadable ~ ' (' ~ problem ~ ')') %}
+        {% do dbt_history._refuse_feed(
+            capture,
+            'the feed cannot be read up to version ' ~ state.unreadable ~ ' (' ~ problem ~ ')',
+        ) %}
     {% endif %}
     {% do return(state.unreadable) %}
 {% endmacro %}
@@ -65,18 +72,25 @@
 {% macro _changes_schema(entry) %}
     {% set operation = entry.operation %}
     {% do return(
-        operation in ['CHANGE COLUMN', 'CHANGE COLUMNS', 'DROP COLUMNS', 'RENAME COLUMN', 'REPLACE COLUMNS', 'RESTORE', 'CLONE', 'UPGRADE PROTOCOL']
-        or 'TABLE' in operation or 'TBLPROPERTIES' in operation or entry.parameters.get('mode') == 'Overwrite'
+        operation in [
+            'CHANGE COLUMN', 'CHANGE COLUMNS', 'DROP COLUMNS', 'RENAME COLUMN', 'REPLACE COLUMNS',
+            'RESTORE', 'CLONE', 'UPGRADE PROTOCOL',
+        ]
+        or 'TABLE' in operation or 'TBLPROPERTIES' in operation
+            or entry.parameters.get('mode') == 'Overwrite'
     ) %}
 {% endmacro %}
 
 
 {#
-    Why a part of the feed cannot be read: none, 'missing' (the feed was off), 'schema', 'expired'. The error of a plan is a row of
-    its explanation, so that a refusal by Delta does not end the run.
+    Why a part of the feed cannot be read: none, 'missing' (the feed was off), 'schema', 'expired'.
+    The error of a plan is a row of its explanation, so that a refusal by Delta does not end the
+    run.
 #}
 {% macro _feed_problem(capture, part) %}
-    {% set plan = run_query('explain select * from ' ~ dbt_history._table_changes(capture, part)).rows | map(attribute=0) | join('\n') %}
+    {% set plan = run_query(
+        'explain select * from ' ~ dbt_history._table_changes(capture, part)
+    ).rows | map(attribute=0) | join('\n') %}
     {% if 'Error occurred during query planning' not in plan %}
         {% do return(none) %}
     {% elif 'DELTA_MISSING_CHANGE_DATA' in plan %}
@@ -88,11 +102,17 @@
 {% endmacro %}
 
 
-{# By its path where a query reads another part too: Spark resolves a table's name once a query, with one range. #}
+{#
+    By its path where a query reads another part too: Spark resolves a table's name once a query,
+    with one range.
+#}
 {% macro _table_changes(capture, part, by_path=false) %}
     {%- set range = part['from'] ~ ', ' ~ part['to'] ~ ')' -%}
     {%- if by_path -%}
-        {%- do return('table_changes_by_path(' ~ dbt_history._string_literal(capture.head.location) ~ ', ' ~ range) -%}
+        {%- do return(
+            'table_changes_by_path(' ~ dbt_history._string_literal(capture.head.location) ~ ', '
+                ~ range
+        ) -%}
     {%- endif -%}
     {%- do return('table_changes(' ~ dbt_history._string_literal(capture.table) ~ ', ' ~ range) -%}
 {% endmacro %}

@@ -1,14 +1,18 @@
 {#
-    Changes that a difference found together (a resumption, a feed that was off, a table made again) have one time, and one frame over
-    all tables:
+    Changes that a difference found together (a resumption, a feed that was off, a table made again)
+    have one time, and one frame over all tables:
 
         main a         c1   |suspended  c2     c3        resumed|
-        its mirror     c1                                        r     one row for c2 and c3, with the time r of the resumption
-        links          c1               r .......................      seen from c2 on: that was the first change it stands for
-        main b                                    d                    refers to what c2 brought; it waits for r, and sees it
+        its mirror     c1                                        r     one row for c2 and c3, with
+                       the time r of the resumption
+        links          c1               r .......................      seen from c2 on: that was the
+                       first change it stands for
+        main b                                    d                    refers to what c2 brought; it
+                                                  waits for r, and sees it
 
-    The row counts, for rows that refer to it, from the first change it stands for, as a row of the population was always there. The
-    frames [from, to] stand with the watermark, in microseconds; the newest ones are enough, because what they hold back has been taken.
+    The row counts, for rows that refer to it, from the first change it stands for, as a row of the
+    population was always there. The frames [from, to] stand with the watermark, in microseconds;
+    the newest ones are enough, because what they hold back has been taken.
 #}
 {% macro _set_hx_frames(capture) %}
     {% set diff = capture.diff %}
@@ -16,38 +20,51 @@
         {% set frames = (capture.taken.watermark or {}).get('frames', []) %}
         {% if diff is not none and diff.state %}
             {% set begin = dbt_history._first_of_difference(capture) %}
-            {% set frames = frames + ([[begin, diff.micros]] if begin is not none and begin < diff.micros else []) %}
+            {% set frames = frames
+                + ([[begin, diff.micros]] if begin is not none and begin < diff.micros else []) %}
         {% endif %}
         {% do capture.watermark.update({'frames': frames[-20:]} if frames else {}) %}
     {% endif %}
 {% endmacro %}
 
 
-{# The time of the first change that the difference may hold; of a table made again, or a mirror that does not know, after its last row. #}
+{#
+    The time of the first change that the difference may hold; of a table made again, or a mirror
+    that does not know, after its last row.
+#}
 {% macro _first_of_difference(capture) %}
-    {% for entry in capture.entries + capture.head.entries if capture.is_same and entry.version == capture.taken.watermark.version + 1 %}
+    {% for entry in capture.entries + capture.head.entries
+        if capture.is_same and entry.version == capture.taken.watermark.version + 1 %}
         {% do return(dbt_history._micros_of(entry.timestamp)) %}
     {% endfor %}
-    {% set last = run_query('select unix_micros(max(`mod_time`)) from ' ~ dbt_history._quoted_relation(this)).rows[0][0] %}
+    {% set last = run_query(
+        'select unix_micros(max(`mod_time`)) from ' ~ dbt_history._quoted_relation(this)
+    ).rows[0][0] %}
     {% do return(last | int + 1 if last is not none else none) %}
 {% endmacro %}
 
 
 {#
-    The time of the rows of a resumption: when it was resumed, after the changes it stands for and before those that follow. Two tables
-    that were changed together at other moments so have the same frame.
+    The time of the rows of a resumption: when it was resumed, after the changes it stands for and
+    before those that follow. Two tables that were changed together at other moments so have the
+    same frame.
 #}
 {% macro _resumption_micros(capture, version) %}
     {% set micros = dbt_history._version_micros(capture, version) %}
     {% set state = namespace(micros=[micros, capture.taken.resumed_at or 0] | max) %}
     {% for entry in capture.entries if entry.version == version + 1 %}
-        {% set state.micros = [micros, [state.micros, dbt_history._micros_of(entry.timestamp) - 1] | min] | max %}
+        {% set state.micros = [
+            micros, [state.micros, dbt_history._micros_of(entry.timestamp) - 1] | min,
+        ] | max %}
     {% endfor %}
     {% do return(state.micros) %}
 {% endmacro %}
 
 
-{# Whether rows of this time would miss what a referenced mirror has not taken yet. A resumption is one step: it is taken as a whole or not. #}
+{#
+    Whether rows of this time would miss what a referenced mirror has not taken yet. A resumption is
+    one step: it is taken as a whole or not.
+#}
 {% macro _must_wait(capture, micros) %}
     {% set waits = capture.head.get('waits') %}
     {% do return(waits is not none and (waits.before is none or waits.before <= micros)) %}
@@ -58,12 +75,17 @@
 {% macro _seen_from(link) %}
     {%- set cases = [] -%}
     {%- if link.populated is not none -%}
-        {%- do cases.append('when `mod_time` <= timestamp_micros(' ~ link.populated ~ 'L) then timestamp_micros(0L)') -%}
+        {%- do cases.append(
+            'when `mod_time` <= timestamp_micros(' ~ link.populated ~ 'L) then timestamp_micros(0L)'
+        ) -%}
     {%- endif -%}
     {%- for frame in link.frames -%}
         {%- do cases.append(
-            'when `mod_time` between timestamp_micros(' ~ frame[0] ~ 'L) and timestamp_micros(' ~ frame[1] ~ 'L) then timestamp_micros(' ~ frame[0] ~ 'L)'
+            'when `mod_time` between timestamp_micros(' ~ frame[0] ~ 'L) and timestamp_micros('
+                ~ frame[1] ~ 'L) then timestamp_micros(' ~ frame[0] ~ 'L)'
         ) -%}
     {%- endfor -%}
-    {%- do return('case ' ~ cases | join(' ') ~ ' else `mod_time` end' if cases else '`mod_time`') -%}
+    {%- do return(
+        'case ' ~ cases | join(' ') ~ ' else `mod_time` end' if cases else '`mod_time`'
+    ) -%}
 {% endmacro %}

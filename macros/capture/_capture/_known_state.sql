@@ -1,28 +1,39 @@
 {#
-    The newest known state of the source as the model's own table has it: the source's columns, one row a key that is alive.
-    `layout` of a log: `order` (the column by which the newest row of a key is found), `rows` (conditions on a row to
-    count), `is_alive` (condition on the newest one); or `is_source`: the source in the version taken. Without it: a version table's open rows, or a table with the columns
-    that `changes` returns.
+    The newest known state of the source as the model's own table has it: the source's columns, one
+    row a key that is alive. `layout` of a log: `order` (the column by which the newest row of a key
+    is found), `rows` (conditions on a row to count), `is_alive` (condition on the newest one); or
+    `is_source`: the source in the version taken. Without it: a version table's open rows, or a
+    table with the columns that `changes` returns.
 #}
 {% macro _known_state(capture) %}
     {%- set own = dbt_history._quoted_relation(this) -%}
-    {%- set there = dbt_history._table_columns(this) | map(attribute='name') | map('lower') | list -%}
+    {%- set there = dbt_history._table_columns(this) | map(
+        attribute='name'
+    ) | map('lower') | list -%}
     {%- set cells = [] -%}
-    {%- for column in capture.diff.state_columns -%}{%- do cells.append(dbt_history._quote(column.name)) -%}{%- endfor -%}
+    {%- for column in capture.diff.state_columns -%}
+        {%- do cells.append(dbt_history._quote(column.name)) -%}
+    {%- endfor -%}
     {%- set cells = cells | join(', ') or '1' -%}
     {%- set layout = capture.layout -%}
     {%- if (layout or {}).get('is_source') -%}
         {%- do return('select ' ~ cells ~ ' from ' ~ dbt_history._version_taken(capture)) -%}
     {%- elif layout is none and model.config.materialized != 'history_append' -%}
-        {%- set convention = dbt_history._history_settings(model, capture.caller_name).convention -%}
-        {%- do return('select ' ~ cells ~ ' from ' ~ own ~ ' where ' ~ dbt_history._is_open(convention)) -%}
+        {%- set convention = dbt_history._history_settings(
+            model, capture.caller_name,
+        ).convention -%}
+        {%- do return(
+            'select ' ~ cells ~ ' from ' ~ own ~ ' where ' ~ dbt_history._is_open(convention)
+        ) -%}
     {%- elif layout is none -%}
         {%- set layout = dbt_history._layout_of_changes(capture, there) -%}
     {%- endif -%}
     {%- set keys = dbt_history._quoted(capture.key) | join(', ') -%}
     {%- do return(
-        'select ' ~ cells ~ ' from (select *, row_number() over (partition by ' ~ keys ~ ' order by '
-        ~ dbt_history._quote(layout.order) ~ ' desc) as `__place` from ' ~ own ~ ' where ' ~ layout['rows']
+        'select ' ~ cells ~ ' from (select *, row_number() over (partition by ' ~ keys
+            ~ ' order by '
+        ~ dbt_history._quote(layout.order) ~ ' desc) as `__place` from ' ~ own ~ ' where '
+            ~ layout['rows']
         ~ ') as `newest` where `__place` = 1 and ' ~ layout.is_alive
     ) -%}
 {% endmacro %}
@@ -30,41 +41,60 @@
 
 {# A model that stores what `changes` returns, as it is. #}
 {% macro _layout_of_changes(capture, there) %}
-    {% if '_change_type' not in there or '_commit_version' not in there or capture.taken.other_sources %}
+    {% if '_change_type' not in there or '_commit_version' not in there
+        or capture.taken.other_sources %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            capture.caller_name, 'the model\'s table does not tell which rows of the source it knows',
+            capture.caller_name,
+            'the model\'s table does not tell which rows of the source it knows',
             got='a difference (method diff, or no feed that can be read)',
-            expected='a table with _change_type and _commit_version, of one source; or hx_rows, event_rows, batch_rows',
-            node=model.unique_id, way_out='keep these columns in the model, or enable the change data feed of the source',
+            expected='a table with _change_type and _commit_version, of one source; or hx_rows,'
+                ~ ' event_rows, batch_rows',
+            node=model.unique_id,
+            way_out='keep these columns in the model, or enable the change data feed of the source',
         )) %}
     {% endif %}
-    {% do return({'order': '_commit_version', 'rows': "`_change_type` <> 'update_preimage'", 'is_alive': "`_change_type` <> 'delete'"}) %}
-{% endmacro %}
-
-
-{# Whether there is a state to compare with: not for a source that the model has just begun to read beside others. #}
-{% macro _has_state(capture) %}
-    {% set taken = capture.taken %}
-    {% do return(taken.has_rows and (capture.layout is not none or taken.watermark is not none or not taken.other_sources)) %}
+    {% do return({
+        'order': '_commit_version', 'rows': "`_change_type` <> 'update_preimage'",
+        'is_alive': "`_change_type` <> 'delete'",
+    }) %}
 {% endmacro %}
 
 
 {#
-    The columns of what is captured: those of the source in the version taken, then those that only an earlier part of the
-    feed still has. Notes with each part which columns it has.
+    Whether there is a state to compare with: not for a source that the model has just begun to read
+    beside others.
+#}
+{% macro _has_state(capture) %}
+    {% set taken = capture.taken %}
+    {% do return(
+        taken.has_rows
+            and (
+                capture.layout is not none or taken.watermark is not none or not taken.other_sources
+            )
+    ) %}
+{% endmacro %}
+
+
+{#
+    The columns of what is captured: those of the source in the version taken, then those that only
+    an earlier part of the feed still has. Notes with each part which columns it has.
 #}
 {% macro _captured_columns(capture) %}
     {% set head = capture.head %}
     {% if not head.is_delta or head.version is none %}
         {% set columns = dbt_history._table_columns(capture.relation) %}
     {% else %}
-        {% set columns = dbt_history._query_columns('select * from ' ~ capture.table ~ ' version as of ' ~ head.version) %}
+        {% set columns = dbt_history._query_columns(
+            'select * from ' ~ capture.table ~ ' version as of ' ~ head.version
+        ) %}
     {% endif %}
     {% do capture.update({'head_columns': columns | list}) %}
     {% set columns = columns | list %}
     {% set known = columns | map(attribute='name') | map('lower') | list %}
     {% for part in capture.segments %}
-        {% set there = dbt_history._query_columns('select * from ' ~ dbt_history._table_changes(capture, part)) %}
+        {% set there = dbt_history._query_columns(
+            'select * from ' ~ dbt_history._table_changes(capture, part)
+        ) %}
         {% do part.update({'columns': there[:-3]}) %}
         {% for column in there[:-3] if column.name | lower not in known %}
             {% do columns.append(column) %}{% do known.append(column.name | lower) %}
@@ -78,9 +108,13 @@
         )}) %}
         {% if diff.state %}
             {% set there = [] %}
-            {% set state_columns = dbt_history._query_columns('select * from ' ~ dbt_history._version_taken(capture))
+            {% set state_columns = dbt_history._query_columns(
+                'select * from ' ~ dbt_history._version_taken(capture)
+            )
                 if (capture.layout or {}).get('is_source') else dbt_history._table_columns(this) %}
-            {% for column in state_columns if column.name | lower in known %}{% do there.append(column) %}{% endfor %}
+            {% for column in state_columns if column.name | lower in known %}
+                {% do there.append(column) %}
+            {% endfor %}
             {% do diff.update({'state_columns': there}) %}
         {% endif %}
     {% endif %}
@@ -94,7 +128,8 @@
         {% do return(column.name) %}
     {% endfor %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
-        capture.caller_name, 'the source has no column ' ~ name, got=capture.columns | map(attribute='name') | join(', '),
+        capture.caller_name, 'the source has no column ' ~ name,
+        got=capture.columns | map(attribute='name') | join(', '),
         expected='a column of ' ~ capture.relation, node=model.unique_id,
     )) %}
 {% endmacro %}

@@ -1,22 +1,28 @@
 {#
-    Decides what a run reads from a source, as a record of constants: nothing, the whole table, the difference to the
-    newest known state, the change data feed, or a difference and then the feed.
+    Decides what a run reads from a source, as a record of constants: nothing, the whole table, the
+    difference to the newest known state, the change data feed, or a difference and then the feed.
 
         version     w            d                  v
         source   ---+------------+------------------+---->
         taken    ---]
         this run    ( difference ](      feed       ]
-                                 '- where the feed cannot be read before: it was off, or another schema;
+                                 '- where the feed cannot be read before: it was off, or another
+                                 schema;
                                     or where capture resumes
 
-    `layout` says how the model's own table keeps the newest state (`_known_state`; `is_source`: it keeps none, the source in the version
-    taken is the state); `references` are histories that the rows
-    will point into (a list for a mirror, else none): no change is taken that happened after one they have not taken yet.
+    `layout` says how the model's own table keeps the newest state (`_known_state`; `is_source`: it
+    keeps none, the source in the version taken is the state); `references` are histories that the
+    rows will point into (a list for a mirror, else none): no change is taken that happened after
+    one they have not taken yet.
 #}
-{% macro _plan_capture(relation, key, method, layout=none, references=none, caller_name='changes') %}
+{% macro _plan_capture(
+    relation, key, method, layout=none, references=none, caller_name='changes'
+) %}
     {% set capture = {
-        'relation': relation, 'key': dbt_history._key_columns(key), 'layout': layout, 'caller_name': caller_name,
-        'source': dbt_history._quoted_relation(relation) | lower, 'segments': [], 'diff': none, 'entries': [], 'watermark': none, 'is_mirror': references is not none,
+        'relation': relation, 'key': dbt_history._key_columns(key), 'layout': layout,
+        'caller_name': caller_name,
+        'source': dbt_history._quoted_relation(relation) | lower, 'segments': [], 'diff': none,
+        'entries': [], 'watermark': none, 'is_mirror': references is not none,
     } %}
     {% set method = var('dbt_history_capture', method) %}
     {% do dbt_history._refuse_capture(capture, method) %}
@@ -27,7 +33,9 @@
     {% endif %}
     {% set taken = dbt_history._taken_before(capture) %}
     {% set head = dbt_history._source_head(table, references or []) %}
-    {% do capture.update({'taken': taken, 'head': head, 'table': dbt_history._quoted_relation(relation)}) %}
+    {% do capture.update({
+        'taken': taken, 'head': head, 'table': dbt_history._quoted_relation(relation),
+    }) %}
     {% if taken.is_suspended %}
         {% do log('dbt_history: capture into ' ~ this ~ ' is suspended', info=true) %}
     {% elif not head.is_delta and head.waits is none %}
@@ -53,8 +61,14 @@
     {% set taken = capture.taken %}
     {% set clock = dbt_history._clock() %}
     {% do capture.update({
-        'diff': {'version': none, 'number': taken.number, 'micros': clock.micros, 'state': dbt_history._has_state(capture)},
-        'watermark': {'version': none, 'table_id': none, 'populated': (taken.watermark or {}).get('populated', clock.micros)},
+        'diff': {
+            'version': none, 'number': taken.number, 'micros': clock.micros,
+            'state': dbt_history._has_state(capture),
+        },
+        'watermark': {
+            'version': none, 'table_id': none,
+            'populated': (taken.watermark or {}).get('populated', clock.micros),
+        },
     }) %}
 {% endmacro %}
 
@@ -62,44 +76,61 @@
 {% macro _plan_versioned(capture, method) %}
     {% set taken, head = capture.taken, capture.head %}
     {% set last = (taken.watermark or {}).get('version') %}
-    {% set is_same = last is not none and taken.watermark.get('table_id') == head.table_id and last <= head.newest %}
+    {% set is_same = last is not none and taken.watermark.get('table_id') == head.table_id
+        and last <= head.newest %}
     {% set resume_at, resumed = taken.resumed.get(capture.source), none %}
     {% do capture.update({'is_same': is_same}) %}
     {% if is_same and head.version <= last %}
         {% do return(none) %}
     {% endif %}
     {% if method == 'feed' and taken.has_rows and not is_same %}
-        {% do dbt_history._refuse_feed(capture, 'how far the table was read is not known' if last is none else 'the table was dropped and made again') %}
+        {% do dbt_history._refuse_feed(
+            capture,
+            'how far the table was read is not known' if last is none
+                else 'the table was dropped and made again',
+        ) %}
     {% endif %}
     {% set diff_at = none %}
     {% if not is_same or method == 'diff' or (method == 'auto' and not head.has_feed) %}
         {% set diff_at = head.version %}
     {% else %}
-        {% set resume_at = [resume_at, head.newest] | min if resume_at is not none and resume_at > last else none %}
+        {% set resume_at = [resume_at, head.newest] | min
+            if resume_at is not none and resume_at > last else none %}
         {% do capture.update({'entries': dbt_history._entries_since(capture, last)}) %}
-        {% set resumed = dbt_history._resumption_micros(capture, resume_at) if capture.is_mirror and resume_at is not none else none %}
+        {% set resumed = dbt_history._resumption_micros(capture, resume_at)
+            if capture.is_mirror and resume_at is not none else none %}
         {% if resumed is not none and dbt_history._must_wait(capture, resumed) %}
             {% do return(none) %}
         {% endif %}
-        {% set diff_at = dbt_history._plan_feed(capture, resume_at if resume_at is not none else last, method) %}
+        {% set diff_at = dbt_history._plan_feed(
+            capture, resume_at if resume_at is not none else last, method,
+        ) %}
         {% set diff_at = diff_at if diff_at is not none else resume_at %}
     {% endif %}
-    {% set micros = dbt_history._version_micros(capture, diff_at) if diff_at is not none else none %}
+    {% set micros = dbt_history._version_micros(capture, diff_at) if diff_at is not none
+        else none %}
     {% if diff_at is not none %}
         {% set micros = resumed if resumed is not none and diff_at == resume_at else micros %}
-        {% do capture.update({'diff': {'version': diff_at, 'number': diff_at, 'micros': micros, 'state': dbt_history._has_state(capture)}}) %}
+        {% do capture.update({
+            'diff': {
+                'version': diff_at, 'number': diff_at, 'micros': micros,
+                'state': dbt_history._has_state(capture),
+            }
+        }) %}
         {% do dbt_history._mark_gap(capture, is_same) %}
     {% endif %}
     {% do capture.update({'watermark': {
         'version': head.version, 'table_id': head.table_id,
-        'populated': (taken.watermark or {}).get('populated') if taken.watermark else (micros if not taken.has_rows else none),
+        'populated': (taken.watermark or {}).get('populated') if taken.watermark
+            else (micros if not taken.has_rows else none),
     }}) %}
 {% endmacro %}
 
 
 {#
-    Where the state is the source as it was: `gap` tells from where on changes are not known one by one. The difference is that to the version
-    taken, if it can still be read; none if it cannot; and all rows where the table is another one.
+    Where the state is the source as it was: `gap` tells from where on changes are not known one by
+    one. The difference is that to the version taken, if it can still be read; none if it cannot;
+    and all rows where the table is another one.
 #}
 {% macro _mark_gap(capture, is_same) %}
     {% if (capture.layout or {}).get('is_source') and capture.taken.watermark is not none %}

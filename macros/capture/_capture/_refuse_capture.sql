@@ -11,27 +11,40 @@
     {% if not capture.key %}
         {% do problems.append('key is empty: name the columns that tell rows apart') %}
     {% endif %}
-    {% set materialized = model.config.get('materialized') if model.resource_type == 'model' else none %}
+    {% set materialized = model.config.get('materialized') if model.resource_type == 'model'
+        else none %}
     {% if materialized and materialized not in ['history_append', 'history_batch', 'incremental'] %}
-        {% do problems.append('the model is a ' ~ materialized ~ ', which does not keep how far a source was read') %}
+        {% do problems.append(
+            'the model is a ' ~ materialized ~ ', which does not keep how far a source was read'
+        ) %}
     {% endif %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            capture.caller_name, 'the changes of ' ~ capture.relation ~ ' cannot be taken', got='\n    ' ~ problems | join('\n    '),
-            expected='a relation, its key, and a model with materialized history_append or history_batch', node=model.unique_id,
+            capture.caller_name, 'the changes of ' ~ capture.relation ~ ' cannot be taken',
+            got='\n    ' ~ problems | join('\n    '),
+            expected='a relation, its key, and a model with materialized history_append or'
+                ~ ' history_batch',
+            node=model.unique_id,
         )) %}
     {% endif %}
 {% endmacro %}
 
 
-{# A source that was dropped. While nothing is run (`dbt compile`, a unit test) it need not be there yet; the coarse log goes on with its others. #}
+{#
+    A source that was dropped. While nothing is run (`dbt compile`, a unit test) it need not be
+    there yet; the coarse log goes on with its others.
+#}
 {% macro _refuse_missing_source(capture) %}
     {% set is_one_of_many = capture.caller_name == 'core_temp_history' %}
-    {% if execute and flags.WHICH in ['run', 'build'] and not is_one_of_many and model.resource_type == 'model' and not capture.relation.is_cte %}
+    {% if execute and flags.WHICH in ['run', 'build'] and not is_one_of_many
+        and model.resource_type == 'model' and not capture.relation.is_cte %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            capture.caller_name, 'the table whose changes are taken is not there; nothing was written', got=capture.relation,
+            capture.caller_name,
+            'the table whose changes are taken is not there; nothing was written',
+            got=capture.relation,
             expected='a table or view', node=model.unique_id,
-            way_out='create the table again: the next run takes the difference to what the history knows',
+            way_out='create the table again: the next run takes the difference to what the history'
+                ~ ' knows',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -41,22 +54,33 @@
     {% set problems = [] %}
     {% for column in capture.columns %}
         {% if dbt_history._has_variant(column.type) %}
-            {% do problems.append('column ' ~ column.name ~ ' is ' ~ column.type ~ ', which cannot be compared: take the changes of a view that casts it to string (to_json)') %}
+            {% do problems.append(
+                'column ' ~ column.name ~ ' is ' ~ column.type
+                    ~ ', which cannot be compared: take the changes of a view that casts it to'
+                    ~ ' string (to_json)'
+            ) %}
         {% elif column.name | lower in capture.key | map('lower') and 'map<' in column.type %}
-            {% do problems.append('key column ' ~ column.name ~ ' is ' ~ column.type ~ ', by which rows cannot be told apart') %}
+            {% do problems.append(
+                'key column ' ~ column.name ~ ' is ' ~ column.type
+                    ~ ', by which rows cannot be told apart'
+            ) %}
         {% endif %}
     {% endfor %}
     {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
     {% for name in capture.key if name | lower not in names %}
         {% do problems.append('there is no column ' ~ name) %}
     {% endfor %}
-    {% for name in names if name in ['_change_type', '_commit_version', '_commit_timestamp', '_changed_by'] %}
+    {% for name in names
+        if name in ['_change_type', '_commit_version', '_commit_timestamp', '_changed_by'] %}
         {% do problems.append('column ' ~ name ~ ' has a name that the changes need') %}
     {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            capture.caller_name, 'the columns of ' ~ capture.relation ~ ' do not fit', got='\n    ' ~ problems | join('\n    '),
-            expected='the columns of the key; none of _change_type, _commit_version, _commit_timestamp, _changed_by', node=model.unique_id,
+            capture.caller_name, 'the columns of ' ~ capture.relation ~ ' do not fit',
+            got='\n    ' ~ problems | join('\n    '),
+            expected='the columns of the key; none of _change_type, _commit_version,'
+                ~ ' _commit_timestamp, _changed_by',
+            node=model.unique_id,
         )) %}
     {% endif %}
 {% endmacro %}
@@ -64,8 +88,12 @@
 
 {% macro _refuse_feed(capture, problem) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
-        capture.caller_name, 'the change data feed of ' ~ capture.relation ~ ' cannot be used: ' ~ problem, got='method feed',
-        expected='a Delta table whose feed (delta.enableChangeDataFeed) was on since the model read it last', node=model.unique_id,
+        capture.caller_name,
+        'the change data feed of ' ~ capture.relation ~ ' cannot be used: ' ~ problem,
+        got='method feed',
+        expected='a Delta table whose feed (delta.enableChangeDataFeed) was on since the model'
+            ~ ' read it last',
+        node=model.unique_id,
         way_out=dbt_history._resync_by_diff(),
     )) %}
 {% endmacro %}
@@ -77,9 +105,11 @@
         {% do return(none) %}
     {% endif %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
-        capture.caller_name, 'changes of ' ~ capture.relation ~ ' have expired before they were taken',
+        capture.caller_name,
+        'changes of ' ~ capture.relation ~ ' have expired before they were taken',
         got='the versions after ' ~ last ~ ' are not all in the log or in the feed any more',
-        expected='a run within delta.logRetentionDuration and before a VACUUM removes the feed', node=model.unique_id,
+        expected='a run within delta.logRetentionDuration and before a VACUUM removes the feed',
+        node=model.unique_id,
         way_out=dbt_history._resync_by_diff(),
     )) %}
 {% endmacro %}
@@ -87,7 +117,8 @@
 
 {% macro _resync_by_diff() %}
     {% do return(
-        'compare once with the newest known state: dbt run --select ' ~ model.name ~ ' --vars \'dbt_history_capture: diff\''
+        'compare once with the newest known state: dbt run --select ' ~ model.name
+            ~ ' --vars \'dbt_history_capture: diff\''
         ~ ' (what happened in between becomes one change a row); the next run goes on with the feed'
     ) %}
 {% endmacro %}

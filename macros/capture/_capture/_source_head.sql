@@ -1,11 +1,15 @@
 {# What is known of the source and of what was taken from it, read from the two tables' logs. #}
 
 {#
-    The model's own table: the number of the next batch, how far the source was read, whether capture is suspended.
-    Two runs that see the same log get the same number, and only one of them commits it.
+    The model's own table: the number of the next batch, how far the source was read, whether
+    capture is suspended. Two runs that see the same log get the same number, and only one of them
+    commits it.
 #}
 {% macro _taken_before(capture) %}
-    {% set taken = {'number': 1, 'watermark': none, 'has_rows': false, 'other_sources': [], 'is_suspended': false, 'resumed': {}, 'resumed_at': none, 'about': {}} %}
+    {% set taken = {
+        'number': 1, 'watermark': none, 'has_rows': false, 'other_sources': [],
+        'is_suspended': false, 'resumed': {}, 'resumed_at': none, 'about': {},
+    } %}
     {% set own = load_relation(this) %}
     {% if own is none or own.is_view or should_full_refresh() %}
         {% do return(taken) %}
@@ -27,26 +31,33 @@
 
 
 {#
-    The source as this run sees it. `version` is the newest version that the run may take: the newest there is, or the last one
-    before the first change that one of `references` has not taken yet; none if there is no such version.
+    The source as this run sees it. `version` is the newest version that the run may take: the
+    newest there is, or the last one before the first change that one of `references` has not taken
+    yet; none if there is no such version.
 
         source             a     b     c        d        a, b and c are taken
-        referenced table      x     y      z             x and y are in its history, z is not: it came after that run
+        referenced table      x     y      z             x and y are in its history, z is not: it
+                              came after that run
 
-    `waits` says what is held back and why, see `_first_untaken`. The source is looked at before what it refers to: a change that is
-    seen here was there before all that is seen there.
+    `waits` says what is held back and why, see `_first_untaken`. The source is looked at before
+    what it refers to: a change that is seen here was there before all that is seen there.
 #}
 {% macro _source_head(table, references) %}
     {% set table = dbt_history._with_format(table) %}
-    {% set detail = {} if table.is_view or table.is_iceberg else run_query('describe detail ' ~ dbt_history._quoted_relation(table)).rows[0] %}
+    {% set detail = {} if table.is_view or table.is_iceberg
+        else run_query('describe detail ' ~ dbt_history._quoted_relation(table)).rows[0] %}
     {% set format = '' if table.is_view or table.is_iceberg else detail['format'] | lower %}
     {% if format != 'delta' %}
-        {% do return({'is_delta': false, 'version': none, 'newest': none, 'waits': dbt_history._first_untaken(references)}) %}
+        {% do return({
+            'is_delta': false, 'version': none, 'newest': none,
+            'waits': dbt_history._first_untaken(references),
+        }) %}
     {% endif %}
     {% set properties = dbt_history._as_mapping(detail['properties']) %}
     {% set entries = dbt_history._history_entries(table, 30) %}
     {% set head = {
-        'is_delta': true, 'table_id': detail['id'], 'location': detail['location'], 'entries': entries, 'newest': entries[0].version,
+        'is_delta': true, 'table_id': detail['id'], 'location': detail['location'],
+        'entries': entries, 'newest': entries[0].version,
         'has_feed': (properties.get('delta.enableChangeDataFeed') or 'false') | lower == 'true',
     } %}
     {% set waits = dbt_history._first_untaken(references) %}
@@ -61,12 +72,17 @@
         {% set times = dbt_history._micros_of_all(head.entries) %}
     {% endif %}
     {% set allowed = [] %}
-    {% for entry in head.entries if times[entry.version] < waits.before %}{% do allowed.append(entry.version) %}{% endfor %}
+    {% for entry in head.entries if times[entry.version] < waits.before %}
+        {% do allowed.append(entry.version) %}
+    {% endfor %}
     {% do return(dict(head, version=allowed[0] if allowed else none, waits=waits)) %}
 {% endmacro %}
 
 
-{# The commits after version `last`, newest first: what they say of users and transactions, and of changes of the schema. #}
+{#
+    The commits after version `last`, newest first: what they say of users and transactions, and of
+    changes of the schema.
+#}
 {% macro _entries_since(capture, last) %}
     {% set entries = capture.head.entries %}
     {% if entries[-1].version > last + 1 %}

@@ -1,26 +1,38 @@
 {#
-    A mirror never runs ahead of one that it refers to: rows are linked once, and what the referenced mirror takes later is never seen.
+    A mirror never runs ahead of one that it refers to: rows are linked once, and what the
+    referenced mirror takes later is never seen.
 
         main a            c1     c2      c3
         its mirror        c1 taken, suspended, not run or refused since
-        main b        d1      d2     d3      d4      d1 and d2 may be taken; d3 and d4 wait until c2 is taken
+        main b        d1      d2     d3      d4      d1 and d2 may be taken; d3 and d4 wait until c2
+                      is taken
 
-    `first_untaken` of all references: none if nothing is held back, else {'before': the time of the first change that is not
-    taken, in microseconds since 1970 (none: nothing at all is), 'history', 'why'}. Within a table versions are in the order of their times.
+    `first_untaken` of all references: none if nothing is held back, else {'before': the time of the
+    first change that is not taken, in microseconds since 1970 (none: nothing at all is), 'history',
+    'why'}. Within a table versions are in the order of their times.
 #}
 {% macro _first_untaken(references) %}
     {% set state = namespace(first=none) %}
     {% for reference in references if not reference.is_own %}
         {% set waits = dbt_history._untaken_of(reference) %}
-        {% if waits is not none and (state.first is none or waits.before is none or (state.first.before is not none and waits.before < state.first.before)) %}
-            {% set state.first = dict(waits, history=dbt_history._quoted_relation(reference.history)) %}
+        {% if waits is not none
+            and (
+                state.first is none or waits.before is none
+                    or (state.first.before is not none and waits.before < state.first.before)
+            ) %}
+            {% set state.first = dict(
+                waits, history=dbt_history._quoted_relation(reference.history),
+            ) %}
         {% endif %}
     {% endfor %}
     {% do return(state.first) %}
 {% endmacro %}
 
 
-{# Of one reference. A view, or a table that is filled otherwise than by capture, does not say what it has. #}
+{#
+    Of one reference. A view, or a table that is filled otherwise than by capture, does not say what
+    it has.
+#}
 {% macro _untaken_of(reference) %}
     {% set log = reference.log %}
     {% if not reference.is_there %}
@@ -28,16 +40,27 @@
     {% elif log is none %}
         {% do return(none) %}
     {% elif not log.watermarks %}
-        {% set node = dbt_history._node_named(reference.history.schema ~ '.' ~ reference.history.identifier) %}
+        {% set node = dbt_history._node_named(
+            reference.history.schema ~ '.' ~ reference.history.identifier
+        ) %}
         {% set is_log = node is none or node.config.get('materialized') == 'history_append' %}
         {% set has_none = log.last_batch is none and log.is_empty %}
-        {% do return({'before': none, 'why': 'it has taken nothing yet' if has_none else 'how far it was read has expired'}
-            if is_log and (has_none or log.watermarks is none) else none) %}
+        {% if not is_log or not (has_none or log.watermarks is none) %}
+            {% do return(none) %}
+        {% endif %}
+        {% do return({
+            'before': none,
+            'why': 'it has taken nothing yet' if has_none else 'how far it was read has expired',
+        }) %}
     {% endif %}
     {% set state = namespace(first=none) %}
     {% for source, watermark in log.watermarks.items() if watermark.get('version') is not none %}
         {% set waits = dbt_history._untaken_after(reference, source, watermark) %}
-        {% if waits is not none and (state.first is none or waits.before is none or (state.first.before is not none and waits.before < state.first.before)) %}
+        {% if waits is not none
+            and (
+                state.first is none or waits.before is none
+                    or (state.first.before is not none and waits.before < state.first.before)
+            ) %}
             {% set state.first = waits %}
         {% endif %}
     {% endfor %}
@@ -45,14 +68,23 @@
 {% endmacro %}
 
 
-{# Of one source of a reference. Of a table made again only the difference is known: all that came after the last row it gave waits. #}
+{#
+    Of one source of a reference. Of a table made again only the difference is known: all that came
+    after the last row it gave waits.
+#}
 {% macro _untaken_after(reference, source, watermark) %}
     {% do dbt_history._refuse_lost_source(reference, source) %}
     {% set rows = run_query('describe history ' ~ source ~ ' limit 30').rows %}
     {% set table_id = run_query('describe detail ' ~ source).rows[0]['id'] %}
     {% if table_id != watermark.get('table_id') or rows[0]['version'] | int < watermark.version %}
-        {% set last = run_query('select unix_micros(max(`mod_time`)) from ' ~ dbt_history._quoted_relation(reference.history)).rows[0][0] %}
-        {% do return({'before': last | int if last is not none else none, 'why': source ~ ' was made again since it was read'}) %}
+        {% set last = run_query(
+            'select unix_micros(max(`mod_time`)) from '
+                ~ dbt_history._quoted_relation(reference.history)
+        ).rows[0][0] %}
+        {% do return({
+            'before': last | int if last is not none else none,
+            'why': source ~ ' was made again since it was read',
+        }) %}
     {% elif rows[-1]['version'] | int > watermark.version + 1 %}
         {% set rows = run_query('describe history ' ~ source).rows %}
     {% endif %}
@@ -60,20 +92,28 @@
     {% if not untaken %}
         {% do return(none) %}
     {% endif %}
-    {% set why = 'it has not taken the changes of ' ~ source ~ ' since version ' ~ watermark.version %}
+    {% set why = 'it has not taken the changes of ' ~ source ~ ' since version '
+        ~ watermark.version %}
     {% set is_suspended = (reference.log.control or {}).get('suspended', false) %}
-    {% do return({'before': dbt_history._micros_of(untaken[-1]['timestamp']), 'why': why ~ (' (it is suspended)' if is_suspended else '')}) %}
+    {% do return({
+        'before': dbt_history._micros_of(untaken[-1]['timestamp']),
+        'why': why ~ (' (it is suspended)' if is_suspended else ''),
+    }) %}
 {% endmacro %}
 
 
 {% macro _refuse_lost_source(reference, source) %}
     {% set parts = source.replace('`', '').split('.') %}
     {% set name = parts[-1] %}
-    {% if load_relation(api.Relation.create(schema=parts[:-1] | join('.'), identifier=name)) is none %}
+    {% if load_relation(api.Relation.create(
+        schema=parts[:-1] | join('.'), identifier=name,
+    )) is none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'hx_rows', 'the main table of a referenced mirror is not there', got=source ~ ', the main table of ' ~ reference.history,
+            'hx_rows', 'the main table of a referenced mirror is not there',
+            got=source ~ ', the main table of ' ~ reference.history,
             expected='the table that ' ~ reference.history ~ ' mirrors', node=model.unique_id,
-            way_out='make ' ~ source ~ ' again and run ' ~ reference.history.identifier ~ ', or take the reference out of this model',
+            way_out='make ' ~ source ~ ' again and run ' ~ reference.history.identifier
+                ~ ', or take the reference out of this model',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -84,9 +124,13 @@
     {% set head = capture.head %}
     {% set last = (capture.taken.watermark or {}).get('version') %}
     {% set reached = (capture.watermark or {}).get('version', last) %}
-    {% set is_behind = (reached is none or reached < head.newest) if head.is_delta else (capture.watermark is none) %}
+    {% set is_behind = (reached is none or reached < head.newest) if head.is_delta
+        else (capture.watermark is none) %}
     {% if head.waits is not none and is_behind and not capture.taken.is_suspended %}
         {% set why = head.waits.history ~ ': ' ~ head.waits.why %}
-        {% do log('dbt_history: ' ~ this.identifier ~ ' waits for ' ~ why ~ '; run it, then this model', info=true) %}
+        {% do log(
+            'dbt_history: ' ~ this.identifier ~ ' waits for ' ~ why ~ '; run it, then this model',
+            info=true,
+        ) %}
     {% endif %}
 {% endmacro %}

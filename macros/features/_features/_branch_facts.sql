@@ -1,10 +1,13 @@
 {#
-    Adds a fact to the table of branches, which is made if it is not there. The statement reads the table that it writes, and writes only
-    if it holds as many facts as were seen: of two at once one loses.
+    Adds a fact to the table of branches, which is made if it is not there. The statement reads the
+    table that it writes, and writes only if it holds as many facts as were seen: of two at once one
+    loses.
 #}
 {% macro _add_branch_fact(call, kind, parent=none, at=none, since=none) %}
     {% set name = dbt_history._table_name(call.branches) %}
-    {% set before = dbt_history._session_settings(['spark.databricks.delta.optimizeMetadataQuery.enabled']) %}
+    {% set before = dbt_history._session_settings([
+        'spark.databricks.delta.optimizeMetadataQuery.enabled'
+    ]) %}
     {% set create %}
         create table if not exists {{ name }} (
             `fact` bigint not null comment 'Number of the fact, 1, 2, 3 and so on',
@@ -12,14 +15,14 @@
             `branch` string not null,
             `parent` string comment 'The branch that it was forked from',
             `at` bigint comment 'The transaction of the parent that the branch is based on',
-            `since` bigint not null comment 'The last transaction of the log for which the fact does not hold yet',
+            `since` bigint not null comment 'The last transaction before the fact takes effect',
             `author` string,
             `reason` string,
             `recorded_at` timestamp not null,
             `invocation_id` string
         )
         using delta
-        comment 'One row per fact about branches of feature states: fork, rebase, drop (dbt_history)'
+        comment 'One row per fork, rebase or drop of a branch of feature states (dbt_history)'
     {% endset %}
     {% do dbt_history._create_own_table(dbt_history._relation_of(call.branches), create, before) %}
     {% set insert %}
@@ -32,33 +35,43 @@
             {{ at ~ 'L' if at is not none else 'cast(null as bigint)' }},
             {{ since }}L,
             {{ dbt_history._string_literal(call.author) if call.author else 'current_user()' }},
-            {{ dbt_history._string_literal(call.reason) if call.reason else 'cast(null as string)' }},
+            {{ dbt_history._string_literal(call.reason) if call.reason
+                else 'cast(null as string)' }},
             current_timestamp(),
             {{ dbt_history._string_literal(invocation_id) }}
         from (select count(*) as facts from {{ name }}) as counted
         where facts = {{ call.facts | length }}
     {% endset %}
-    {% set failed = dbt_history._guarded_statement(insert, {'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'}, before) %}
+    {% set failed = dbt_history._guarded_statement(
+        insert, {'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'}, before,
+    ) %}
     {% set written = run_query(
-        'select count(*) from ' ~ name ~ ' where `fact` = ' ~ (call.facts | length + 1) ~ 'L and `invocation_id` = ' ~ dbt_history._string_literal(invocation_id)
+        'select count(*) from ' ~ name ~ ' where `fact` = ' ~ (call.facts | length + 1)
+            ~ 'L and `invocation_id` = ' ~ dbt_history._string_literal(invocation_id)
         ~ ' and `branch` = ' ~ dbt_history._string_literal(call.branch)
     ).rows[0][0] | int if failed is none else 0 %}
     {% if not written %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            call.caller_name, 'the branches were changed by another operation at the same time', got=failed or 'a new fact', way_out='run it again',
+            call.caller_name, 'the branches were changed by another operation at the same time',
+            got=failed or 'a new fact', way_out='run it again',
         )) %}
     {% endif %}
 {% endmacro %}
 
 
 {#
-    What an operation on a branch knows: {'table', 'branches', 'branch', 'facts', 'epochs', 'epoch', 'author', 'reason', 'problems'}; `epoch` is none where
-    the branch does not exist (any more).
+    What an operation on a branch knows: {'table', 'branches', 'branch', 'facts', 'epochs', 'epoch',
+    'author', 'reason', 'problems'}; `epoch` is none where the branch does not exist (any more).
 #}
-{% macro _branch_call(table, branches, branch, caller_name, convention=none, key=none, author=none, reason=none) %}
+{% macro _branch_call(
+    table, branches, branch, caller_name, convention=none, key=none, author=none, reason=none
+) %}
     {% set tables = dbt_history._maintained(table, convention, key, caller_name) %}
     {% for found in tables if found.relation.is_iceberg %}
-        {% do dbt_history._refuse_iceberg(found.relation, caller_name, 'states, log and branches in Delta: of two operations at once it refuses one') %}
+        {% do dbt_history._refuse_iceberg(
+            found.relation, caller_name,
+            'states, log and branches in Delta: of two operations at once it refuses one',
+        ) %}
     {% endfor %}
     {% set facts = dbt_history._branch_facts(branches) %}
     {% set epochs = dbt_history._branch_epochs(facts) %}
@@ -68,15 +81,19 @@
     {% endfor %}
     {% if tables | length > 1 %}{% do problems.append('one table of states at a time') %}{% endif %}
     {% do return({
-        'table': tables[0], 'branches': branches, 'branch': branch, 'facts': facts, 'epochs': epochs,
-        'epoch': dbt_history._present_epoch(epochs, branch), 'author': author, 'reason': reason, 'problems': problems, 'caller_name': caller_name,
+        'table': tables[0], 'branches': branches, 'branch': branch, 'facts': facts,
+        'epochs': epochs,
+        'epoch': dbt_history._present_epoch(epochs, branch), 'author': author, 'reason': reason,
+        'problems': problems, 'caller_name': caller_name,
     }) %}
 {% endmacro %}
 
 
 {% macro _present_epoch(epochs, branch) %}
     {% set own = [] %}
-    {% for epoch in epochs if epoch.branch == branch and epoch.until is none %}{% do own.append(epoch) %}{% endfor %}
+    {% for epoch in epochs if epoch.branch == branch and epoch.until is none %}
+        {% do own.append(epoch) %}
+    {% endfor %}
     {% do return(own | last if own else none) %}
 {% endmacro %}
 
@@ -84,7 +101,8 @@
 {% macro _refuse_branch(call, about) %}
     {% if call.problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            call.caller_name, about ~ '; nothing was done', got='\n    ' ~ call.problems | join('\n    '),
+            call.caller_name, about ~ '; nothing was done',
+            got='\n    ' ~ call.problems | join('\n    '),
         )) %}
     {% endif %}
 {% endmacro %}
@@ -94,7 +112,9 @@
 {% macro _protect_base(call, at) %}
     {% set tag = 'branch:' ~ call.branch %}
     {% set marks = dbt_history._marks_of(call.table) %}
-    {% do dbt_history._add_mark(call.table, 'tag', name=tag, instant=at, author=call.author, reason='base of the branch') %}
+    {% do dbt_history._add_mark(
+        call.table, 'tag', name=tag, instant=at, author=call.author, reason='base of the branch',
+    ) %}
     {% for mark in marks.tags if mark.name == tag and mark.number != at %}
         {% do dbt_history._remove_tag(call.table, tag, mark.instant) %}
     {% endfor %}
@@ -103,8 +123,10 @@
 
 {% macro _remove_tag(table, tag, instant=none) %}
     {% do run_query(
-        'delete from ' ~ dbt_history._quoted_relation(dbt_history._marks(table.relation)) ~ " where kind = 'tag' and name = "
-        ~ dbt_history._string_literal(tag) ~ ' and table_name = ' ~ dbt_history._string_literal(table.relation.identifier | lower)
+        'delete from ' ~ dbt_history._quoted_relation(dbt_history._marks(table.relation))
+            ~ " where kind = 'tag' and name = "
+        ~ dbt_history._string_literal(tag) ~ ' and table_name = '
+            ~ dbt_history._string_literal(table.relation.identifier | lower)
         ~ (' and instant = ' ~ dbt_history._string_literal(instant) if instant is not none else '')
     ) %}
 {% endmacro %}
@@ -114,7 +136,8 @@
 {% macro _head_of_log(writes, states) %}
     {% set name = dbt_history._table_name(writes) %}
     {% set row = run_query(
-        'select coalesce(max(`txn`), 0), count_if(`txn` > (select coalesce(max(`txn`), -1) from ' ~ dbt_history._quoted_relation(states) ~ ')) from ' ~ name
+        'select coalesce(max(`txn`), 0), count_if(`txn` > (select coalesce(max(`txn`), -1) from '
+            ~ dbt_history._quoted_relation(states) ~ ')) from ' ~ name
     ).rows[0] %}
     {% do return({'txn': row[0] | int, 'ahead': row[1] | int}) %}
 {% endmacro %}

@@ -1,25 +1,43 @@
-{# A branch as a reader needs it: {'facts', 'epochs', 'epoch'}; a branch that is not there is refused. #}
+{#
+    A branch as a reader needs it: {'facts', 'epochs', 'epoch'}; a branch that is not there is
+    refused.
+#}
 {% macro _branch_lineage(branches, branch, caller_name) %}
     {% set facts = dbt_history._branch_facts(branches) %}
     {% set epochs = dbt_history._branch_epochs(facts) %}
     {% set epoch = dbt_history._present_epoch(epochs, branch) %}
     {% if epoch is none and branch != 'main' %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'there is no branch of this name', got=branch, expected='main, or a branch that create_branch made and drop_branch did not take away',
+            caller_name, 'there is no branch of this name', got=branch,
+            expected='main, or a branch that create_branch made and drop_branch did not take away',
         )) %}
     {% endif %}
     {% do return({'facts': facts, 'epochs': epochs, 'epoch': epoch}) %}
 {% endmacro %}
 
 
-{# True, or an error where a fork, rebase or drop came after the SQL was compiled: a view outlives that. None for main. #}
+{#
+    True, or an error where a fork, rebase or drop came after the SQL was compiled: a view outlives
+    that. None for main.
+#}
 {% macro _branches_unchanged(branches, facts, branch) %}
     {%- if branch == 'main' -%} {%- do return(none) -%} {%- endif -%}
     {%- set message = dbt_history._message(
-        'branch_as_of', 'the branch was rebased or dropped after this was compiled', got=branch, way_out='build the model again',
+        'branch_as_of', 'the branch was rebased or dropped after this was compiled', got=branch,
+        way_out='build the model again',
     ) -%}
     {%- set sql -%}
-(select if(count_if(`kind` <> 'fork' or `branch` = {{ dbt_history._string_literal(branch) }}) = {{ dbt_history._facts_about(facts, branch) }}, true, raise_error({{ dbt_history._text_on_one_line(message) }})) from {{ dbt_history._quoted_relation(dbt_history._branches_relation(branches)) }})
+(
+    select
+        if(
+            count_if(
+                `kind` <> 'fork' or `branch` = {{ dbt_history._string_literal(branch) }}
+            ) = {{ dbt_history._facts_about(facts, branch) }},
+            true,
+            raise_error({{ dbt_history._text_on_one_line(message) }})
+        )
+    from {{ dbt_history._quoted_relation(dbt_history._branches_relation(branches)) }}
+)
     {%- endset -%}
     {%- do return(sql) -%}
 {% endmacro %}
@@ -28,7 +46,9 @@
 {# Facts that may change what a branch shows: its own, and rebases and drops of any other. #}
 {% macro _facts_about(facts, branch) %}
     {%- set about = [] -%}
-    {%- for fact in facts if fact.kind != 'fork' or fact.branch == branch -%}{%- do about.append(fact) -%}{%- endfor -%}
+    {%- for fact in facts if fact.kind != 'fork' or fact.branch == branch -%}
+        {%- do about.append(fact) -%}
+    {%- endfor -%}
     {%- do return(about | length) -%}
 {% endmacro %}
 
@@ -37,10 +57,17 @@
 {% macro _sides_of(states, branches, branch, id, payload, json, caller_name) %}
     {% set line = dbt_history._branch_lineage(branches, branch, caller_name) %}
     {% if line.epoch is none %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(caller_name, 'main is no branch: it has no base', got=branch)) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'main is no branch: it has no base', got=branch,
+        )) %}
     {% endif %}
-    {% set features = dbt_history._features_of(dbt_history._table_columns(states), dbt_history._key_columns(id), payload, json) %}
-    {% do return({'features': features, 'ctes': dbt_history._sides_ctes(features, states, line.epochs, line.epoch)}) %}
+    {% set features = dbt_history._features_of(
+        dbt_history._table_columns(states), dbt_history._key_columns(id), payload, json,
+    ) %}
+    {% do return({
+        'features': features,
+        'ctes': dbt_history._sides_ctes(features, states, line.epochs, line.epoch),
+    }) %}
 {% endmacro %}
 
 
@@ -48,7 +75,9 @@
 {% macro _named_content(features, side) %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
-        {%- do parts.append(dbt_history._string_literal(name) ~ ', ' ~ side ~ '.p' ~ loop.index0) -%}
+        {%- do parts.append(
+            dbt_history._string_literal(name) ~ ', ' ~ side ~ '.p' ~ loop.index0
+        ) -%}
     {%- endfor -%}
     {%- do return('if(' ~ side ~ ' is null, null, named_struct(' ~ parts | join(', ') ~ '))') -%}
 {% endmacro %}

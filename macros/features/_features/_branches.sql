@@ -1,12 +1,15 @@
 {#
-    Branches as they are known: the facts of a table of branches, in their order, as what holds for how long.
+    Branches as they are known: the facts of a table of branches, in their order, as what holds for
+    how long.
 
         log        … 10        14           20          25
         facts      fork b      rebase b                 drop b
                    at 10       at 14
-        epochs     (10, 14]    (14, 25]                          a write on b at 20 inherits main as of 14
-    An epoch is {'epoch', 'branch', 'fork', 'since', 'until', 'parent', 'at', 'level', 'chain'}: `fork` is the fork that it began with, `chain`
-    where to look for what it does not have itself, nearest first: [{'branch', 'at', 'fork'}], ending in main.
+        epochs     (10, 14]    (14, 25]                          a write on b at 20 inherits main as
+                   of 14
+    An epoch is {'epoch', 'branch', 'fork', 'since', 'until', 'parent', 'at', 'level', 'chain'}:
+    `fork` is the fork that it began with, `chain` where to look for what it does not have itself,
+    nearest first: [{'branch', 'at', 'fork'}], ending in main.
 #}
 {% macro _branch_epochs(facts) %}
     {% set epochs = [] %}
@@ -18,7 +21,8 @@
         {% endif %}
         {% if fact.kind != 'drop' and (fact.kind == 'fork' or before is not none) %}
             {% set epoch = {
-                'epoch': epochs | length, 'branch': fact.branch, 'fork': fact.since if fact.kind == 'fork' else before.fork,
+                'epoch': epochs | length, 'branch': fact.branch,
+                'fork': fact.since if fact.kind == 'fork' else before.fork,
                 'since': fact.since, 'until': none, 'parent': fact.parent, 'at': fact.at,
             } %}
             {% set chain = [{'branch': fact.parent, 'at': fact.at, 'fork': -1}] %}
@@ -38,13 +42,18 @@
 {% endmacro %}
 
 
-{# The epoch of a branch, of the same fork as `newest`, that held at a point; before its fork the first one. #}
+{#
+    The epoch of a branch, of the same fork as `newest`, that held at a point; before its fork the
+    first one.
+#}
 {% macro _epoch_of(epochs, newest, at) %}
     {% if newest is none or newest is undefined %}
         {% do return(none) %}
     {% endif %}
     {% set own = [] %}
-    {% for epoch in epochs if epoch.branch == newest.branch and epoch.fork == newest.fork and epoch.epoch <= newest.epoch %}
+    {% for epoch in epochs
+        if epoch.branch == newest.branch and epoch.fork == newest.fork
+            and epoch.epoch <= newest.epoch %}
         {% if not own or at is none or epoch.since <= at %}{% do own.append(epoch) %}{% endif %}
     {% endfor %}
     {% do return(own | last) %}
@@ -57,7 +66,8 @@
     {% set facts = [] %}
     {% if execute and relation is not none %}
         {% for row in run_query(
-            'select `fact`, `kind`, `branch`, `parent`, `at`, `since` from ' ~ dbt_history._quoted_relation(relation) ~ ' order by `fact`'
+            'select `fact`, `kind`, `branch`, `parent`, `at`, `since` from '
+                ~ dbt_history._quoted_relation(relation) ~ ' order by `fact`'
         ).rows %}
             {% do facts.append({
                 'fact': row[0] | int, 'kind': row[1], 'branch': row[2], 'parent': row[3],
@@ -75,11 +85,16 @@
 {% endmacro %}
 
 
-{# The branches that the pending writes are on: their epochs, and how many levels of them there are. #}
+{#
+    The branches that the pending writes are on: their epochs, and how many levels of them there
+    are.
+#}
 {% macro _pending_branches(features, names) %}
     {% set epochs = dbt_history._branch_epochs(dbt_history._branch_facts(features.branches)) %}
     {% set levels = [0] %}
-    {% for epoch in epochs if epoch.branch in names %}{% do levels.append(epoch.level) %}{% endfor %}
+    {% for epoch in epochs if epoch.branch in names %}
+        {% do levels.append(epoch.level) %}
+    {% endfor %}
     {% do return({'epochs': epochs, 'levels': levels | max}) %}
 {% endmacro %}
 
@@ -95,7 +110,10 @@
 on_branches as (
     select
         identified.* except (problem),
-        coalesce(identified.problem, if({{ branch }} <> 'main' and epochs.epoch is null, 'ERROR:branch', null)) as problem,
+        coalesce(
+            identified.problem,
+            if({{ branch }} <> 'main' and epochs.epoch is null, 'ERROR:branch', null)
+        ) as problem,
         coalesce(epochs.level, 0) as level,
         coalesce(epochs.fork, -1L) as fork,
         epochs.epoch,
@@ -119,15 +137,24 @@ writes_{{ level }} as (
     {%- set lines = [] -%}
     {%- for epoch in epochs -%}
         {%- do lines.append(
-            '(' ~ dbt_history._string_literal(epoch.branch) ~ ', ' ~ epoch.since ~ 'L, ' ~ (epoch.until if epoch.until is not none else 9223372036854775807) ~ 'L, '
-            ~ epoch.epoch ~ ', ' ~ epoch.fork ~ 'L, ' ~ epoch.level ~ ', ' ~ dbt_history._lineage(epoch) ~ ')'
+            '(' ~ dbt_history._string_literal(epoch.branch) ~ ', ' ~ epoch.since ~ 'L, '
+                ~ (epoch.until if epoch.until is not none else 9223372036854775807) ~ 'L, '
+            ~ epoch.epoch ~ ', ' ~ epoch.fork ~ 'L, ' ~ epoch.level ~ ', '
+                ~ dbt_history._lineage(epoch) ~ ')'
         ) -%}
     {%- endfor -%}
     {%- set columns = 'branch, since, until, epoch, fork, level, lineage' -%}
     {%- if not lines -%}
-        {%- do return("(select '' as branch, 0L as since, 0L as until, 0 as epoch, 0L as fork, 0 as level, array(named_struct('branch', '', 'fork', 0L)) as lineage where false) as epochs") -%}
+        {%- do return(
+            "(select '' as branch, 0L as since, 0L as until, 0 as epoch, 0L as fork, 0 as level,"
+                ~ " array(named_struct('branch', '', 'fork', 0L)) as lineage where false) as"
+                ~ " epochs"
+        ) -%}
     {%- endif -%}
-    {%- do return('(\n    select * from values\n        ' ~ lines | join(',\n        ') ~ '\n        as epochs(' ~ columns ~ ')\n) as epochs') -%}
+    {%- do return(
+        '(\n    select * from values\n        ' ~ lines | join(',\n        ')
+            ~ '\n        as epochs(' ~ columns ~ ')\n) as epochs'
+    ) -%}
 {% endmacro %}
 
 
@@ -135,15 +162,19 @@ writes_{{ level }} as (
 {% macro _lineage(epoch) %}
     {%- set lines = [] -%}
     {%- for link in [{'branch': epoch.branch, 'fork': epoch.fork}] + epoch.chain -%}
-        {%- do lines.append("named_struct('branch', " ~ dbt_history._string_literal(link.branch) ~ ", 'fork', " ~ link.fork ~ 'L)') -%}
+        {%- do lines.append(
+            "named_struct('branch', " ~ dbt_history._string_literal(link.branch) ~ ", 'fork', "
+                ~ link.fork ~ 'L)'
+        ) -%}
     {%- endfor -%}
     {%- do return('array(' ~ lines | join(', ') ~ ')') -%}
 {% endmacro %}
 
 
 {#
-    What the writes of a level inherit where their branch has no state of the feature: one row an item (the key without the branch) and
-    epoch. Of the branches of the chain the nearest that has any state up to its point decides; a tombstone there means nothing.
+    What the writes of a level inherit where their branch has no state of the feature: one row an
+    item (the key without the branch) and epoch. Of the branches of the chain the nearest that has
+    any state up to its point decides; a tombstone there means nothing.
 #}
 {% macro _inherited_ctes(features, pending, level) %}
 {%- set item = dbt_history._c_item(features) -%}
@@ -176,14 +207,20 @@ inherited{{ suffix }} as (
             and known.{{ dbt_history._prefixed('branch') }} = links.ancestor
             and known.state.txn > links.ancestor_fork
             and known.state.txn <= links.ancestor_at
-            and (known.until is null or known.until > links.ancestor_at or known.state.action = 'DELETE')
+            and (
+                known.until is null or known.until > links.ancestor_at
+                    or known.state.action = 'DELETE'
+            )
         group by {{ 'links.' ~ item | join(', links.') }}, links.epoch
     ) as nearest
 ),
 {%- endmacro %}
 
 
-{# The states that a level may inherit: CTE `states_before`, of this run, by the levels below; `known`, these and the stored ones. #}
+{#
+    The states that a level may inherit: CTE `states_before`, of this run, by the levels below;
+    `known`, these and the stored ones.
+#}
 {% macro _known_ctes(features, pending, level) %}
 {%- set suffix = level.suffix -%}
 states_before{{ suffix }} as (
@@ -217,7 +254,11 @@ known{{ suffix }} as (
         on stored.`branch` = links.ancestor
         and {{ dbt_history._same_feature(features, 'links', dbt_history._item(features)) }}
     where stored.`txn` <= {{ dbt_history._bound_of_chains(pending, level, 'max') }}L
-        and (stored.`txn_next` is null or stored.`txn_next` > {{ dbt_history._bound_of_chains(pending, level, 'min') }}L or stored.`txn_next` = stored.`txn`)
+        and (
+            stored.`txn_next` is null
+                or stored.`txn_next` > {{ dbt_history._bound_of_chains(pending, level, 'min') }}L
+                or stored.`txn_next` = stored.`txn`
+        )
     {%- endif %}
 ),
 {%- endmacro %}
@@ -228,7 +269,9 @@ known{{ suffix }} as (
     {%- for epoch in epochs if epoch.level == level -%}
         {%- for link in epoch.chain -%}
             {%- do lines.append(
-                '(' ~ epoch.epoch ~ ', ' ~ loop.index ~ ', ' ~ dbt_history._string_literal(link.branch) ~ ', ' ~ link.at ~ 'L, ' ~ link.fork ~ 'L)'
+                '(' ~ epoch.epoch ~ ', ' ~ loop.index ~ ', '
+                    ~ dbt_history._string_literal(link.branch) ~ ', ' ~ link.at ~ 'L, ' ~ link.fork
+                    ~ 'L)'
             ) -%}
         {%- endfor -%}
     {%- endfor -%}
@@ -239,11 +282,16 @@ known{{ suffix }} as (
 {% endmacro %}
 
 
-{# The earliest or latest point at which the branches of a level look for what they inherit; never beyond `after`. #}
+{#
+    The earliest or latest point at which the branches of a level look for what they inherit; never
+    beyond `after`.
+#}
 {% macro _bound_of_chains(pending, level, which) %}
     {%- set points = [] -%}
     {%- for epoch in pending.epochs if epoch.level == level.number -%}
-        {%- for link in epoch.chain -%} {%- do points.append([link.at, pending.after] | min) -%} {%- endfor -%}
+        {%- for link in epoch.chain -%}
+            {%- do points.append([link.at, pending.after] | min) -%}
+        {%- endfor -%}
     {%- endfor -%}
     {%- do return((points | max) if which == 'max' else (points | min)) -%}
 {% endmacro %}
@@ -252,26 +300,37 @@ known{{ suffix }} as (
 {# The key without the branch: an item is one feature on all branches. #}
 {% macro _item(features) %}
     {%- set item = [] -%}
-    {%- for name in features.key if name | lower != 'branch' -%}{%- do item.append(name) -%}{%- endfor -%}
+    {%- for name in features.key if name | lower != 'branch' -%}
+        {%- do item.append(name) -%}
+    {%- endfor -%}
     {%- do return(item) -%}
 {% endmacro %}
 
 
 {% macro _c_item(features) %}
     {%- set item = [] -%}
-    {%- for name in dbt_history._item(features) -%}{%- do item.append(dbt_history._prefixed(name)) -%}{%- endfor -%}
+    {%- for name in dbt_history._item(features) -%}
+        {%- do item.append(dbt_history._prefixed(name)) -%}
+    {%- endfor -%}
     {%- do return(item) -%}
 {% endmacro %}
 
 
 {% macro _same_item(features, left, right) %}
     {%- set terms = [] -%}
-    {%- for name in dbt_history._c_item(features) -%}{%- do terms.append(left ~ '.' ~ name ~ ' = ' ~ right ~ '.' ~ name) -%}{%- endfor -%}
+    {%- for name in dbt_history._c_item(features) -%}
+        {%- do terms.append(left ~ '.' ~ name ~ ' = ' ~ right ~ '.' ~ name) -%}
+    {%- endfor -%}
     {%- do return(terms | join(' and ')) -%}
 {% endmacro %}
 
 
-{# A state of the written item on the write's own branch or one that it comes from; not of a dropped one that had the name. #}
+{#
+    A state of the written item on the write's own branch or one that it comes from; not of a
+    dropped one that had the name.
+#}
 {% macro _is_of_line(branch, txn) %}
-    {%- do return('exists(written.lineage, line -> line.branch = ' ~ branch ~ ' and line.fork < ' ~ txn ~ ')') -%}
+    {%- do return(
+        'exists(written.lineage, line -> line.branch = ' ~ branch ~ ' and line.fork < ' ~ txn ~ ')'
+    ) -%}
 {% endmacro %}

@@ -1,4 +1,7 @@
-{# A column of the content so that equal content compares equal: JSON in one form, a map as its sorted entries. #}
+{#
+    A column of the content so that equal content compares equal: JSON in one form, a map as its
+    sorted entries.
+#}
 {% macro _content_value(features, content, name, place) %}
     {%- set value = content ~ '.p' ~ place -%}
     {%- if name | lower in features.json -%}

@@ -1,6 +1,7 @@
 {#
     The arguments of `feature_states` against the columns of the log, checked at once.
-    Returns {'writes', 'key', 'payload', 'json', 'names': {meaning: quoted column}, 'state_type', defaults of the options}.
+    Returns {'writes', 'key', 'payload', 'json', 'names': {meaning: quoted column}, 'state_type',
+    defaults of the options}.
 #}
 {% macro _feature_settings(writes, options, caller_name) %}
     {% set types = {} %}
@@ -13,7 +14,10 @@
     {% set meanings = dbt_history._write_columns() %}
     {% set names = {} %}
     {% for meaning in options.columns if meaning not in meanings %}
-        {% do problems.append('columns names ' ~ meaning ~ ', which a write does not have (known: ' ~ meanings.keys() | join(', ') ~ ')') %}
+        {% do problems.append(
+            'columns names ' ~ meaning ~ ', which a write does not have (known: '
+                ~ meanings.keys() | join(', ') ~ ')'
+        ) %}
     {% endfor %}
     {% for meaning, need in meanings.items() %}
         {% set name = options.columns.get(meaning, meaning) %}
@@ -24,7 +28,8 @@
         {% endif %}
     {% endfor %}
     {% set key = dbt_history._key_columns(options.id) %}
-    {% set taken = names.values() | map('replace', '`', '') | map('lower') | list + key | map('lower') | list %}
+    {% set taken = names.values() | map('replace', '`', '') | map('lower') | list
+        + key | map('lower') | list %}
     {% set payload = options.payload %}
     {% if payload is none %}
         {% set payload = spelled.values() | list %}
@@ -40,28 +45,47 @@
     {% for name in json if name | lower not in payload | map('lower') | list %}
         {% do problems.append('json names ' ~ name ~ ', which is not in payload') %}
     {% endfor %}
-    {% set own = ['i', 'txn', 'txn_next', 'author_txn', 'created_txn', 'purged_txn', 'resync', options.namespace | lower, '_stage', '_batch', '_order'] %}
+    {% set own = [
+        'i', 'txn', 'txn_next', 'author_txn', 'created_txn', 'purged_txn', 'resync',
+        options.namespace | lower, '_stage', '_batch', '_order',
+    ] %}
     {% for name in key + payload if name | lower in own %}
-        {% do problems.append(name ~ ' is a column of the states themselves: rename it in the log') %}
+        {% do problems.append(
+            name ~ ' is a column of the states themselves: rename it in the log'
+        ) %}
     {% endfor %}
     {% for name, value, known in [
-        ['mode', options.mode, ['all_or_nothing', 'per_row']], ['noop_updates', options.noop_updates, ['record', 'skip']],
-        ['history', options.history, ['on', 'off']], ['auto_purge', options.auto_purge, [true, false]],
+        ['mode', options.mode, ['all_or_nothing', 'per_row']],
+        ['noop_updates', options.noop_updates, ['record', 'skip']],
+        ['history', options.history, ['on', 'off']],
+        ['auto_purge', options.auto_purge, [true, false]],
     ] if value not in known %}
         {% do problems.append(name ~ ' is ' ~ value ~ ': ' ~ known | join(' or ')) %}
     {% endfor %}
-    {% if options.keep_states is not none and (options.keep_states is not number or options.keep_states < 1) %}
-        {% do problems.append('keep_states is ' ~ options.keep_states ~ ': 1 or more, or none for all (history: off keeps no earlier state)') %}
+    {% if options.keep_states is not none
+        and (options.keep_states is not number or options.keep_states < 1) %}
+        {% do problems.append(
+            'keep_states is ' ~ options.keep_states
+                ~ ': 1 or more, or none for all (history: off keeps no earlier state)'
+        ) %}
     {% endif %}
-    {% if not payload %}{% do problems.append('payload is empty: a state has no content') %}{% endif %}
-    {% if not key %}{% do problems.append('id is empty: name the columns that tell features apart') %}{% endif %}
+    {% if not payload %}
+        {% do problems.append('payload is empty: a state has no content') %}
+    {% endif %}
+    {% if not key %}
+        {% do problems.append('id is empty: name the columns that tell features apart') %}
+    {% endif %}
     {% if options.branches is not none and 'branch' not in key | map('lower') %}
-        {% do problems.append('branches are told apart by a column branch, which id does not name') %}
+        {% do problems.append(
+            'branches are told apart by a column branch, which id does not name'
+        ) %}
     {% endif %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the log of writes or the arguments are not right', got='\n    ' ~ problems | join('\n    '),
-            expected='the columns and arguments that docs/flow/feature_states.md lists', node=model.unique_id,
+            caller_name, 'the log of writes or the arguments are not right',
+            got='\n    ' ~ problems | join('\n    '),
+            expected='the columns and arguments that docs/flow/feature_states.md lists',
+            node=model.unique_id,
             way_out='rename columns in a view on the log, or say with `columns` which is which',
         )) %}
     {% endif %}
@@ -69,11 +93,15 @@
     {% set payload_types = [] %}
     {% for name in payload %}
         {% do payload_types.append(types[name | lower]) %}
-        {% do content.append('p' ~ loop.index0 ~ ': ' ~ dbt_history._ddl_type(types[name | lower])) %}
+        {% do content.append(
+            'p' ~ loop.index0 ~ ': ' ~ dbt_history._ddl_type(types[name | lower])
+        ) %}
     {% endfor %}
     {% do return(dict(
-        options, caller_name=caller_name, writes=dbt_history._relation_name(writes), key=key, payload=payload, json=json | map('lower') | list, names=names,
-        branched=options.branches is not none, payload_types=payload_types, content_type='struct<' ~ content | join(', ') ~ '>',
+        options, caller_name=caller_name, writes=dbt_history._relation_name(writes), key=key,
+        payload=payload, json=json | map('lower') | list, names=names,
+        branched=options.branches is not none, payload_types=payload_types,
+        content_type='struct<' ~ content | join(', ') ~ '>',
         state_type=dbt_history._state_type('struct<' ~ content | join(', ') ~ '>'),
     )) %}
 {% endmacro %}
@@ -83,8 +111,13 @@
 {% macro _write_columns() %}
     {% do return({
         'txn': {'required': true, 'type': 'bigint', 'about': 'number of the transaction'},
-        'position': {'required': true, 'type': 'bigint', 'about': 'place of the write in its transaction'},
-        'action': {'required': true, 'type': 'string', 'about': 'CREATE, UPDATE, PUT, DELETE, PURGE or WRITE'},
+        'position': {
+            'required': true, 'type': 'bigint', 'about': 'place of the write in its transaction',
+        },
+        'action': {
+            'required': true, 'type': 'string',
+            'about': 'CREATE, UPDATE, PUT, DELETE, PURGE or WRITE',
+        },
         'app_id': {'required': true, 'type': 'string', 'about': 'the application'},
         'at': {'required': true, 'type': 'timestamp', 'about': 'time of the transaction'},
         'author': {'required': false, 'type': 'string'},
@@ -119,9 +152,12 @@
 
 {% macro _state_fields() %}
     {%- do return({
-        'i': 'bigint', 'seq': 'bigint', 'txn': 'bigint', 'action': 'string', 'version': 'bigint', 'author': 'string',
-        'app_id': 'string', 'puuid': 'string', 'uuid': 'string', 'txn_uuid': 'string', 'createdAt': 'bigint',
-        'updatedAt': 'bigint', 'rtcts': 'bigint', 'rtuts': 'bigint', 'author_txn': 'bigint', 'created_txn': 'bigint',
+        'i': 'bigint', 'seq': 'bigint', 'txn': 'bigint', 'action': 'string', 'version': 'bigint',
+        'author': 'string',
+        'app_id': 'string', 'puuid': 'string', 'uuid': 'string', 'txn_uuid': 'string',
+        'createdAt': 'bigint',
+        'updatedAt': 'bigint', 'rtcts': 'bigint', 'rtuts': 'bigint', 'author_txn': 'bigint',
+        'created_txn': 'bigint',
         'purged_txn': 'bigint', 'resync': 'boolean',
     }) -%}
 {% endmacro %}

@@ -9,14 +9,15 @@
         write of            the next transaction starts from
         a good transaction  now
         a refused one       settled: what the refused one did has not happened
-    On a branch a feature without a state of its own is what the write inherits (`inherited`): the base of the branch.
-    Each `transform(array(x), name -> …)` gives a value a name: SQL has no let.
+    On a branch a feature without a state of its own is what the write inherits (`inherited`): the
+    base of the branch. Each `transform(array(x), name -> …)` gives a value a name: SQL has no let.
 #}
 {% macro _fold_expression(features, pending, level) %}
 aggregate(
     writes,
     cast(named_struct(
-        'now', head, 'settled', head, 'txn', cast(null as bigint), 'is_refused', false, 'new_states', array(), 'outcomes', array()
+        'now', head, 'settled', head, 'txn', cast(null as bigint), 'is_refused', false,
+        'new_states', array(), 'outcomes', array()
     ) as struct<
         now: {{ features.state_type }},
         settled: {{ features.state_type }},
@@ -31,12 +32,21 @@ aggregate(
                 transform(
                     array(named_struct(
                         'own', {{ dbt_history._carried('now') }},
-                        'now', {{ 'coalesce(' ~ dbt_history._carried('now') ~ ', w.inherited)' if level.number else dbt_history._carried('now') }},
+                        'now', {{ 'coalesce(' ~ dbt_history._carried('now') ~ ', w.inherited)'
+                            if level.number else dbt_history._carried('now') }},
                         'settled', {{ dbt_history._carried('settled') }}
                     )),
-                    x -> named_struct('own', x.own, 'now', x.now, 'settled', x.settled, 'live', if(x.now.action <> 'DELETE', x.now, null), 'merged', {{ dbt_history._merged(features) | indent(20) if pending.has_merge else 'cast(null as ' ~ dbt_history._merged_type(features) ~ ')' }})
+                    x -> named_struct(
+                        'own', x.own, 'now', x.now, 'settled', x.settled,
+                        'live', if(x.now.action <> 'DELETE', x.now, null),
+                        'merged', {{ dbt_history._merged(features) | indent(20) if pending.has_merge
+                            else 'cast(null as ' ~ dbt_history._merged_type(features) ~ ')' }}
+                    )
                 ),
-                x -> named_struct('own', x.own, 'now', x.now, 'settled', x.settled, 'live', x.live, 'merged', x.merged, 'code', {{ dbt_history._decision(features) | indent(16) }})
+                x -> named_struct(
+                    'own', x.own, 'now', x.now, 'settled', x.settled, 'live', x.live,
+                    'merged', x.merged, 'code', {{ dbt_history._decision(features) | indent(16) }}
+                )
             ),
             x -> {{ dbt_history._next_accumulator(features) | indent(12) }}
         ),
@@ -49,26 +59,35 @@ aggregate(
 
 {# The state that a write starts from. #}
 {% macro _carried(name) %}
-    {%- do return('if(acc.txn = w.txn, acc.' ~ name ~ ', if(acc.is_refused, acc.settled, acc.now))') -%}
+    {%- do return(
+        'if(acc.txn = w.txn, acc.' ~ name ~ ', if(acc.is_refused, acc.settled, acc.now))'
+    ) -%}
 {% endmacro %}
 
 
 {% macro _outcome_type() %}
     {%- do return(
-        'struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live: boolean, mode: string, is_refused: boolean,'
-        ~ ' txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string, message: string, at_ms: bigint, keep_states: bigint>'
+        'struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live:'
+            ~ ' boolean, mode: string, is_refused: boolean,'
+        ~ ' txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string,'
+            ~ ' message: string, at_ms: bigint, keep_states: bigint>'
     ) -%}
 {% endmacro %}
 
 
-{# The outcome of a write as a code: CREATED, UPDATED, MERGED, DELETED, PURGED, RETAINED:…, CONFLICT:…, NOT_FOUND, ERROR:… #}
+{#
+    The outcome of a write as a code: CREATED, UPDATED, MERGED, DELETED, PURGED, RETAINED:…,
+    CONFLICT:…, NOT_FOUND, ERROR:…
+#}
 {% macro _decision(features) %}
 case
     when w.txn_problem is not null then 'ERROR:transaction'
     when w.problem is not null then w.problem
     when x.live is null then case
         when w.action = 'PURGE' and x.now.action = 'DELETE' and x.now.purged_txn is null
-            then if(w.expected_uuid is null or w.expected_uuid = x.now.uuid, 'PURGED', 'CONFLICT:uuid')
+            then if(
+                w.expected_uuid is null or w.expected_uuid = x.now.uuid, 'PURGED', 'CONFLICT:uuid'
+            )
         when w.if_absent = 'RETAIN' then if(w.action = 'WRITE', 'RETAINED', 'RETAINED:missing')
         when w.if_absent = 'ERROR' then 'NOT_FOUND'
         when w.expected_uuid is not null then 'CONFLICT:uuid'
@@ -76,10 +95,13 @@ case
     end
     when w.action = 'CREATE' then 'CONFLICT:exists'
     when w.expected_uuid is not null and w.expected_uuid <> x.live.uuid then 'CONFLICT:uuid'
-    when w.base_uuid is not null and w.base_uuid <> x.live.uuid and w.on_version_conflict <> 'REPLACE' then case
+    when w.base_uuid is not null and w.base_uuid <> x.live.uuid
+        and w.on_version_conflict <> 'REPLACE'
+        then case
         when w.on_version_conflict = 'ERROR' then 'CONFLICT:base'
         when w.on_version_conflict = 'RETAIN' then 'RETAINED'
-        when not x.merged.clashes then {{ dbt_history._unless_same(features, 'x.merged.content', 'MERGED') }}
+        when not x.merged.clashes
+            then {{ dbt_history._unless_same(features, 'x.merged.content', 'MERGED') }}
         when w.on_merge_conflict = 'ERROR' then 'CONFLICT:merge'
         when w.on_merge_conflict = 'RETAIN' then 'RETAINED'
         else {{ dbt_history._unless_same(features, 'w.content', 'UPDATED') }}
@@ -97,21 +119,27 @@ end
     {%- set terms = [] -%}
     {%- for name in features.payload -%}
         {%- do terms.append(
-            dbt_history._content_value(features, content, name, loop.index0) ~ ' <=> ' ~ dbt_history._content_value(features, 'x.live.content', name, loop.index0)
+            dbt_history._content_value(features, content, name, loop.index0) ~ ' <=> '
+                ~ dbt_history._content_value(features, 'x.live.content', name, loop.index0)
         ) -%}
     {%- endfor -%}
-    {%- do return("if(w.noop_updates = 'skip' and " ~ terms | join(' and ') ~ ", 'RETAINED:same', '" ~ code ~ "')") -%}
+    {%- do return(
+        "if(w.noop_updates = 'skip' and " ~ terms | join(' and ') ~ ", 'RETAINED:same', '" ~ code
+            ~ "')"
+    ) -%}
 {% endmacro %}
 
 
 {# The accumulator after a write; `x` has the state before it and the decision. #}
 {% macro _next_accumulator(features) %}
-{%- set is_error = "substring_index(x.code, ':', 1) in ('CONFLICT', 'NOT_FOUND', 'ERROR', 'RETAINED')" -%}
+{%- set is_error = "substring_index(x.code, ':', 1) in ('CONFLICT', 'NOT_FOUND', 'ERROR',"
+    ~ " 'RETAINED')" -%}
 element_at(
     transform(
         array(case
             when {{ is_error }} then null
-            when x.code = 'PURGED' and x.live is null then {{ dbt_history._purged_state(features) | indent(12) }}
+            when x.code = 'PURGED' and x.live is null
+                then {{ dbt_history._purged_state(features) | indent(12) }}
             else {{ dbt_history._new_state(features) | indent(12) }}
         end),
         state -> named_struct(
@@ -119,10 +147,13 @@ element_at(
             'settled', x.settled,
             'txn', w.txn,
             'is_refused', w.is_refused,
-            'new_states', if(state is null or w.is_refused, acc.new_states, concat(acc.new_states, array(state))),
+            'new_states',
+            if(state is null or w.is_refused, acc.new_states, concat(acc.new_states, array(state))),
             'outcomes', concat(acc.outcomes, array(cast(named_struct(
-                'i', w.i, 'txn', w.txn, 'position', w.position, 'action', w.action, 'code', if(x.code = 'MERGED', 'UPDATED', x.code),
-                'was_live', x.live is not null, 'mode', w.mode, 'is_refused', w.is_refused, 'txn_problem', w.txn_problem,
+                'i', w.i, 'txn', w.txn, 'position', w.position, 'action', w.action,
+                'code', if(x.code = 'MERGED', 'UPDATED', x.code),
+                'was_live', x.live is not null, 'mode', w.mode, 'is_refused', w.is_refused,
+                'txn_problem', w.txn_problem,
                 'app_id', w.app_id, 'author', w.author, 'message', w.message, 'at_ms', w.at_ms,
                 'keep_states', w.keep_states
             ) as {{ dbt_history._outcome_type() }})))
@@ -140,17 +171,28 @@ element_at(
         {%- set value = {'seq': 'w.i', 'purged_txn': 'w.txn'}.get(name, 'x.now.' ~ name) -%}
         {%- do parts.append("'" ~ name ~ "', " ~ value) -%}
     {%- endfor -%}
-    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ", 'content', x.now.content) as " ~ features.state_type ~ ')') -%}
+    {%- do return(
+        'cast(named_struct(' ~ parts | join(', ') ~ ", 'content', x.now.content) as "
+            ~ features.state_type ~ ')'
+    ) -%}
 {% endmacro %}
 
 
-{# The state that a write makes. A tombstone keeps the content; without an author the author stays, or it is the application. #}
+{#
+    The state that a write makes. A tombstone keeps the content; without an author the author stays,
+    or it is the application.
+#}
 {% macro _new_state(features) %}
 cast(named_struct(
     'i', w.i,
     'seq', w.i,
     'txn', w.txn,
-    'action', case x.code when 'CREATED' then 'CREATE' when 'UPDATED' then 'UPDATE' when 'MERGED' then 'UPDATE' else 'DELETE' end,
+    'action', case x.code
+        when 'CREATED' then 'CREATE'
+        when 'UPDATED' then 'UPDATE'
+        when 'MERGED' then 'UPDATE'
+        else 'DELETE'
+    end,
     'version', coalesce(x.live.version, 0) + 1,
     'author', coalesce(w.author, x.live.author, w.app_id),
     'app_id', w.app_id,
@@ -165,6 +207,11 @@ cast(named_struct(
     'created_txn', coalesce(x.live.created_txn, w.txn),
     'purged_txn', if(x.code = 'PURGED' or (x.code = 'DELETED' and w.auto_purge), w.txn, null),
     'resync', w.resync,
-    'content', case x.code when 'MERGED' then x.merged.content when 'DELETED' then x.live.content when 'PURGED' then x.live.content else w.content end
+    'content', case x.code
+        when 'MERGED' then x.merged.content
+        when 'DELETED' then x.live.content
+        when 'PURGED' then x.live.content
+        else w.content
+    end
 ) as {{ features.state_type }})
 {%- endmacro %}

@@ -1,8 +1,10 @@
 {#
     The writes of a run decided, feature by feature. One row a feature with its key columns and
 
-        head        the stored state it had before (all fields NULL if none), made up of the table's own columns
-        new_states  the states the writes made, in order; a tombstone that was purged later stands there twice, the last counts
+        head        the stored state it had before (all fields NULL if none), made up of the table's
+                    own columns
+        new_states  the states the writes made, in order; a tombstone that was purged later stands
+                    there twice, the last counts
         outcomes    one entry a write: what became of it
         keeps_history
 #}
@@ -31,12 +33,17 @@ folded as (
 
 
 {#
-    One fold: which writes it takes and how its steps are called. Without branches there is one, of all writes; else one a level: what a
-    branch inherits may be made in the same run by the levels below it.
-        grouped    the columns of a fold's group: the key, and on branches the fork, since a dropped name may be used again
+    One fold: which writes it takes and how its steps are called. Without branches there is one, of
+    all writes; else one a level: what a branch inherits may be made in the same run by the levels
+    below it.
+        grouped    the columns of a fold's group: the key, and on branches the fork, since a dropped
+                   name may be used again
 #}
 {% macro _whole_log(features) %}
-    {%- do return({'number': 0, 'writes': 'identified', 'suffix': '', 'key': dbt_history._c_key(features), 'grouped': dbt_history._c_key(features)}) -%}
+    {%- do return({
+        'number': 0, 'writes': 'identified', 'suffix': '', 'key': dbt_history._c_key(features),
+        'grouped': dbt_history._c_key(features),
+    }) -%}
 {% endmacro %}
 
 
@@ -64,7 +71,8 @@ log as (
             {%- endfor %}
         ) as {{ features.content_type }}) as content
     from {{ features.writes }}
-    where {{ features.names.txn }} > {{ pending.after }}L and {{ features.names.txn }} <= {{ pending.last }}L
+    where {{ features.names.txn }} > {{ pending.after }}L
+        and {{ features.names.txn }} <= {{ pending.last }}L
 ),
 
 -- What holds for a whole transaction is said by any of its writes.
@@ -72,9 +80,14 @@ transactions_of_log as (
     select
         *,
         case
-            when bool_or(rolled_back) over transaction then named_struct('outcome', 'ROLLED_BACK', 'reason', 'the client rolled the transaction back')
-            when bool_or(app_id is null or app_id = '') over transaction then named_struct('outcome', 'ERROR', 'reason', 'the transaction names no app_id')
-            when bool_or(at is null) over transaction then named_struct('outcome', 'ERROR', 'reason', 'the transaction has no time')
+            when bool_or(rolled_back) over transaction
+                then named_struct(
+                    'outcome', 'ROLLED_BACK', 'reason', 'the client rolled the transaction back'
+                )
+            when bool_or(app_id is null or app_id = '') over transaction
+                then named_struct('outcome', 'ERROR', 'reason', 'the transaction names no app_id')
+            when bool_or(at is null) over transaction
+                then named_struct('outcome', 'ERROR', 'reason', 'the transaction has no time')
             when min(mode) over transaction <> max(mode) over transaction
                 then named_struct('outcome', 'ERROR', 'reason', 'the transaction has two modes')
         end as txn_problem,
@@ -89,13 +102,28 @@ prepared as (
         (true /* refused */) or txn_problem is not null as is_refused,
         txn * 1048576 + if(position between 0 and 1048575, position, 0) as i,
         coalesce(unix_millis(written_at), at_ms) as real_ms,
-        least(greatest(date_from_unix_date(cast(floor(at_ms / 86400000) as int)), date'2000-01-01'), date'3023-12-31') as day,
+        least(
+            greatest(date_from_unix_date(cast(floor(at_ms / 86400000) as int)), date'2000-01-01'),
+            date'3023-12-31'
+        ) as day,
         case
             when position is null or position not between 0 and 1048575 then 'ERROR:position'
             when not coalesce({{ dbt_history._known_action() }}, false) then 'ERROR:action'
         end as problem,
-        case action when 'WRITE' then on_not_exists when 'UPDATE' then 'ERROR' when 'DELETE' then 'RETAIN' when 'PURGE' then 'RETAIN' else 'CREATE' end as if_absent,
-        case action when 'WRITE' then on_exists when 'CREATE' then 'ERROR' when 'DELETE' then 'DELETE' when 'PURGE' then 'PURGE' else 'REPLACE' end as if_live
+        case action
+            when 'WRITE' then on_not_exists
+            when 'UPDATE' then 'ERROR'
+            when 'DELETE' then 'RETAIN'
+            when 'PURGE' then 'RETAIN'
+            else 'CREATE'
+        end as if_absent,
+        case action
+            when 'WRITE' then on_exists
+            when 'CREATE' then 'ERROR'
+            when 'DELETE' then 'DELETE'
+            when 'PURGE' then 'PURGE'
+            else 'REPLACE'
+        end as if_live
     from transactions_of_log
 ),
 
@@ -103,7 +131,8 @@ identified as (
     select
         *,
         {{ dbt_history._qualified_uuid('i', 'feature', features.database_id) | indent(8) }} as uuid,
-        {{ dbt_history._qualified_uuid('txn', 'transaction', features.database_id) | indent(8) }} as txn_uuid
+        {{ dbt_history._qualified_uuid('txn', 'transaction', features.database_id) | indent(8) }}
+            as txn_uuid
     from prepared
 ),
 {%- endmacro %}
@@ -140,7 +169,11 @@ heads_of_writes{{ level.suffix }} as (
         heads.state as head
     from writes_of_feature{{ level.suffix }}
     left join heads{{ level.suffix }} as heads
-        on {% for name in level.grouped %}writes_of_feature{{ level.suffix }}.{{ name }} <=> heads.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+        on
+        {%- for name in level.grouped %}
+        writes_of_feature{{ level.suffix }}.{{ name }}
+            <=> heads.{{ name }}{{ ' and' if not loop.last }}
+        {%- endfor %}
 ),
 
 -- The generator keeps the optimizer from writing the fold out again wherever a field of it is read.
@@ -168,7 +201,10 @@ folded{{ level.suffix }} as (
 
 {% macro _key_of_write(features, name) %}
     {%- set column = dbt_history._quote(name) -%}
-    {%- do return('coalesce(' ~ column ~ ", 'main')" if features.branched and name | lower == 'branch' else column) -%}
+    {%- do return(
+        'coalesce(' ~ column ~ ", 'main')" if features.branched and name | lower == 'branch'
+            else column
+    ) -%}
 {% endmacro %}
 
 
@@ -176,27 +212,38 @@ folded{{ level.suffix }} as (
 {% macro _write_column(features, meaning, column) %}
     {%- set value = 'cast(' ~ features.names.get(meaning, 'null') ~ ' as ' ~ column.type ~ ')' -%}
     {%- set defaults = {
-        'mode': "'" ~ features.mode ~ "'", 'noop_updates': "'" ~ features.noop_updates ~ "'", 'history': "'" ~ features.history ~ "'",
-        'auto_purge': features.auto_purge | string | lower, 'rolled_back': 'false', 'resync': 'false',
-        'keep_states': features.keep_states, 'on_not_exists': "'CREATE'", 'on_exists': "'REPLACE'", 'on_version_conflict': "'ERROR'", 'on_merge_conflict': "'ERROR'",
+        'mode': "'" ~ features.mode ~ "'", 'noop_updates': "'" ~ features.noop_updates ~ "'",
+        'history': "'" ~ features.history ~ "'",
+        'auto_purge': features.auto_purge | string | lower, 'rolled_back': 'false',
+        'resync': 'false',
+        'keep_states': features.keep_states, 'on_not_exists': "'CREATE'", 'on_exists': "'REPLACE'",
+        'on_version_conflict': "'ERROR'", 'on_merge_conflict': "'ERROR'",
     } -%}
     {%- if defaults.get(meaning, '') is none -%} {%- do defaults.pop(meaning) -%} {%- endif -%}
     {%- if meaning == 'author' -%} {%- do return("nullif(" ~ value ~ ", '')") -%} {%- endif -%}
-    {%- do return('coalesce(' ~ value ~ ', ' ~ defaults[meaning] ~ ')' if meaning in defaults else value) -%}
+    {%- do return(
+        'coalesce(' ~ value ~ ', ' ~ defaults[meaning] ~ ')' if meaning in defaults else value
+    ) -%}
 {% endmacro %}
 
 
 {% macro _known_action() %}
     {%- do return(
-        "action in ('CREATE', 'UPDATE', 'PUT', 'DELETE', 'PURGE', 'WRITE') and on_not_exists in ('CREATE', 'RETAIN', 'ERROR')"
-        ~ " and on_exists in ('REPLACE', 'RETAIN', 'DELETE', 'ERROR') and on_version_conflict in ('ERROR', 'RETAIN', 'REPLACE', 'MERGE')"
-        ~ " and on_merge_conflict in ('ERROR', 'RETAIN', 'REPLACE') and mode in ('all_or_nothing', 'per_row')"
+        "action in ('CREATE', 'UPDATE', 'PUT', 'DELETE', 'PURGE', 'WRITE') and on_not_exists in"
+            ~ " ('CREATE', 'RETAIN', 'ERROR')"
+        ~ " and on_exists in ('REPLACE', 'RETAIN', 'DELETE', 'ERROR') and on_version_conflict in"
+            ~ " ('ERROR', 'RETAIN', 'REPLACE', 'MERGE')"
+        ~ " and on_merge_conflict in ('ERROR', 'RETAIN', 'REPLACE') and mode in ('all_or_nothing',"
+            ~ " 'per_row')"
         ~ " and noop_updates in ('record', 'skip') and history in ('on', 'off')"
     ) -%}
 {% endmacro %}
 
 
-{# The uuid where there is what it is made of: a transaction without a time has none, and no states. #}
+{#
+    The uuid where there is what it is made of: a transaction without a time has none, and no
+    states.
+#}
 {% macro _qualified_uuid(object_id, type, database_id) %}
     {%- do return(dbt_history.uuid_of(object_id, 'day', type, database_id)) -%}
 {% endmacro %}
@@ -205,8 +252,10 @@ folded{{ level.suffix }} as (
 {# What the fold needs to know of a write. #}
 {% macro _folded_fields() %}
     {%- do return([
-        'i', 'txn', 'position', 'action', 'app_id', 'author', 'message', 'at_ms', 'real_ms', 'uuid', 'txn_uuid', 'expected_uuid', 'base_uuid',
-        'if_absent', 'if_live', 'on_version_conflict', 'on_merge_conflict', 'mode', 'noop_updates', 'auto_purge', 'history',
+        'i', 'txn', 'position', 'action', 'app_id', 'author', 'message', 'at_ms', 'real_ms', 'uuid',
+        'txn_uuid', 'expected_uuid', 'base_uuid',
+        'if_absent', 'if_live', 'on_version_conflict', 'on_merge_conflict', 'mode', 'noop_updates',
+        'auto_purge', 'history',
         'keep_states', 'resync', 'problem', 'txn_problem', 'is_refused',
     ]) -%}
 {% endmacro %}
@@ -214,7 +263,8 @@ folded{{ level.suffix }} as (
 
 {#
     What is known of the features that are written, but for what the run itself makes of them:
-        heads           the state in force after transaction `after`; for a purge also the tombstone of a deleted feature
+        heads           the state in force after transaction `after`; for a purge also the tombstone
+                        of a deleted feature
         based_writes    the writes, with the content of the state they name as their base
 #}
 {% macro _stored_ctes(features, pending, level) %}
@@ -245,7 +295,9 @@ based_writes{{ level.suffix }} as (
     left join {{ dbt_history._quoted_relation(pending.states) }} as stored
         on stored.`txn` <= {{ pending.after }}L
         and stored.{{ dbt_history._quote(features.namespace) }}.`uuid` = written.base_uuid
-        and {{ dbt_history._same_feature(features, 'written', dbt_history._item(features) if level.number else none) }}
+        and {{ dbt_history._same_feature(
+            features, 'written', dbt_history._item(features) if level.number else none,
+        ) }}
         {%- if level.number %}
         and {{ dbt_history._is_of_line('stored.`branch`', 'stored.`txn`') }}
         {%- endif %}
@@ -254,20 +306,30 @@ based_writes{{ level.suffix }} as (
     left join states_before{{ level.suffix }} as states_before
         on states_before.state.uuid = written.base_uuid
         and {{ dbt_history._same_item(features, 'states_before', 'written') }}
-        and {{ dbt_history._is_of_line('states_before.' ~ dbt_history._prefixed('branch'), 'states_before.state.txn') }}
+        and {{ dbt_history._is_of_line(
+            'states_before.' ~ dbt_history._prefixed('branch'), 'states_before.state.txn',
+        ) }}
     {%- endif %}
 ),
 {% endmacro %}
 
 
-{# The content of the base that a write names: a stored state, or one that a lower level made; the fold itself finds those of its own. #}
+{#
+    The content of the base that a write names: a stored state, or one that a lower level made; the
+    fold itself finds those of its own.
+#}
 {% macro _base_content(features, pending, level) %}
     {%- set contents = [] -%}
     {%- if pending.states is not none -%}
-        {%- do contents.append('if(stored.`i` is null, null, ' ~ dbt_history._stored_content(features) ~ ')') -%}
+        {%- do contents.append(
+            'if(stored.`i` is null, null, ' ~ dbt_history._stored_content(features) ~ ')'
+        ) -%}
     {%- endif -%}
     {%- if level.number -%} {%- do contents.append('states_before.state.content') -%} {%- endif -%}
-    {%- do return('coalesce(' ~ (contents + ['cast(null as ' ~ features.content_type ~ ')']) | join(', ') ~ ')') -%}
+    {%- do return(
+        'coalesce(' ~ (contents + ['cast(null as ' ~ features.content_type ~ ')']) | join(', ')
+            ~ ')'
+    ) -%}
 {% endmacro %}
 
 
@@ -282,17 +344,24 @@ heads{{ level.suffix }} as (
 ),
 {%- else %}
 stored_heads{{ level.suffix }} as (
-    {{ dbt_history._stored_heads(features, pending, level, 'stored.`txn_next` is null or stored.`txn_next` > ' ~ pending.after ~ 'L') | indent(4) }}
+    {{ dbt_history._stored_heads(
+        features, pending, level,
+        'stored.`txn_next` is null or stored.`txn_next` > ' ~ pending.after ~ 'L',
+    ) | indent(4) }}
     {%- if pending.has_purge or level.number %}
 
     union all
 
-    -- Closed states are read only where something is purged, or a deletion on a branch hides what it inherits.
-    {{ dbt_history._stored_heads(features, pending, level, dbt_history._is_tombstone(features, pending)) | indent(4) }}
+    -- Closed states are read only where something is purged, or a deletion on a branch hides what
+    -- it inherits.
+    {{ dbt_history._stored_heads(
+        features, pending, level, dbt_history._is_tombstone(features, pending),
+    ) | indent(4) }}
     {%- endif %}
 ),
 
--- Of a live state and earlier tombstones the newest counts; a purge after `after` has not happened yet.
+-- Of a live state and earlier tombstones the newest counts; a purge after `after` has not happened
+-- yet.
 heads{{ level.suffix }} as (
     select
         {% for name in level.grouped %}{{ name }}, {% endfor %}
@@ -304,10 +373,15 @@ heads{{ level.suffix }} as (
 {% endmacro %}
 
 
-{# The stored states, of a kind, of the features that are written. On a branch those since its fork count. #}
+{#
+    The stored states, of a kind, of the features that are written. On a branch those since its fork
+    count.
+#}
 {% macro _stored_heads(features, pending, level, kind) -%}
 select
-    {% for name in features.key %}stored.{{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }}, {% endfor %}
+    {%- for name in features.key %}
+    stored.{{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }},
+    {%- endfor %}
     {%- if features.branched %}
     written.fork,
     {%- endif %}
@@ -318,7 +392,9 @@ inner join (select distinct {{ level.grouped | join(', ') }} from {{ level.write
     on {{ dbt_history._same_feature(features, 'written') }}
     and stored.`txn` > written.fork
 {%- else %}
-left semi join {{ "(select * from identified where action = 'PURGE')" if '`action`' in kind else level.writes }} as written
+left semi join
+    {{ "(select * from identified where action = 'PURGE')" if '`action`' in kind
+        else level.writes }} as written
     on {{ dbt_history._same_feature(features, 'written') }}
 {%- endif %}
 where stored.`txn` <= {{ pending.after }}L
@@ -328,6 +404,7 @@ where stored.`txn` <= {{ pending.after }}L
 
 {% macro _is_tombstone(features, pending) %}
     {%- do return(
-        'stored.`txn_next` <= ' ~ pending.after ~ 'L and stored.' ~ dbt_history._quote(features.namespace) ~ ".`action` = 'DELETE'"
+        'stored.`txn_next` <= ' ~ pending.after ~ 'L and stored.'
+            ~ dbt_history._quote(features.namespace) ~ ".`action` = 'DELETE'"
     ) -%}
 {% endmacro %}

@@ -1,6 +1,7 @@
 {#
-    A merge or a rebase: compares, refuses conflicts, and appends the writes to the log. Returns {'txn', 'head'}: the transaction, none where nothing
-    had to be written, and the last one before it.
+    A merge or a rebase: compares, refuses conflicts, and appends the writes to the log. Returns
+    {'txn', 'head'}: the transaction, none where nothing had to be written, and the last one before
+    it.
 #}
 {% macro _merge_or_rebase(call, writes, kind, payload, json, said, even_if_ahead, dry_run) %}
     {% if call.epoch is none %}
@@ -14,28 +15,41 @@
     {% endif %}
     {% if head.ahead and not even_if_ahead %}
         {% do call.problems.append(
-            'the log is ahead of the states by ' ~ head.ahead ~ ' writes: run the model first, or say even_if_ahead if those were rejected'
+            'the log is ahead of the states by ' ~ head.ahead
+                ~ ' writes: run the model first, or say even_if_ahead if those were rejected'
         ) %}
     {% endif %}
     {% do dbt_history._refuse_branch(call, 'the branch cannot be combined') %}
-    {% set features = dbt_history._features_of(dbt_history._table_columns(states), call.table.key, payload, json) %}
-    {% set ctes = dbt_history._sides_ctes(features, dbt_history._quoted_relation(states), call.epochs, call.epoch) %}
+    {% set features = dbt_history._features_of(
+        dbt_history._table_columns(states), call.table.key, payload, json,
+    ) %}
+    {% set ctes = dbt_history._sides_ctes(
+        features, dbt_history._quoted_relation(states), call.epochs, call.epoch,
+    ) %}
     {% do dbt_history._refuse_conflicts(call, features, ctes) %}
     {% set target = {
         'writes': dbt_history._table_name(writes), 'head': head.txn, 'txn': head.txn + 1,
-        'branch': call.epoch.parent if kind == 'merge' else call.branch, 'there': 'theirs' if kind == 'merge' else 'mine',
+        'branch': call.epoch.parent if kind == 'merge' else call.branch,
+        'there': 'theirs' if kind == 'merge' else 'mine',
     } %}
     {% set changes = run_query(
-        'with ' ~ ctes ~ ' select count(*) from sides where not ' ~ dbt_history._same_side(features, 'merged', target.there)
+        'with ' ~ ctes ~ ' select count(*) from sides where not '
+            ~ dbt_history._same_side(features, 'merged', target.there)
     ).rows[0][0] | int %}
     {% if changes and not dry_run %}
         {% do dbt_history._append_writes(
-            target.writes, head.txn, dbt_history._combined_sql(features, ctes, target, said, dbt_history._table_columns(target.writes)), call.caller_name
+            target.writes, head.txn,
+            dbt_history._combined_sql(
+                features, ctes, target, said, dbt_history._table_columns(target.writes),
+            ),
+            call.caller_name
         ) %}
     {% endif %}
     {% do log(
-        'dbt_history: ' ~ kind ~ ' of ' ~ call.branch ~ ': ' ~ changes ~ ' writes on ' ~ target.branch
-        ~ (' would be' if dry_run else '') ~ (' transaction ' ~ target.txn if changes else ''), info=true
+        'dbt_history: ' ~ kind ~ ' of ' ~ call.branch ~ ': ' ~ changes ~ ' writes on '
+            ~ target.branch
+        ~ (' would be' if dry_run else '') ~ (' transaction ' ~ target.txn if changes else ''),
+        info=true
     ) %}
     {% do return({'txn': target.txn if changes and not dry_run else none, 'head': head.txn}) %}
 {% endmacro %}
@@ -44,18 +58,24 @@
 {% macro _refuse_conflicts(call, features, ctes) %}
     {% set item = dbt_history._quoted(dbt_history._item(features)) %}
     {% set found = run_query(
-        'with ' ~ ctes ~ ' select ' ~ item | join(', ') ~ ', clash.`column`, clash.`attribute` from sides lateral view explode(clashes) clashing as clash order by '
+        'with ' ~ ctes ~ ' select ' ~ item | join(', ')
+            ~ ', clash.`column`, clash.`attribute` from sides lateral view explode(clashes)'
+            ~ ' clashing as clash order by '
         ~ item | join(', ') ~ ', clash.`column`, clash.`attribute`'
     ).rows %}
     {% if found | length %}
         {% set lines = [] %}
         {% for row in found %}
-            {% if loop.index <= 20 %}{% do lines.append(row.values() | map('string') | join(' ')) %}{% endif %}
+            {% if loop.index <= 20 %}
+                {% do lines.append(row.values() | map('string') | join(' ')) %}
+            {% endif %}
         {% endfor %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             call.caller_name, 'both sides changed the same; nothing was written',
-            got=found | length ~ ' conflicts (' ~ dbt_history._item(features) | join(', ') ~ ', column, attribute)\n    ' ~ lines | join('\n    '),
-            way_out='decide them on the branch or its parent (branch_conflicts shows the three contents), then run it again',
+            got=found | length ~ ' conflicts (' ~ dbt_history._item(features) | join(', ')
+                ~ ', column, attribute)\n    ' ~ lines | join('\n    '),
+            way_out='decide them on the branch or its parent (branch_conflicts shows the three'
+                ~ ' contents), then run it again',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -66,15 +86,22 @@
     {%- set item = dbt_history._quoted(dbt_history._item(features)) -%}
     {%- set known = columns | map(attribute='name') | map('lower') | list -%}
     insert into {{ target.writes }} (
-        `txn`, `position`, `action`, `branch`, {{ item | join(', ') }}, `app_id`, `author`, `message`, `at`,
-        {{- ' `expected_uuid`,' if 'expected_uuid' in known }}{{ ' `mode`,' if 'mode' in known }} {{ dbt_history._quoted(features.payload) | join(', ') }}
+        `txn`, `position`, `action`, `branch`, {{ item | join(', ') }}, `app_id`, `author`,
+        `message`, `at`,
+        {{- ' `expected_uuid`,' if 'expected_uuid' in known }}
+        {{- ' `mode`,' if 'mode' in known }}
+        {{ dbt_history._quoted(features.payload) | join(', ') }}
     )
     with {{ ctes | indent(4) }}
 
     select
         {{ target.txn }}L,
         row_number() over (order by {{ item | join(', ') }}) - 1,
-        case when merged is null then 'DELETE' when {{ target.there }} is null then 'CREATE' else 'UPDATE' end,
+        case
+            when merged is null then 'DELETE'
+            when {{ target.there }} is null then 'CREATE'
+            else 'UPDATE'
+        end,
         {{ dbt_history._string_literal(target.branch) }},
         {{ item | join(', ') }},
         {{ dbt_history._attribution_of_writes(said) }},
@@ -98,33 +125,48 @@
         dbt_history._string_literal(said.app_id),
         dbt_history._string_literal(said.author) if said.author else 'cast(null as string)',
         dbt_history._string_literal(said.message) if said.message else 'cast(null as string)',
-        'current_timestamp()' if said.at is none else dbt_history._instant(said.at, {'type': 'timestamp'}, 'merge_branch'),
+        'current_timestamp()' if said.at is none
+            else dbt_history._instant(said.at, {'type': 'timestamp'}, 'merge_branch'),
     ] | join(', ')) -%}
 {% endmacro %}
 
 
 {#
-    Appends writes at the end of the log, unless somebody else did meanwhile: the statement reads the log that it writes, and writes nothing
-    where `head` is not its last transaction. Returns how many, by the record of its own commit: what lies above `head` may be another's.
+    Appends writes at the end of the log, unless somebody else did meanwhile: the statement reads
+    the log that it writes, and writes nothing where `head` is not its last transaction. Returns how
+    many, by the record of its own commit: what lies above `head` may be another's.
 #}
 {% macro _append_writes(writes, head, sql, caller_name) %}
     {% set relation = dbt_history._relation_of(writes) %}
-    {% set record = {'history_operation': caller_name, 'txn': head + 1, 'run': local_md5(invocation_id ~ sql)} %}
-    {# A greatest number answered from statistics would not count as read, and two operations could take the same. #}
-    {% set settings = dict(dbt_history._record_setting(relation, record), **{'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'}) %}
-    {% set failed = dbt_history._guarded_statement(sql, settings, dbt_history._session_settings(settings.keys() | list)) %}
+    {% set record = {
+        'history_operation': caller_name, 'txn': head + 1, 'run': local_md5(invocation_id ~ sql),
+    } %}
+    {#
+        A greatest number answered from statistics would not count as read, and two operations could
+        take the same.
+    #}
+    {% set settings = dict(
+        dbt_history._record_setting(relation, record),
+        **{'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'},
+    ) %}
+    {% set failed = dbt_history._guarded_statement(
+        sql, settings, dbt_history._session_settings(settings.keys() | list),
+    ) %}
     {% if failed not in [none, 'conflict'] %}
         {# Once more without the handler, for Spark's own message. #}
         {% do run_query(sql) %}
     {% endif %}
     {% set own = namespace(written=0) %}
-    {% for entry in dbt_history._delta_history_entries(relation, 20) if failed is none and entry.said is string and record.run in entry.said %}
+    {% for entry in dbt_history._delta_history_entries(relation, 20)
+        if failed is none and entry.said is string and record.run in entry.said %}
         {% set own.written = entry.metrics.get('numOutputRows', 0) | int %}
     {% endfor %}
-    {% set is_moved = not own.written and run_query('select coalesce(max(`txn`), 0) from ' ~ writes).rows[0][0] | int != head %}
+    {% set is_moved = not own.written
+        and run_query('select coalesce(max(`txn`), 0) from ' ~ writes).rows[0][0] | int != head %}
     {% if failed is not none or is_moved %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the log was written by another one at the same time; nothing was written', got=failed or 'a transaction after ' ~ head,
+            caller_name, 'the log was written by another one at the same time; nothing was written',
+            got=failed or 'a transaction after ' ~ head,
             way_out='run it again, after the model of the states',
         )) %}
     {% endif %}

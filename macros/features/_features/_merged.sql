@@ -1,23 +1,31 @@
 {#
-    The write's content merged into the present one, three ways against the base it names: struct<content, clashes>, NULL
-    where nothing is to be merged.
+    The write's content merged into the present one, three ways against the base it names:
+    struct<content, clashes>, NULL where nothing is to be merged.
 
         base {x: 1, y: 1}    now {x: 2, y: 1}    write {x: 1, y: 5}    ->  {x: 2, y: 5}
         base {x: 1, y: 1}    now {x: 2, y: 1}    write {x: 9, y: 1}    ->  clash: x
-    A column is one attribute; of a column with JSON each top-level attribute is one. A base that is no known state
-    of the feature clashes: what was changed since cannot be told.
+    A column is one attribute; of a column with JSON each top-level attribute is one. A base that is
+    no known state of the feature clashes: what was changed since cannot be told.
 #}
 {% macro _merged(features) %}
 if(
-    w.base_uuid is null or w.on_version_conflict <> 'MERGE' or not coalesce(x.now.action <> 'DELETE' and w.base_uuid <> x.now.uuid, false),
+    w.base_uuid is null or w.on_version_conflict <> 'MERGE'
+        or not coalesce(x.now.action <> 'DELETE' and w.base_uuid <> x.now.uuid, false),
     cast(null as {{ dbt_history._merged_type(features) }}),
     element_at(
         transform(
-            array(coalesce(get(filter(acc.new_states, state -> state.uuid = w.base_uuid and state.seq = state.i), 0).content, w.base)),
+            array(coalesce(
+                get(filter(
+                    acc.new_states, state -> state.uuid = w.base_uuid and state.seq = state.i
+                ), 0).content,
+                w.base
+            )),
             base -> cast(named_struct(
                 'content', named_struct(
                     {%- for name in features.payload %}
-                    'p{{ loop.index0 }}', {{ dbt_history._merged_value(features, name, loop.index0) | indent(20) }}{{ ',' if not loop.last }}
+                    'p{{ loop.index0 }}', {{ dbt_history._merged_value(
+                        features, name, loop.index0,
+                    ) | indent(20) }}{{ ',' if not loop.last }}
                     {%- endfor %}
                 ),
                 'clashes', base is null
@@ -38,24 +46,45 @@ if(
 
 
 {# A column of the merged content: the write's where it changed it, else what is there. #}
-{% macro _merged_value(features, name, place, base_side='base', my_side='w.content', their_side='x.now.content') %}
-    {%- set base, mine, theirs = base_side ~ '.p' ~ place, my_side ~ '.p' ~ place, their_side ~ '.p' ~ place -%}
+{% macro _merged_value(
+    features, name, place, base_side='base', my_side='w.content', their_side='x.now.content'
+) %}
+    {%- set base, mine, theirs = base_side ~ '.p' ~ place, my_side ~ '.p' ~ place, their_side ~ '.p'
+        ~ place -%}
     {%- set is_whole -%}
-if({{ dbt_history._content_value(features, my_side, name, place) }} <=> {{ dbt_history._content_value(features, base_side, name, place) }}, {{ theirs }}, {{ mine }})
+if(
+    {{ dbt_history._content_value(features, my_side, name, place) }}
+        <=> {{ dbt_history._content_value(features, base_side, name, place) }},
+    {{ theirs }},
+    {{ mine }}
+)
     {%- endset -%}
     {%- if name | lower not in features.json -%} {%- do return(is_whole) -%} {%- endif -%}
     {%- set sql -%}
 if(
-    {{ dbt_history._attributes(base) }} is null or {{ dbt_history._attributes(mine) }} is null or {{ dbt_history._attributes(theirs) }} is null,
+    {{ dbt_history._attributes(base) }} is null or {{ dbt_history._attributes(mine) }} is null
+        or {{ dbt_history._attributes(theirs) }} is null,
     {{ is_whole }},
     element_at(transform(
-        array(named_struct('base', {{ dbt_history._attributes(base) }}, 'mine', {{ dbt_history._attributes(mine) }}, 'theirs', {{ dbt_history._attributes(theirs) }})),
+        array(named_struct(
+            'base', {{ dbt_history._attributes(base) }},
+            'mine', {{ dbt_history._attributes(mine) }},
+            'theirs', {{ dbt_history._attributes(theirs) }}
+        )),
         side -> to_json(map_from_entries(transform(
             filter(
                 array_union(map_keys(side.theirs), map_keys(side.mine)),
-                name -> if(try_element_at(side.mine, name) <=> try_element_at(side.base, name), try_element_at(side.theirs, name), try_element_at(side.mine, name)) is not null
+                name -> if(
+                    try_element_at(side.mine, name) <=> try_element_at(side.base, name),
+                    try_element_at(side.theirs, name),
+                    try_element_at(side.mine, name)
+                ) is not null
             ),
-            name -> struct(name, parse_json(if(try_element_at(side.mine, name) <=> try_element_at(side.base, name), try_element_at(side.theirs, name), try_element_at(side.mine, name))))
+            name -> struct(name, parse_json(if(
+                try_element_at(side.mine, name) <=> try_element_at(side.base, name),
+                try_element_at(side.theirs, name),
+                try_element_at(side.mine, name)
+            )))
         )))
     ), 1)
 )
@@ -66,16 +95,23 @@ if(
 
 {# Whether both sides changed the column, or an attribute of it, and not to the same. #}
 {% macro _clashes(features, name, place) %}
-    {%- set base, mine, theirs = dbt_history._content_value(features, 'base', name, place), dbt_history._content_value(features, 'w.content', name, place), dbt_history._content_value(features, 'x.now.content', name, place) -%}
-    {%- set is_whole = '(not (' ~ mine ~ ' <=> ' ~ base ~ ') and not (' ~ theirs ~ ' <=> ' ~ base ~ ') and not (' ~ mine ~ ' <=> ' ~ theirs ~ '))' -%}
+    {%- set base = dbt_history._content_value(features, 'base', name, place) -%}
+    {%- set mine = dbt_history._content_value(features, 'w.content', name, place) -%}
+    {%- set theirs = dbt_history._content_value(features, 'x.now.content', name, place) -%}
+    {%- set is_whole = '(not (' ~ mine ~ ' <=> ' ~ base ~ ') and not (' ~ theirs ~ ' <=> ' ~ base
+        ~ ') and not (' ~ mine ~ ' <=> ' ~ theirs ~ '))' -%}
     {%- if name | lower not in features.json -%} {%- do return(is_whole) -%} {%- endif -%}
-    {%- set base, mine, theirs = dbt_history._attributes('base.p' ~ place), dbt_history._attributes('w.content.p' ~ place), dbt_history._attributes('x.now.content.p' ~ place) -%}
+    {%- set base = dbt_history._attributes('base.p' ~ place) -%}
+    {%- set mine = dbt_history._attributes('w.content.p' ~ place) -%}
+    {%- set theirs = dbt_history._attributes('x.now.content.p' ~ place) -%}
     {%- set sql -%}
 if(
     {{ base }} is null or {{ mine }} is null or {{ theirs }} is null,
     {{ is_whole }},
     exists(
-        array_union(array_union(map_keys({{ base }}), map_keys({{ mine }})), map_keys({{ theirs }})),
+        array_union(
+            array_union(map_keys({{ base }}), map_keys({{ mine }})), map_keys({{ theirs }})
+        ),
         name -> not (try_element_at({{ mine }}, name) <=> try_element_at({{ base }}, name))
             and not (try_element_at({{ theirs }}, name) <=> try_element_at({{ base }}, name))
             and not (try_element_at({{ mine }}, name) <=> try_element_at({{ theirs }}, name))
@@ -86,7 +122,13 @@ if(
 {% endmacro %}
 
 
-{# The top-level attributes of a JSON object, each as JSON in one form: map<string, string>; NULL if it is no object. #}
+{#
+    The top-level attributes of a JSON object, each as JSON in one form: map<string, string>; NULL
+    if it is no object.
+#}
 {% macro _attributes(text) %}
-    {%- do return("transform_values(try_variant_get(try_parse_json(" ~ text ~ "), '$', 'map<string, variant>'), (name, value) -> to_json(value))") -%}
+    {%- do return(
+        "transform_values(try_variant_get(try_parse_json(" ~ text
+            ~ "), '$', 'map<string, variant>'), (name, value) -> to_json(value))"
+    ) -%}
 {% endmacro %}

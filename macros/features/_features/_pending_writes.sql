@@ -1,16 +1,19 @@
 {#
     Which writes a run has to decide, and which transactions of them fail as a whole.
 
-        log         … 41 | 42  43  44  45 …           after = 41: the last batch; last = 45: pinned, more may arrive
+        log         … 41 | 42  43  44  45 …           after = 41: the last batch; last = 45: pinned,
+                    more may arrive
                          '-- decided now --'
-    Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'refused'}; `last` is `after` where nothing is pending.
+    Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'refused'}; `last` is `after`
+    where nothing is pending.
 #}
 {% macro _pending_writes(features, states, after) %}
     {% set probe = run_query(dbt_history._pending_probe_sql(features, after)).rows[0] %}
     {% do dbt_history._refuse_unordered_writes(features, probe) %}
     {% set pending = {
         'after': after, 'last': after if probe[0] is none else probe[0] | int, 'states': states,
-        'has_purge': probe[1] | int > 0, 'has_merge': probe[2] | int > 0, 'refused': [], 'levels': 0,
+        'has_purge': probe[1] | int > 0, 'has_merge': probe[2] | int > 0, 'refused': [],
+        'levels': 0,
         'trims': probe[7] | int > 0,
     } %}
     {% if features.branched %}
@@ -29,16 +32,25 @@
     select
         cast(max({{ features.names.txn }}) as bigint) as last,
         count_if({{ features.names.action }} = 'PURGE') as purges,
-        {{ "count_if(" ~ features.names.base_uuid ~ " is not null)" if 'base_uuid' in features.names else '0' }} as bases,
-        {{ "count_if(coalesce(" ~ features.names.mode ~ ", '" ~ features.mode ~ "') = 'all_or_nothing')"
-            if 'mode' in features.names else ('count(*)' if features.mode == 'all_or_nothing' else '0') }} as all_or_nothing,
-        count_if({{ features.names.txn }} is null or {{ features.names.txn }} not between 0 and 1099511627775) as without_transaction,
+        {{ "count_if(" ~ features.names.base_uuid ~ " is not null)" if 'base_uuid' in features.names
+            else '0' }} as bases,
+        {{ "count_if(coalesce(" ~ features.names.mode ~ ", '" ~ features.mode
+            ~ "') = 'all_or_nothing')"
+            if 'mode' in features.names
+            else ('count(*)' if features.mode == 'all_or_nothing' else '0') }} as all_or_nothing,
+        count_if(
+            {{ features.names.txn }} is null
+                or {{ features.names.txn }} not between 0 and 1099511627775
+        ) as without_transaction,
         count({{ features.names.txn }}, {{ features.names.position }})
             - count(distinct {{ features.names.txn }}, {{ features.names.position }}) as doubles,
-        {{ "to_json(collect_set(cast(`branch` as string)))" if features.branched else 'cast(null as string)' }} as branches,
-        {{ 'count(' ~ features.names.keep_states ~ ')' if 'keep_states' in features.names else ('count(*)' if features.keep_states is not none else '0') }} as limits
+        {{ "to_json(collect_set(cast(`branch` as string)))" if features.branched
+            else 'cast(null as string)' }} as branches,
+        {{ 'count(' ~ features.names.keep_states ~ ')' if 'keep_states' in features.names
+            else ('count(*)' if features.keep_states is not none else '0') }} as limits
     from {{ features.writes }}
-    where {{ features.names.txn }} > {{ after }}L or {{ features.names.txn }} is null or {{ features.names.txn }} < 0
+    where {{ features.names.txn }} > {{ after }}L or {{ features.names.txn }} is null
+        or {{ features.names.txn }} < 0
 {% endmacro %}
 
 
@@ -46,42 +58,57 @@
 {% macro _refuse_unordered_writes(features, probe) %}
     {% set problems = [] %}
     {% if probe[4] | int %}
-        {% do problems.append(probe[4] ~ ' writes have no transaction, or one that is not in [0, 2^40)') %}
+        {% do problems.append(
+            probe[4] ~ ' writes have no transaction, or one that is not in [0, 2^40)'
+        ) %}
     {% endif %}
     {% if probe[5] | int %}
-        {% do problems.append(probe[5] ~ ' writes have the transaction and the position of another one') %}
+        {% do problems.append(
+            probe[5] ~ ' writes have the transaction and the position of another one'
+        ) %}
     {% endif %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            features.caller_name, 'the log has writes that have no place of their own; nothing was written', got='\n    ' ~ problems | join('\n    '),
+            features.caller_name,
+            'the log has writes that have no place of their own; nothing was written',
+            got='\n    ' ~ problems | join('\n    '),
             expected='one write a transaction and position', node=model.unique_id,
-            way_out='mend ' ~ features.names.txn ~ ' and ' ~ features.names.position ~ ' in the log, or in a view on it',
+            way_out='mend ' ~ features.names.txn ~ ' and ' ~ features.names.position
+                ~ ' in the log, or in a view on it',
         )) %}
     {% endif %}
 {% endmacro %}
 
 
 {#
-    The transactions that fail because a write of theirs fails. Whether a write fails depends on the writes before it, and so on the
-    transactions that failed before: starting from none, the set is computed again with the set found last until it stays.
+    The transactions that fail because a write of theirs fails. Whether a write fails depends on the
+    writes before it, and so on the transactions that failed before: starting from none, the set is
+    computed again with the set found last until it stays.
 
         round 1   all applied        5 fails (f exists), 7 fails (g exists)
         round 2   without 5, 7       5 fails,            7 does not: g was of transaction 5
         round 3   without 5          5 fails             the same set: done
-    With each round at least one more transaction, in order, is decided for good, so it ends. Without failures one round is enough.
+    With each round at least one more transaction, in order, is decided for good, so it ends.
+    Without failures one round is enough.
 #}
 {% macro _refused_transactions(features, pending) %}
     {% set state = namespace(refused=[], is_stable=false, rounds=0) %}
     {% for attempt in range(1000) if not state.is_stable %}
-        {% set found = run_query(dbt_history._refused_sql(features, dict(pending, refused=state.refused))).rows %}
+        {% set found = run_query(dbt_history._refused_sql(
+            features, dict(pending, refused=state.refused),
+        )).rows %}
         {% set now = found | map(attribute=0) | map('int') | sort | list %}
         {% set state.is_stable = now == state.refused %}
         {% set state.refused = now %}
     {% endfor %}
     {% if not state.is_stable %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            features.caller_name, 'the failing transactions depend on each other in a chain of more than 1000', got=state.refused | length ~ ' failing transactions',
-            node=model.unique_id, way_out='offer the log in parts: a filter on ' ~ features.names.txn ~ ' in the view of the writes',
+            features.caller_name,
+            'the failing transactions depend on each other in a chain of more than 1000',
+            got=state.refused | length ~ ' failing transactions',
+            node=model.unique_id,
+            way_out='offer the log in parts: a filter on ' ~ features.names.txn
+                ~ ' in the view of the writes',
         )) %}
     {% endif %}
     {% do return(state.refused) %}
@@ -90,7 +117,10 @@
 
 {% macro _with_refused(pending) %}
     {%- set refused = pending.refused -%}
-    {%- do return(pending.folded.replace('(true /* refused */)', '(txn in (' ~ refused | join('L, ') ~ 'L))' if refused else '(false)')) -%}
+    {%- do return(pending.folded.replace(
+        '(true /* refused */)',
+        '(txn in (' ~ refused | join('L, ') ~ 'L))' if refused else '(false)',
+    )) -%}
 {% endmacro %}
 
 
@@ -110,17 +140,28 @@
 {% endmacro %}
 
 
-{# A space without history keeps no earlier states, so its writes cannot be decided once the states are ahead. #}
+{#
+    A space without history keeps no earlier states, so its writes cannot be decided once the states
+    are ahead.
+#}
 {% macro _refuse_lost_bases(features, pending, states) %}
-    {% if states is none or not execute or (features.history == 'on' and 'history' not in features.names) %}
+    {% if states is none or not execute
+        or (features.history == 'on' and 'history' not in features.names) %}
         {% do return(none) %}
     {% endif %}
-    {% set ahead = run_query('select max(`txn`) from ' ~ dbt_history._quoted_relation(states) ~ ' where `txn_next` is null').rows[0][0] %}
+    {% set ahead = run_query(
+        'select max(`txn`) from ' ~ dbt_history._quoted_relation(states)
+            ~ ' where `txn_next` is null'
+    ).rows[0][0] %}
     {% if ahead is not none and ahead | int > pending.after %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'feature_outcomes', 'the states are ahead of the outcomes, and a space without history keeps no states to decide on',
-            got='states up to transaction ' ~ ahead ~ ', outcomes up to ' ~ pending.after, node=model.unique_id,
-            way_out='run the outcomes before the states (`-- depends_on:` in the model of the states), or without `states`',
+            'feature_outcomes',
+            'the states are ahead of the outcomes, and a space without history keeps no states to'
+                ~ ' decide on',
+            got='states up to transaction ' ~ ahead ~ ', outcomes up to ' ~ pending.after,
+            node=model.unique_id,
+            way_out='run the outcomes before the states (`-- depends_on:` in the model of the'
+                ~ ' states), or without `states`',
         )) %}
     {% endif %}
 {% endmacro %}

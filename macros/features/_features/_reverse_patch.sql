@@ -6,7 +6,10 @@
     {%- endif -%}
     {%- set parts = [] -%}
     {%- for name in names -%}
-        {%- do parts.append(dbt_history._string_literal(name) ~ ', try_parse_json(' ~ table ~ '.' ~ dbt_history._quote(name) ~ ')') -%}
+        {%- do parts.append(
+            dbt_history._string_literal(name) ~ ', try_parse_json(' ~ table ~ '.'
+                ~ dbt_history._quote(name) ~ ')'
+        ) -%}
     {%- endfor -%}
     {%- do return('to_json(named_struct(' ~ parts | join(', ') ~ '))') -%}
 {% endmacro %}
@@ -18,33 +21,52 @@
         nodes       every value of a document: its path, its kind, its text
         removed     here, not there, and the container is of one kind on both sides
         added       there, not here, likewise: with its whole value
-        replaced    on both sides, not equal, and not both objects or both arrays: those are told by what is in them
+        replaced    on both sides, not equal, and not both objects or both arrays: those are told by
+                    what is in them
 #}
 {% macro _reverse_patch(before, after, namespace) %}
 element_at(
     transform(
         transform(
-            array(named_struct('before', {{ dbt_history._nodes(before, namespace) | indent(12) }}, 'after', {{ dbt_history._nodes(after, namespace) | indent(12) }})),
+            array(named_struct(
+                'before', {{ dbt_history._nodes(before, namespace) | indent(12) }},
+                'after', {{ dbt_history._nodes(after, namespace) | indent(12) }}
+            )),
             sides -> named_struct(
-                'before', map_from_entries(transform(sides.before, node -> struct(node.path, node))),
+                'before',
+                map_from_entries(transform(sides.before, node -> struct(node.path, node))),
                 'after', map_from_entries(transform(sides.after, node -> struct(node.path, node))),
-                'paths', array_sort(array_distinct(transform(concat(sides.before, sides.after), node -> struct(node.place, node.path, node.parent))))
+                'paths', array_sort(array_distinct(transform(
+                    concat(sides.before, sides.after),
+                    node -> struct(node.place, node.path, node.parent)
+                )))
             )
         ),
         sides -> concat('[', array_join(filter(transform(
             sides.paths,
             node -> case
                 when node.parent is not null and not coalesce(
-                    try_element_at(sides.before, node.parent).kind = try_element_at(sides.after, node.parent).kind
+                    try_element_at(sides.before, node.parent).kind
+                        = try_element_at(sides.after, node.parent).kind
                     and try_element_at(sides.after, node.parent).kind in ('object', 'array'), false
                 ) then null
-                when try_element_at(sides.before, node.path) is null then to_json(named_struct('op', 'remove', 'path', node.path))
+                when try_element_at(sides.before, node.path) is null
+                    then to_json(named_struct('op', 'remove', 'path', node.path))
                 when try_element_at(sides.after, node.path) is null
-                    then to_json(named_struct('op', 'add', 'path', node.path, 'value', parse_json(try_element_at(sides.before, node.path).text)))
-                when try_element_at(sides.before, node.path).text = try_element_at(sides.after, node.path).text then null
-                when try_element_at(sides.before, node.path).kind = try_element_at(sides.after, node.path).kind
+                    then to_json(named_struct(
+                        'op', 'add', 'path', node.path,
+                        'value', parse_json(try_element_at(sides.before, node.path).text)
+                    ))
+                when try_element_at(sides.before, node.path).text
+                    = try_element_at(sides.after, node.path).text
+                    then null
+                when try_element_at(sides.before, node.path).kind
+                    = try_element_at(sides.after, node.path).kind
                     and try_element_at(sides.after, node.path).kind in ('object', 'array') then null
-                else to_json(named_struct('op', 'replace', 'path', node.path, 'value', parse_json(try_element_at(sides.before, node.path).text)))
+                else to_json(named_struct(
+                    'op', 'replace', 'path', node.path,
+                    'value', parse_json(try_element_at(sides.before, node.path).text)
+                ))
             end
         ), line -> line is not null), ', '), ']')
     ),
@@ -54,11 +76,13 @@ element_at(
 
 
 {#
-    Every value of a JSON document, the document itself first: array<struct<place, path, parent, kind, text, depth>>. One level a step, as deep as 32; `place`
-    orders as one reads: members by name, elements by position.
+    Every value of a JSON document, the document itself first: array<struct<place, path, parent,
+    kind, text, depth>>. One level a step, as deep as 32; `place` orders as one reads: members by
+    name, elements by position.
 #}
 {% macro _nodes(document, namespace) %}
-{%- set type = 'struct<place: array<string>, path: string, parent: string, kind: string, text: string, depth: int>' -%}
+{%- set type = 'struct<place: array<string>, path: string, parent: string, kind: string, text:'
+    ~ ' string, depth: int>' -%}
 aggregate(
     sequence(0, 31),
     cast(array(named_struct(
@@ -74,8 +98,10 @@ aggregate(
                 map_entries({{ dbt_history._attributes('node.text') }}),
                 member -> cast(named_struct(
                     'place', concat(node.place, array(member.key)),
-                    'path', concat(node.path, '/', replace(replace(member.key, '~', '~0'), '/', '~1')),
-                    'parent', node.path, 'kind', {{ dbt_history._kind_of('member.value') }}, 'text', member.value, 'depth', depth + 1
+                    'path',
+                    concat(node.path, '/', replace(replace(member.key, '~', '~0'), '/', '~1')),
+                    'parent', node.path, 'kind', {{ dbt_history._kind_of('member.value') }},
+                    'text', member.value, 'depth', depth + 1
                 ) as {{ type }})
             ),
             transform(
@@ -83,7 +109,8 @@ aggregate(
                 (element, position) -> cast(named_struct(
                     'place', concat(node.place, array(lpad(cast(position as string), 10, '0'))),
                     'path', concat(node.path, '/', cast(position as string)),
-                    'parent', node.path, 'kind', {{ dbt_history._kind_of("coalesce(to_json(element), 'null')") }},
+                    'parent', node.path,
+                    'kind', {{ dbt_history._kind_of("coalesce(to_json(element), 'null')") }},
                     'text', coalesce(to_json(element), 'null'), 'depth', depth + 1
                 ) as {{ type }})
             )
@@ -94,36 +121,49 @@ aggregate(
 
 
 {% macro _kind_of(text) %}
-    {%- do return("case substr(" ~ text ~ ", 1, 1) when '{' then 'object' when '[' then 'array' else 'value' end") -%}
+    {%- do return(
+        "case substr(" ~ text
+            ~ ", 1, 1) when '{' then 'object' when '[' then 'array' else 'value' end"
+    ) -%}
 {% endmacro %}
 
 
 {#
-    The document in one form, without what the system keeps: `id`, and in `properties` the namespace but for its tags. An object is put together again from
-    its members; anything else stays as it is.
+    The document in one form, without what the system keeps: `id`, and in `properties` the namespace
+    but for its tags. An object is put together again from its members; anything else stays as it
+    is.
 #}
 {% macro _bare_document(document, namespace) %}
     {%- set own = dbt_history._string_literal(namespace) -%}
-    {%- set bare_namespace = "map_filter(" ~ dbt_history._attributes('entry.value') ~ ", (name, value) -> name = 'tags')" -%}
+    {%- set bare_namespace = "map_filter(" ~ dbt_history._attributes('entry.value')
+        ~ ", (name, value) -> name = 'tags')" -%}
     {%- set bare_properties -%}
 if(
     map_contains_key({{ dbt_history._attributes('member.value') }}, {{ own }}),
     {{ dbt_history._object_of(
-        'transform(map_entries(' ~ dbt_history._attributes('member.value') ~ '), entry -> if(entry.key = ' ~ own
-        ~ " and startswith(entry.value, '{'), struct(entry.key, " ~ dbt_history._object_of('map_entries(' ~ bare_namespace ~ ')') ~ ' as value), entry))'
+        'transform(map_entries(' ~ dbt_history._attributes('member.value')
+            ~ '), entry -> if(entry.key = ' ~ own
+        ~ " and startswith(entry.value, '{'), struct(entry.key, "
+            ~ dbt_history._object_of('map_entries(' ~ bare_namespace ~ ')') ~ ' as value), entry))'
     ) }},
     member.value
 )
     {%- endset -%}
-    {%- set members = "transform(filter(map_entries(" ~ dbt_history._attributes(document) ~ "), member -> member.key <> 'id'), member -> if(member.key = 'properties', struct(member.key, coalesce("
+    {%- set members = "transform(filter(map_entries(" ~ dbt_history._attributes(document)
+        ~ "), member -> member.key <> 'id'), member -> if(member.key = 'properties',"
+        ~ " struct(member.key, coalesce("
         ~ bare_properties ~ ', member.value) as value), member))' -%}
-    {%- do return('coalesce(' ~ dbt_history._object_of(members) ~ ', to_json(try_parse_json(' ~ document ~ ")), 'null')") -%}
+    {%- do return(
+        'coalesce(' ~ dbt_history._object_of(members) ~ ', to_json(try_parse_json(' ~ document
+            ~ ")), 'null')"
+    ) -%}
 {% endmacro %}
 
 
 {# Entries of names and JSON texts as the text of an object. #}
 {% macro _object_of(entries) %}
     {%- do return(
-        "concat('{', array_join(transform(" ~ entries ~ ", pair -> concat(to_json(cast(pair.key as variant)), ':', pair.value)), ','), '}')"
+        "concat('{', array_join(transform(" ~ entries
+            ~ ", pair -> concat(to_json(cast(pair.key as variant)), ':', pair.value)), ','), '}')"
     ) -%}
 {% endmacro %}

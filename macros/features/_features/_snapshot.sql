@@ -1,4 +1,7 @@
-{# The tables of states among those named; of `all` only they are meant, of a list each must be one. #}
+{#
+    The tables of states among those named; of `all` only they are meant, of a list each must be
+    one.
+#}
 {% macro _spaces(table, convention, key) %}
     {% set spaces = [] %}
     {% set problems = [] %}
@@ -12,7 +15,8 @@
     {% endfor %}
     {% if problems or not spaces %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'create_snapshot', 'not every table is a space; nothing was done', got='\n    ' ~ (problems or ['no table of feature states']) | join('\n    '),
+            'create_snapshot', 'not every table is a space; nothing was done',
+            got='\n    ' ~ (problems or ['no table of feature states']) | join('\n    '),
             expected='tables that feature_states fills',
         )) %}
     {% endif %}
@@ -21,8 +25,9 @@
 
 
 {#
-    The one number of all spaces: what is asked for; of a snapshot that some of them have, theirs; else the last transaction of any. The
-    number that a table has already is its `tagged`, none if it has none.
+    The one number of all spaces: what is asked for; of a snapshot that some of them have, theirs;
+    else the last transaction of any. The number that a table has already is its `tagged`, none if
+    it has none.
 #}
 {% macro _point_of_snapshot(tables, snapshot, at, writes, problems) %}
     {% set heads = [0] %}
@@ -30,37 +35,55 @@
     {% for table in tables %}
         {% do heads.append(dbt_history._evaluated_point(none, table, 'create_snapshot') or 0) %}
         {% if dbt_history._writes_of(table, writes) is not none %}
-            {% do heads.append(run_query('select coalesce(max(`txn`), 0) from ' ~ dbt_history._writes_of(table, writes)).rows[0][0]) %}
+            {% do heads.append(
+                run_query(
+                    'select coalesce(max(`txn`), 0) from ' ~ dbt_history._writes_of(table, writes)
+                ).rows[0][0]
+            ) %}
         {% endif %}
         {% do table.update({'tagged': dbt_history._number_of_tag(table, snapshot)}) %}
         {% do known.append(table.tagged) if table.tagged is not none %}
     {% endfor %}
     {% set head = heads | map('int') | max %}
     {% set is_complete = known | length == tables | length %}
-    {% set point = dbt_history._evaluated_point(at, tables[0], 'create_snapshot') | int if at is not none
+    {% set point = dbt_history._evaluated_point(at, tables[0], 'create_snapshot') | int
+        if at is not none
         else known[0] if known and not is_complete else head %}
     {% if not 0 <= point <= head %}
         {% do problems.append('transaction ' ~ point ~ ' is not there: the last one is ' ~ head) %}
     {% endif %}
     {% for table in tables if table.tagged is not none and table.tagged != point %}
-        {% do problems.append(table.name ~ ': the snapshot is there already, at ' ~ table.tagged ~ ', not ' ~ point) %}
+        {% do problems.append(
+            table.name ~ ': the snapshot is there already, at ' ~ table.tagged ~ ', not ' ~ point
+        ) %}
     {% endfor %}
     {% do return(point) %}
 {% endmacro %}
 
 
-{# What a space must be like to be named at a point; one that has the name there already is kept by it. #}
+{#
+    What a space must be like to be named at a point; one that has the name there already is kept by
+    it.
+#}
 {% macro _check_space(table, point, writes, problems) %}
     {% if table.tagged is not none %} {% do return(none) %} {% endif %}
-    {% do dbt_history._check_above_retention_horizon(table, dbt_history._marks_of(table), problems) %}
+    {% do dbt_history._check_above_retention_horizon(
+        table, dbt_history._marks_of(table), problems,
+    ) %}
     {% set source = dbt_history._writes_of(table, writes) %}
     {% if source is not none %}
-        {% set taken = dbt_history._commit_log(table.relation, table.node.unique_id if table.node else none).last_batch %}
+        {% set taken = dbt_history._commit_log(
+            table.relation, table.node.unique_id if table.node else none,
+        ).last_batch %}
         {% set waiting = run_query(
-            'select count(*) from ' ~ source ~ ' where `txn` > ' ~ (taken if taken is not none else -1) ~ ' and `txn` <= ' ~ point
+            'select count(*) from ' ~ source ~ ' where `txn` > '
+                ~ (taken if taken is not none else -1) ~ ' and `txn` <= ' ~ point
         ).rows[0][0] | int %}
         {% if waiting %}
-            {% do problems.append(table.name ~ ': ' ~ waiting ~ ' writes up to ' ~ point ~ ' are not applied yet: run its model') %}
+            {% do problems.append(
+                table.name ~ ': ' ~ waiting ~ ' writes up to ' ~ point
+                    ~ ' are not applied yet: run its model'
+            ) %}
         {% endif %}
     {% endif %}
 {% endmacro %}
@@ -72,7 +95,9 @@
     {% if said is none or said is undefined %}
         {% do return(none) %}
     {% endif %}
-    {% do return(said ~ ' as entries' if said is string and '(' in said else dbt_history._table_name(said)) %}
+    {% do return(
+        said ~ ' as entries' if said is string and '(' in said else dbt_history._table_name(said)
+    ) %}
 {% endmacro %}
 
 
@@ -86,8 +111,10 @@
 {% macro _refuse_snapshot(snapshot, problems) %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'create_snapshot', 'the snapshot ' ~ snapshot ~ ' cannot be made; no table got it', got='\n    ' ~ problems | join('\n    '),
-            way_out='run the models, choose a transaction at or after the horizons, or drop_tag first',
+            'create_snapshot', 'the snapshot ' ~ snapshot ~ ' cannot be made; no table got it',
+            got='\n    ' ~ problems | join('\n    '),
+            way_out='run the models, choose a transaction at or after the horizons, or drop_tag'
+                ~ ' first',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -96,5 +123,8 @@
 {# `namespace` of the table: the column that feature states have, none for any other table. #}
 {% macro _find_namespace(table) %}
     {% set is_numbered = table.convention.name == 'naksha' %}
-    {% do table.update({'namespace': dbt_history._namespace_of(dbt_history._table_columns(table.relation)) if is_numbered else none}) %}
+    {% do table.update({
+        'namespace': dbt_history._namespace_of(dbt_history._table_columns(table.relation))
+            if is_numbered else none
+    }) %}
 {% endmacro %}

@@ -1,6 +1,8 @@
 {% macro _c_key(features) %}
     {%- set c_key = [] -%}
-    {%- for name in features.key -%}{%- do c_key.append(dbt_history._prefixed(name)) -%}{%- endfor -%}
+    {%- for name in features.key -%}
+        {%- do c_key.append(dbt_history._prefixed(name)) -%}
+    {%- endfor -%}
     {%- do return(c_key) -%}
 {% endmacro %}
 
@@ -8,26 +10,41 @@
 {% macro _same_feature(features, writes, key=none) %}
     {%- set terms = [] -%}
     {%- for name in key or features.key -%}
-        {%- do terms.append('stored.' ~ dbt_history._quote(name) ~ ' = ' ~ writes ~ '.' ~ dbt_history._prefixed(name)) -%}
+        {%- do terms.append(
+            'stored.' ~ dbt_history._quote(name) ~ ' = ' ~ writes ~ '.'
+                ~ dbt_history._prefixed(name)
+        ) -%}
     {%- endfor -%}
     {%- do return(terms | join(' and ')) -%}
 {% endmacro %}
 
 
-{# A row of the table of states as the fold has it; what was purged after `after` was not purged yet. #}
+{#
+    A row of the table of states as the fold has it; what was purged after `after` was not purged
+    yet.
+#}
 {% macro _stored_state(features, pending) %}
     {%- set xyz = 'stored.' ~ dbt_history._quote(features.namespace) -%}
     {%- set parts = [] -%}
     {%- for name in dbt_history._state_fields() -%}
         {%- if name == 'seq' -%} {%- do parts.append("'seq', stored.`i`") -%}
         {%- elif name == 'purged_txn' -%}
-            {%- do parts.append("'purged_txn', if(stored.`purged_txn` <= " ~ pending.after ~ 'L, stored.`purged_txn`, null)') -%}
+            {%- do parts.append(
+                "'purged_txn', if(stored.`purged_txn` <= " ~ pending.after
+                    ~ 'L, stored.`purged_txn`, null)'
+            ) -%}
         {%- elif name in ['i', 'txn', 'author_txn', 'created_txn', 'resync'] -%}
             {%- do parts.append("'" ~ name ~ "', stored.`" ~ name ~ '`') -%}
-        {%- else -%} {%- do parts.append("'" ~ name ~ "', " ~ xyz ~ '.`' ~ ('txn' if name == 'txn_uuid' else name) ~ '`') -%}
+        {%- else -%}
+            {%- do parts.append(
+                "'" ~ name ~ "', " ~ xyz ~ '.`' ~ ('txn' if name == 'txn_uuid' else name) ~ '`'
+            ) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ", 'content', " ~ dbt_history._stored_content(features) ~ ') as ' ~ features.state_type ~ ')') -%}
+    {%- do return(
+        'cast(named_struct(' ~ parts | join(', ') ~ ", 'content', "
+            ~ dbt_history._stored_content(features) ~ ') as ' ~ features.state_type ~ ')'
+    ) -%}
 {% endmacro %}
 
 
@@ -36,5 +53,7 @@
     {%- for name in features.payload -%}
         {%- do parts.append("'p" ~ loop.index0 ~ "', stored." ~ dbt_history._quote(name)) -%}
     {%- endfor -%}
-    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')') -%}
+    {%- do return(
+        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
+    ) -%}
 {% endmacro %}

@@ -1,6 +1,7 @@
 {#
-    The state of each item as a line of branches shows it: of the links, nearest first, the first that has any state up to its point
-    decides, and a tombstone there hides the rest. `at` none is now.
+    The state of each item as a line of branches shows it: of the links, nearest first, the first
+    that has any state up to its point decides, and a tombstone there hides the rest. `at` none is
+    now.
 #}
 {% macro _visible(states, item, links, namespace) %}
     {%- set sql -%}
@@ -9,7 +10,10 @@
     from (
         select
             *,
-            row_number() over (partition by {{ dbt_history._quoted(item) | join(', ') }} order by `_place`, `i` desc) as `_newest`
+            row_number() over (
+                partition by {{ dbt_history._quoted(item) | join(', ') }}
+                order by `_place`, `i` desc
+            ) as `_newest`
         from (
             {%- for link in links %}
             select
@@ -52,22 +56,32 @@
 
 
 {#
-    CTE `sides`: one row an item with states of its own on the branch, with its content in the base, on the branch (`mine`) and on the parent now
-    (`theirs`), NULL where it is not there; then `merged` and `clashes`.
+    CTE `sides`: one row an item with states of its own on the branch, with its content in the base,
+    on the branch (`mine`) and on the parent now (`theirs`), NULL where it is not there; then
+    `merged` and `clashes`.
 
         base      mine      theirs        merged
         x         x         anything      theirs          only they changed it
         x         y         x or y        mine            only we did, or both to the same
         x         y         -             clash           changed here, deleted there
-        {a, b}    {A, b}    {a, B}        {A, B}          by column, and by top-level attribute of JSON
+        {a, b}    {A, b}    {a, B}        {A, B}          by column, and by top-level attribute of
+                  JSON
 #}
 {% macro _sides_ctes(features, states, epochs, epoch) %}
 {%- set item = dbt_history._quoted(dbt_history._item(features)) -%}
 {%- set names = item | join(', ') -%}
 {%- set relations = {
-    'base': dbt_history._visible(states, dbt_history._item(features), epoch.chain, features.namespace),
-    'mine': dbt_history._visible(states, dbt_history._item(features), [{'branch': epoch.branch, 'at': none, 'fork': epoch.fork}], features.namespace),
-    'theirs': dbt_history._visible(states, dbt_history._item(features), dbt_history._links_of(epochs, epoch.parent), features.namespace),
+    'base': dbt_history._visible(
+        states, dbt_history._item(features), epoch.chain, features.namespace,
+    ),
+    'mine': dbt_history._visible(
+        states, dbt_history._item(features),
+        [{'branch': epoch.branch, 'at': none, 'fork': epoch.fork}], features.namespace,
+    ),
+    'theirs': dbt_history._visible(
+        states, dbt_history._item(features), dbt_history._links_of(epochs, epoch.parent),
+        features.namespace,
+    ),
 } -%}
 items as (
     select distinct {{ names }}
@@ -95,7 +109,10 @@ compared as (
     from items
     {%- for side in relations %}
     left join {{ side }}_states
-        on {% for name in item %}items.{{ name }} = {{ side }}_states.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+        on
+        {%- for name in item %}
+        items.{{ name }} = {{ side }}_states.{{ name }}{{ ' and' if not loop.last }}
+        {%- endfor %}
     {%- endfor %}
 ),
 
@@ -104,7 +121,9 @@ classified as (
         *,
         {{ dbt_history._common_content(features) | indent(8) }} as common,
         case
-            when {{ dbt_history._same_side(features, 'mine', 'base') }} or {{ dbt_history._same_side(features, 'mine', 'theirs') }} then 'theirs'
+            when {{ dbt_history._same_side(features, 'mine', 'base') }}
+                or {{ dbt_history._same_side(features, 'mine', 'theirs') }}
+                then 'theirs'
             when {{ dbt_history._same_side(features, 'theirs', 'base') }} then 'mine'
             when mine is null or theirs is null then 'neither'
             else 'both'
@@ -121,7 +140,10 @@ sides as (
             when 'both' then {{ dbt_history._merged_sides(features) | indent(12) }}
         end as merged,
         case winner
-            when 'neither' then {{ dbt_history._attributes_of(features, 'coalesce(mine, theirs)') | indent(12) }}
+            when 'neither'
+                then {{ dbt_history._attributes_of(
+                    features, 'coalesce(mine, theirs)',
+                ) | indent(12) }}
             when 'both' then {{ dbt_history._clashing_sides(features) | indent(12) }}
             else cast(array() as array<struct<`column`: string, `attribute`: string>>)
         end as clashes
@@ -133,9 +155,13 @@ sides as (
 {% macro _content_of(features, table=none) %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
-        {%- do parts.append("'p" ~ loop.index0 ~ "', " ~ (table ~ '.' if table else '') ~ dbt_history._quote(name)) -%}
+        {%- do parts.append(
+            "'p" ~ loop.index0 ~ "', " ~ (table ~ '.' if table else '') ~ dbt_history._quote(name)
+        ) -%}
     {%- endfor -%}
-    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')') -%}
+    {%- do return(
+        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
+    ) -%}
 {% endmacro %}
 
 
@@ -144,9 +170,14 @@ sides as (
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
         {%- set value = 'base.p' ~ loop.index0 -%}
-        {%- do parts.append("'p" ~ loop.index0 ~ "', " ~ ('coalesce(' ~ value ~ ", '{}')" if name | lower in features.json else value)) -%}
+        {%- do parts.append(
+            "'p" ~ loop.index0 ~ "', "
+                ~ ('coalesce(' ~ value ~ ", '{}')" if name | lower in features.json else value)
+        ) -%}
     {%- endfor -%}
-    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')') -%}
+    {%- do return(
+        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
+    ) -%}
 {% endmacro %}
 
 
@@ -155,7 +186,8 @@ sides as (
     {%- set terms = ['(' ~ left ~ ' is null) <=> (' ~ right ~ ' is null)'] -%}
     {%- for name in features.payload -%}
         {%- do terms.append(
-            dbt_history._content_value(features, left, name, loop.index0) ~ ' <=> ' ~ dbt_history._content_value(features, right, name, loop.index0)
+            dbt_history._content_value(features, left, name, loop.index0) ~ ' <=> '
+                ~ dbt_history._content_value(features, right, name, loop.index0)
         ) -%}
     {%- endfor -%}
     {%- do return('((' ~ terms | join(') and (') ~ '))') -%}
@@ -165,22 +197,40 @@ sides as (
 {% macro _merged_sides(features) %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
-        {%- do parts.append("'p" ~ loop.index0 ~ "', " ~ dbt_history._merged_value(features, name, loop.index0, 'common', 'mine', 'theirs')) -%}
+        {%- do parts.append(
+            "'p" ~ loop.index0 ~ "', "
+                ~ dbt_history._merged_value(features, name, loop.index0, 'common', 'mine', 'theirs')
+        ) -%}
     {%- endfor -%}
-    {%- do return('cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')') -%}
+    {%- do return(
+        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
+    ) -%}
 {% endmacro %}
 
 
-{# What both sides changed, and not to the same: array<struct<column, attribute>>; the attribute is NULL where the column is changed as a whole. #}
+{#
+    What both sides changed, and not to the same: array<struct<column, attribute>>; the attribute is
+    NULL where the column is changed as a whole.
+#}
 {% macro _clashing_sides(features) %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
         {%- set place = loop.index0 -%}
-        {%- set base, mine, theirs = dbt_history._content_value(features, 'common', name, place), dbt_history._content_value(features, 'mine', name, place), dbt_history._content_value(features, 'theirs', name, place) -%}
-        {%- set whole = 'if(not (' ~ mine ~ ' <=> ' ~ base ~ ') and not (' ~ theirs ~ ' <=> ' ~ base ~ ') and not (' ~ mine ~ ' <=> ' ~ theirs ~ '), '
-            ~ dbt_history._listed(name, 'array(cast(null as string))') ~ ', ' ~ dbt_history._listed(name, 'cast(array() as array<string>)') ~ ')' -%}
+        {%- set base, mine, theirs = dbt_history._content_value(
+            features, 'common', name, place,
+        ), dbt_history._content_value(features, 'mine', name, place), dbt_history._content_value(
+            features, 'theirs', name, place,
+        ) -%}
+        {%- set whole = 'if(not (' ~ mine ~ ' <=> ' ~ base ~ ') and not (' ~ theirs ~ ' <=> ' ~ base
+            ~ ') and not (' ~ mine ~ ' <=> ' ~ theirs ~ '), '
+            ~ dbt_history._listed(name, 'array(cast(null as string))') ~ ', '
+                ~ dbt_history._listed(name, 'cast(array() as array<string>)') ~ ')' -%}
         {%- if name | lower in features.json -%}
-            {%- set base, mine, theirs = dbt_history._attributes('common.p' ~ place), dbt_history._attributes('mine.p' ~ place), dbt_history._attributes('theirs.p' ~ place) -%}
+            {%- set base, mine, theirs = dbt_history._attributes(
+                'common.p' ~ place
+            ), dbt_history._attributes('mine.p' ~ place), dbt_history._attributes(
+                'theirs.p' ~ place
+            ) -%}
             {%- set by_attribute -%}
 filter(
     array_union(array_union(map_keys({{ base }}), map_keys({{ mine }})), map_keys({{ theirs }})),
@@ -190,7 +240,8 @@ filter(
 )
             {%- endset -%}
             {%- do parts.append(
-                'if(' ~ base ~ ' is null or ' ~ mine ~ ' is null or ' ~ theirs ~ ' is null, ' ~ whole ~ ', '
+                'if(' ~ base ~ ' is null or ' ~ mine ~ ' is null or ' ~ theirs ~ ' is null, '
+                    ~ whole ~ ', '
                 ~ dbt_history._listed(name, by_attribute) ~ ')'
             ) -%}
         {%- else -%}
@@ -206,8 +257,11 @@ filter(
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
         {%- set value = content ~ '.p' ~ loop.index0 -%}
-        {%- set whole = 'if(' ~ value ~ ' is null, cast(array() as array<string>), array(cast(null as string)))' -%}
-        {%- set attributes = 'coalesce(map_keys(' ~ dbt_history._attributes(value) ~ '), ' ~ whole ~ ')' if name | lower in features.json else whole -%}
+        {%- set whole = 'if(' ~ value
+            ~ ' is null, cast(array() as array<string>), array(cast(null as string)))' -%}
+        {%- set attributes = 'coalesce(map_keys(' ~ dbt_history._attributes(value) ~ '), ' ~ whole
+            ~ ')'
+            if name | lower in features.json else whole -%}
         {%- do parts.append(dbt_history._listed(name, attributes)) -%}
     {%- endfor -%}
     {%- do return('concat(' ~ parts | join(', ') ~ ')') -%}
@@ -216,18 +270,26 @@ filter(
 
 {% macro _listed(column, attributes) %}
     {%- do return(
-        "transform(" ~ attributes ~ ", attribute -> cast(named_struct('column', " ~ dbt_history._string_literal(column)
+        "transform(" ~ attributes ~ ", attribute -> cast(named_struct('column', "
+            ~ dbt_history._string_literal(column)
         ~ ", 'attribute', attribute) as struct<`column`: string, `attribute`: string>))"
     ) -%}
 {% endmacro %}
 
 
-{# What the states' table says of its features, as the three-way merge needs it: key, payload, json, types, namespace. #}
+{#
+    What the states' table says of its features, as the three-way merge needs it: key, payload,
+    json, types, namespace.
+#}
 {% macro _features_of(columns, key, payload=none, json=[], namespace=none) %}
     {% set types = {} %}
     {% set rest = [] %}
     {% set found = namespace or dbt_history._namespace_of(columns) %}
-    {% set own = ['i', 'txn', 'txn_next', 'author_txn', 'created_txn', 'purged_txn', 'resync', (found or '') | lower] + key | map('lower') | list %}
+    {% set own = [
+        'i', 'txn', 'txn_next', 'author_txn', 'created_txn', 'purged_txn', 'resync',
+        (found or '') | lower,
+    ]
+        + key | map('lower') | list %}
     {% for column in columns %}
         {% do types.update({column.name | lower: column.type}) %}
         {% if column.name | lower not in own %}{% do rest.append(column.name) %}{% endif %}
@@ -237,11 +299,15 @@ filter(
     {% set payload_types = [] %}
     {% for name in names %}
         {% do payload_types.append(types.get(name | lower, 'string')) %}
-        {% do content.append('p' ~ loop.index0 ~ ': ' ~ dbt_history._ddl_type(types.get(name | lower, 'string'))) %}
+        {% do content.append(
+            'p' ~ loop.index0 ~ ': ' ~ dbt_history._ddl_type(types.get(name | lower, 'string'))
+        ) %}
     {% endfor %}
     {% do return({
-        'key': key, 'payload': names, 'json': dbt_history._key_columns(json) | map('lower') | list, 'namespace': found,
-        'payload_types': payload_types, 'content_type': 'struct<' ~ content | join(', ') ~ '>', 'branched': true,
+        'key': key, 'payload': names, 'json': dbt_history._key_columns(json) | map('lower') | list,
+        'namespace': found,
+        'payload_types': payload_types, 'content_type': 'struct<' ~ content | join(', ') ~ '>',
+        'branched': true,
     }) %}
 {% endmacro %}
 
@@ -249,6 +315,8 @@ filter(
 {# The column with the namespace of a table of feature states; none for any other table. #}
 {% macro _namespace_of(columns) %}
     {% set found = [] %}
-    {% for column in columns if column.type.startswith('struct<action:string,version:bigint,') %}{% do found.append(column.name) %}{% endfor %}
+    {% for column in columns if column.type.startswith('struct<action:string,version:bigint,') %}
+        {% do found.append(column.name) %}
+    {% endfor %}
     {% do return(found | first if found else none) %}
 {% endmacro %}

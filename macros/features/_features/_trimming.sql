@@ -5,10 +5,12 @@
         written                    |  v6  v7
         closed      1   2   3   4     5   6            after v7: six are closed, four of them go
         stays                         v5  v6  v7
-    Each write trims by its own limit, so what goes is the most that any of them let go. The rows of the batch replace the feature: everything
-    from its first stored state on is removed, and what stays is sent again; the merge leaves a row that is there already as it is.
+    Each write trims by its own limit, so what goes is the most that any of them let go. The rows of
+    the batch replace the feature: everything from its first stored state on is removed, and what
+    stays is sent again; the merge leaves a row that is there already as it is.
 
-    CTE `trimmed`: `folded` with `new_states` as what is to be sent, `gone` (the states that go) and `removed_from` (NULL where nothing stored goes).
+    CTE `trimmed`: `folded` with `new_states` as what is to be sent, `gone` (the states that go) and
+    `removed_from` (NULL where nothing stored goes).
 #}
 {% macro _trimming_ctes(features, pending) %}
 {{ dbt_history._sequence_ctes(features, pending) }}
@@ -23,14 +25,23 @@ trimmed as (
         gone,
         outcomes,
         keeps_history,
-        if(size(gone) > 0, filter(sequence, state -> not array_contains(transform(gone, other -> other.i), state.i)), new_states) as new_states,
+        if(
+            size(gone) > 0,
+            filter(
+                sequence, state -> not array_contains(transform(gone, other -> other.i), state.i)
+            ),
+            new_states
+        ) as new_states,
         if(size(gone) > 0, array_min(transform(stored, state -> state.txn)), null) as removed_from
     from sorted_out
 )
 {%- endmacro %}
 
 
-{# CTE `ordered`: `folded` with `stored`, what is there, and `sequence`, that and what the writes made, oldest first. #}
+{#
+    CTE `ordered`: `folded` with `stored`, what is there, and `sequence`, that and what the writes
+    made, oldest first.
+#}
 {% macro _sequence_ctes(features, pending) %}
 {%- set key = dbt_history._c_key(features) -%}
 {%- set names = key | join(', ') -%}
@@ -43,20 +54,26 @@ limited as (
 
 stored_states as (
     select
-        {% for name in features.key %}stored.{{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }}, {% endfor %}
+        {%- for name in features.key %}
+        stored.{{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }},
+        {%- endfor %}
         collect_list({{ dbt_history._stored_state(features, pending) | indent(8) }}) as stored
     from {{ dbt_history._quoted_relation(pending.states) }} as stored
     left semi join limited
         on {{ dbt_history._same_feature(features, 'limited') }}
     where stored.`txn` <= {{ pending.after }}L
-    group by {% for name in features.key %}stored.{{ dbt_history._quote(name) }}{{ ', ' if not loop.last }}{% endfor %}
+    group by
+        {%- for name in features.key %}
+        stored.{{ dbt_history._quote(name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
 ),
 
 {% endif -%}
 sequences as (
     select
         folded.*,
-        {{ 'coalesce(stored_states.stored, cast(array() as array<' ~ features.state_type ~ '>))' if pending.states is not none
+        {{ 'coalesce(stored_states.stored, cast(array() as array<' ~ features.state_type ~ '>))'
+            if pending.states is not none
             else 'cast(array() as array<' ~ features.state_type ~ '>)' }} as stored
     from folded
     {%- if pending.states is not none %}
@@ -72,7 +89,9 @@ ordered as (
         array_sort(
             filter(
                 concat(stored, new_states),
-                state -> not exists(new_states, other -> other.i = state.i and other.seq > state.seq)
+                state -> not exists(
+                    new_states, other -> other.i = state.i and other.seq > state.seq
+                )
             ),
             (one, other) -> case when one.i < other.i then -1 when one.i > other.i then 1 else 0 end
         ) as sequence
@@ -81,7 +100,10 @@ ordered as (
 {%- endmacro %}
 
 
-{# CTE `sorted_out`: how many of a sequence are too many after any of its writes, and which ones go. #}
+{#
+    CTE `sorted_out`: how many of a sequence are too many after any of its writes, and which ones
+    go.
+#}
 {% macro _surplus_ctes() -%}
 counted as (
     select
@@ -89,11 +111,14 @@ counted as (
         coalesce(array_max(transform(
             filter(
                 outcomes,
-                outcome -> keeps_history and outcome.keep_states is not null and not outcome.is_refused
+                outcome -> keeps_history and outcome.keep_states is not null
+                    and not outcome.is_refused
                     and outcome.code in ('CREATED', 'UPDATED', 'DELETED', 'PURGED')
             ),
             outcome -> size(filter(sequence, state -> state.i < outcome.i))
-                + if(exists(sequence, state -> state.i = outcome.i and state.action = 'DELETE'), 1, 0)
+                + if(
+                    exists(sequence, state -> state.i = outcome.i and state.action = 'DELETE'), 1, 0
+                )
                 - outcome.keep_states
         )), 0) as surplus
     from ordered
@@ -110,11 +135,15 @@ sorted_out as (
 
 {# Whether a state of the sequence stays: above what goes, or in force at a tag. #}
 {% macro _stays_at_place() %}
-    {%- set until = "if(state.action = 'DELETE', state.txn, try_element_at(sequence, place + 2).txn)" -%}
+    {%- set until = "if(state.action = 'DELETE', state.txn, try_element_at(sequence, place +"
+        ~ " 2).txn)" -%}
     {%- set terms = ['place >= surplus'] -%}
-    {%- for tag in dbt_history._marks_of({'relation': this, 'convention': dbt_history.convention('naksha')}).tags -%}
+    {%- for tag in dbt_history._marks_of({
+        'relation': this, 'convention': dbt_history.convention('naksha'),
+    }).tags -%}
         {%- do terms.append(
-            '(state.txn <= ' ~ tag.number ~ 'L and (' ~ until ~ ' is null or ' ~ until ~ ' > ' ~ tag.number ~ 'L))'
+            '(state.txn <= ' ~ tag.number ~ 'L and (' ~ until ~ ' is null or ' ~ until ~ ' > '
+                ~ tag.number ~ 'L))'
         ) -%}
     {%- endfor -%}
     {%- do return(terms | join(' or ')) -%}
@@ -123,23 +152,33 @@ sorted_out as (
 
 {% macro _same_columns(names, left, right) %}
     {%- set terms = [] -%}
-    {%- for name in names -%}{%- do terms.append(left ~ '.' ~ name ~ ' <=> ' ~ right ~ '.' ~ name) -%}{%- endfor -%}
+    {%- for name in names -%}
+        {%- do terms.append(left ~ '.' ~ name ~ ' <=> ' ~ right ~ '.' ~ name) -%}
+    {%- endfor -%}
     {%- do return(terms | join(' and ')) -%}
 {% endmacro %}
 
 
-{# The horizon that the trimming makes, published before anything goes: the greatest end among what goes. Only by a run. #}
+{#
+    The horizon that the trimming makes, published before anything goes: the greatest end among what
+    goes. Only by a run.
+#}
 {% macro _publish_trimming(features, pending) %}
     {% if flags.WHICH not in ['run', 'build'] or not pending.trims %}
         {% do return(none) %}
     {% endif %}
     {% set retention_horizon = run_query(
-        'with ' ~ dbt_history._with_refused(pending) ~ ', ' ~ dbt_history._trimming_ctes(features, pending)
+        'with ' ~ dbt_history._with_refused(pending) ~ ', '
+            ~ dbt_history._trimming_ctes(features, pending)
         ~ " select max(array_max(transform(gone, state -> if(state.action = 'DELETE', state.txn, "
-        ~ 'array_min(transform(filter(sequence, other -> other.i > state.i), other -> other.txn)))))) from trimmed'
+        ~ 'array_min(transform(filter(sequence, other -> other.i > state.i), other ->'
+            ~ ' other.txn)))))) from trimmed'
     ).rows[0][0] %}
     {% set table = {'relation': this, 'convention': dbt_history.convention('naksha')} %}
-    {% if retention_horizon is not none and (dbt_history._marks_of(table).retention_horizon or 0) < retention_horizon | int %}
-        {% do dbt_history._add_mark(table, 'horizon', instant=retention_horizon | string, reason='keep_states') %}
+    {% if retention_horizon is not none
+        and (dbt_history._marks_of(table).retention_horizon or 0) < retention_horizon | int %}
+        {% do dbt_history._add_mark(
+            table, 'horizon', instant=retention_horizon | string, reason='keep_states',
+        ) %}
     {% endif %}
 {% endmacro %}

@@ -2,7 +2,10 @@
 
 {% macro _append_settings(node, caller_name) %}
     {% set meta = dbt_history._history_meta(node, caller_name) %}
-    {% set problems = dbt_history._unknown_settings(meta, ['allow_full_refresh', 'continues'], ' for a log') + dbt_history._shared_problems(node, meta) %}
+    {% set problems = dbt_history._unknown_settings(
+        meta, ['allow_full_refresh', 'continues'], ' for a log',
+    )
+        + dbt_history._shared_problems(node, meta) %}
     {% set settings = {
         'key': dbt_history._columns_of_key(node.config.get('unique_key')) or [],
         'allow_full_refresh': meta.get('allow_full_refresh', false),
@@ -22,17 +25,27 @@
     {% endfor %}
     {% for column in staged.columns %}
         {% if column.name | lower in ['_metadata', '_tmp_metadata_row_index'] %}
-            {% do problems.append('column ' ~ column.name ~ ' has a name that Delta keeps for itself') %}
-        {% elif column.name | lower == '_batch' and not dbt_history._type_fits(column.type, 'bigint') %}
+            {% do problems.append(
+                'column ' ~ column.name ~ ' has a name that Delta keeps for itself'
+            ) %}
+        {% elif column.name | lower == '_batch'
+            and not dbt_history._type_fits(column.type, 'bigint') %}
             {% do problems.append('column _batch is ' ~ column.type ~ ', not bigint') %}
         {% elif column.name | lower == '_batch' and captured is not none %}
             {% do problems.append('column _batch: the rows of changes have a number already') %}
-        {% elif not dbt_history._is_comparable(column.type) and captured is none and '_batch' not in staged.names %}
+        {% elif not dbt_history._is_comparable(column.type) and captured is none
+            and '_batch' not in staged.names %}
             {% set kind = 'map' if 'map<' in column.type else 'variant' %}
             {% if column.name | lower in settings.key | map('lower') %}
-                {% do problems.append('key column ' ~ column.name ~ ' is a ' ~ kind ~ ', which cannot be looked for') %}
+                {% do problems.append(
+                    'key column ' ~ column.name ~ ' is a ' ~ kind ~ ', which cannot be looked for'
+                ) %}
             {% elif not settings.key %}
-                {% do problems.append('column ' ~ column.name ~ ' is a ' ~ kind ~ ', which cannot be looked for: name unique_key, or number the rows in _batch') %}
+                {% do problems.append(
+                    'column ' ~ column.name ~ ' is a ' ~ kind
+                        ~ ', which cannot be looked for: name unique_key, or number the rows in'
+                        ~ ' _batch'
+                ) %}
             {% endif %}
         {% endif %}
     {% endfor %}
@@ -40,11 +53,16 @@
 {% endmacro %}
 
 
-{# What the SELECT asks of a table with these columns: {'names' to insert, 'added', 'widened', 'wrong'}. #}
+{#
+    What the SELECT asks of a table with these columns: {'names' to insert, 'added', 'widened',
+    'wrong'}.
+#}
 {% macro _log_change(staged, table_columns) %}
     {% set change = {'names': [], 'added': [], 'widened': [], 'wrong': []} %}
     {% set there = {} %}
-    {% for column in table_columns %}{% do there.update({column.name | lower: column}) %}{% endfor %}
+    {% for column in table_columns %}
+        {% do there.update({column.name | lower: column}) %}
+    {% endfor %}
     {% set state = namespace(after=none) %}
     {% for column in staged.columns if column.name | lower != '_batch' %}
         {% set stored = there.get(column.name | lower) %}
@@ -52,7 +70,9 @@
         {% if stored is none or not stored %}
             {% do change.added.append(dict(column, after=state.after)) %}
         {% elif not dbt_history._type_fits(column.type, stored.type) %}
-            {% do change[dbt_history._widening(stored.type, column.type)].append(dict(column, name=stored.name, stored=stored.type)) %}
+            {% do change[dbt_history._widening(stored.type, column.type)].append(dict(
+                column, name=stored.name, stored=stored.type,
+            )) %}
         {% endif %}
         {% set state.after = stored.name if stored else column.name %}
     {% endfor %}
@@ -60,10 +80,14 @@
 {% endmacro %}
 
 
-{# 'widened' if the column can take the new type without a rewrite and without loss, else 'wrong'. #}
+{#
+    'widened' if the column can take the new type without a rewrite and without loss, else 'wrong'.
+#}
 {% macro _widening(stored, type) %}
     {% set fits = dbt_history._type_fits(stored, type) %}
-    {% set is_number = modules.re.match('^(tinyint|smallint|int|float|decimal[(].*)$', stored) is not none %}
+    {% set is_number = modules.re.match(
+        '^(tinyint|smallint|int|float|decimal[(].*)$', stored,
+    ) is not none %}
     {% do return('widened' if fits and is_number else 'wrong') %}
 {% endmacro %}
 
@@ -71,16 +95,23 @@
 {% macro _check_log_change(change, settings, is_new) %}
     {% set problems = [] %}
     {% for column in change.wrong %}
-        {% do problems.append('column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has ' ~ column.stored) %}
+        {% do problems.append(
+            'column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has ' ~ column.stored
+        ) %}
     {% endfor %}
     {% if not is_new and settings.on_schema_change == 'fail' and (change.added or change.widened) %}
         {% do problems.append(
-            'the table differs in column ' ~ (change.added + change.widened) | map(attribute='name') | join(', ') ~ ' (on_schema_change: fail)'
+            'the table differs in column '
+                ~ (change.added + change.widened) | map(attribute='name') | join(', ')
+                ~ ' (on_schema_change: fail)'
         ) %}
     {% endif %}
     {% if not is_new and settings.on_schema_change == 'ignore' %}
         {% for column in change.widened %}
-            {% do problems.append('column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has ' ~ column.stored ~ ' (on_schema_change: ignore)') %}
+            {% do problems.append(
+                'column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has ' ~ column.stored
+                    ~ ' (on_schema_change: ignore)'
+            ) %}
         {% endfor %}
         {% set added = change.added | map(attribute='name') | list %}
         {% do change.update({'added': [], 'names': change.names | reject('in', added) | list}) %}
@@ -104,14 +135,16 @@
 {# Where a source's column cannot be NULL, neither can the log's. #}
 {% macro _with_not_null(columns, not_null) %}
     {% set marked = [] %}
-    {% for column in columns %}{% do marked.append(dict(column, not_null=column.name in not_null)) %}{% endfor %}
+    {% for column in columns %}
+        {% do marked.append(dict(column, not_null=column.name in not_null)) %}
+    {% endfor %}
     {% do return(marked) %}
 {% endmacro %}
 
 
 {#
-    Columns come where the SELECT has them; a number's type grows without a rewrite. Existing rows keep what they have.
-    `nullable`: columns that the source lets be NULL now, or has dropped.
+    Columns come where the SELECT has them; a number's type grows without a rewrite. Existing rows
+    keep what they have. `nullable`: columns that the source lets be NULL now, or has dropped.
 #}
 {% macro _alter_log(relation, change, nullable) %}
     {% set alter = 'alter table ' ~ dbt_history._quoted_relation(relation) %}
@@ -120,12 +153,17 @@
     {% endfor %}
     {% for column in change.added %}
         {% set place = 'after ' ~ dbt_history._quote(column.after) if column.after else 'first' %}
-        {% do run_query(alter ~ ' add columns (' ~ dbt_history._quote(column.name) ~ ' ' ~ dbt_history._ddl_type(column.type) ~ ' ' ~ place ~ ')') %}
+        {% do run_query(
+            alter ~ ' add columns (' ~ dbt_history._quote(column.name) ~ ' '
+                ~ dbt_history._ddl_type(column.type) ~ ' ' ~ place ~ ')'
+        ) %}
     {% endfor %}
     {% if change.widened and not relation.is_iceberg %}
         {% do run_query(alter ~ " set tblproperties ('delta.enableTypeWidening' = 'true')") %}
     {% endif %}
     {% for column in change.widened %}
-        {% do run_query(alter ~ ' alter column ' ~ dbt_history._quote(column.name) ~ ' type ' ~ column.type) %}
+        {% do run_query(
+            alter ~ ' alter column ' ~ dbt_history._quote(column.name) ~ ' type ' ~ column.type
+        ) %}
     {% endfor %}
 {% endmacro %}

@@ -4,60 +4,85 @@
 {% macro _event_codes(codes, caller_name) %}
     {% set known = {
         'integer': {'insert': '1', 'delete': '2', 'update_preimage': '3', 'update_postimage': '4'},
-        'letters': {'insert': "'I'", 'delete': "'D'", 'update_preimage': "'F'", 'update_postimage': "'T'"},
+        'letters': {
+            'insert': "'I'", 'delete': "'D'", 'update_preimage': "'F'", 'update_postimage': "'T'",
+        },
     } %}
     {% if codes not in known %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'there are no such codes', got=codes, expected=known.keys() | join(', '), node=model.unique_id,
+            caller_name, 'there are no such codes', got=codes, expected=known.keys() | join(', '),
+            node=model.unique_id,
         )) %}
     {% endif %}
     {% do return(known[codes]) %}
 {% endmacro %}
 
 
-{# SQL: the transaction of a change: what the writer said in the commit's metadata (JSON with `transaction`), else table and version. #}
+{#
+    SQL: the transaction of a change: what the writer said in the commit's metadata (JSON with
+    `transaction`), else table and version.
+#}
 {% macro _transaction_id(capture) %}
-    {%- set own = 'concat(' ~ dbt_history._string_literal(capture.source.replace('`', '') ~ ':') ~ ', cast(`_commit_version` as string))' -%}
+    {%- set own = 'concat(' ~ dbt_history._string_literal(capture.source.replace('`', '') ~ ':')
+        ~ ', cast(`_commit_version` as string))' -%}
     {%- set pairs = [] -%}
-    {%- for version, said in dbt_history._attribution_of_versions(capture, 'transaction').items() -%}
+    {%- for version, said in dbt_history._attribution_of_versions(
+        capture, 'transaction',
+    ).items() -%}
         {%- do pairs.append(version ~ 'L, ' ~ dbt_history._string_literal(said)) -%}
     {%- endfor -%}
-    {%- do return('coalesce(try_element_at(map(' ~ pairs | join(', ') ~ '), `_commit_version`), ' ~ own ~ ')' if pairs else own) -%}
+    {%- do return(
+        'coalesce(try_element_at(map(' ~ pairs | join(', ') ~ '), `_commit_version`), ' ~ own ~ ')'
+            if pairs else own
+    ) -%}
 {% endmacro %}
 
 
 {% macro _refuse_event_columns(capture) %}
     {% set wrong = [] %}
-    {% for column in capture.columns if column.name | lower in ['_hist_trans_id', '_hist_event', '_hist_user', '_hist_time'] %}
+    {% for column in capture.columns
+        if column.name | lower in ['_hist_trans_id', '_hist_event', '_hist_user', '_hist_time'] %}
         {% do wrong.append(column.name) %}
     {% endfor %}
     {% if wrong %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'event_rows', 'columns of ' ~ capture.relation ~ ' have names that the event table needs', got=wrong | join(', '), node=model.unique_id,
+            'event_rows',
+            'columns of ' ~ capture.relation ~ ' have names that the event table needs',
+            got=wrong | join(', '), node=model.unique_id,
         )) %}
     {% endif %}
 {% endmacro %}
 
 
 {#
-    The columns that cannot be NULL in a Delta source; unique and foreign keys are not carried over. No command shows it (Delta
-    refuses `show create table`), but a plan does: where a column cannot be NULL, `is null` is a constant there.
+    The columns that cannot be NULL in a Delta source; unique and foreign keys are not carried over.
+    No command shows it (Delta refuses `show create table`), but a plan does: where a column cannot
+    be NULL, `is null` is a constant there.
 #}
 {% macro _not_null_columns(capture) %}
-    {% do return(dbt_history._not_null_in(capture.table, capture.head_columns) if capture.head.is_delta else []) %}
+    {% do return(
+        dbt_history._not_null_in(capture.table, capture.head_columns) if capture.head.is_delta
+            else []
+    ) %}
 {% endmacro %}
 
 
 {% macro _not_null_in(table, columns) %}
     {% set cells = [] %}
     {% for column in columns %}
-        {% do cells.append(dbt_history._quote(column.name) ~ ' is null as `__null_' ~ loop.index0 ~ '`') %}
+        {% do cells.append(
+            dbt_history._quote(column.name) ~ ' is null as `__null_' ~ loop.index0 ~ '`'
+        ) %}
     {% endfor %}
-    {% set plan = run_query('explain extended select ' ~ cells | join(', ') ~ ' from ' ~ table).rows | map(attribute=0) | join('\n') %}
+    {% set plan = run_query(
+        'explain extended select ' ~ cells | join(', ') ~ ' from ' ~ table
+    ).rows | map(attribute=0) | join('\n') %}
     {% set optimized = plan.split('== Optimized Logical Plan ==')[-1] %}
     {% set found = [] %}
     {% for column in columns %}
-        {% if modules.re.search('false AS __null_' ~ loop.index0 ~ '#', optimized) %}{% do found.append(column.name) %}{% endif %}
+        {% if modules.re.search('false AS __null_' ~ loop.index0 ~ '#', optimized) %}
+            {% do found.append(column.name) %}
+        {% endif %}
     {% endfor %}
     {% do return(found) %}
 {% endmacro %}

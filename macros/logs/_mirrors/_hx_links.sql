@@ -1,24 +1,36 @@
 {#
-    The references as records: {'columns', 'key' of the referenced table, 'history', 'id' its own id, 'name' of the link, 'is_own', 'log',
-    'is_there', 'populated' and 'frames': from when on its rows count (`_seen_from`)}.
-    Key and own id come from what the referenced mirror has committed; a column of the same name goes to its like, others by place.
+    The references as records: {'columns', 'key' of the referenced table, 'history', 'id' its own
+    id, 'name' of the link, 'is_own', 'log', 'is_there', 'populated' and 'frames': from when on its
+    rows count (`_seen_from`)}. Key and own id come from what the referenced mirror has committed; a
+    column of the same name goes to its like, others by place.
 #}
 {% macro _hx_links(references, own_id, own) %}
     {% set links = [] %}
     {% for reference in references %}
         {% set history = reference.history %}
-        {% set is_own = dbt_history._quoted_relation(history) | lower == dbt_history._quoted_relation(own) | lower %}
+        {% set is_own = dbt_history._quoted_relation(
+            history
+        ) | lower == dbt_history._quoted_relation(own) | lower %}
         {% set table = dbt_history._with_format(load_relation(history)) if execute else none %}
-        {% set log = dbt_history._commit_log(table, model.unique_id) if table is not none and not table.is_view else none %}
+        {% set log = dbt_history._commit_log(table, model.unique_id)
+            if table is not none and not table.is_view else none %}
         {% set about = ((log or {}).get('about') or {}).get('hx', {}) %}
-        {% set columns = dbt_history._key_columns(reference.get('columns') or reference.get('column')) %}
-        {% set id = reference.get('id') or about.get('id') or (own_id if is_own else history.identifier ~ '_id') %}
+        {% set columns = dbt_history._key_columns(
+            reference.get('columns') or reference.get('column')
+        ) %}
+        {% set id = reference.get('id') or about.get('id')
+            or (own_id if is_own else history.identifier ~ '_id') %}
         {% set link = {
-            'columns': columns, 'history': history, 'id': id, 'name': reference.get('name') or id, 'is_own': is_own,
-            'log': none if is_own else log, 'populated': none, 'frames': [], 'is_there': table is not none,
-            'key': dbt_history._referenced_key(columns, reference.get('key') or (none if is_own else about.get('key')) or columns),
+            'columns': columns, 'history': history, 'id': id, 'name': reference.get('name') or id,
+            'is_own': is_own,
+            'log': none if is_own else log, 'populated': none, 'frames': [],
+            'is_there': table is not none,
+            'key': dbt_history._referenced_key(
+                columns, reference.get('key') or (none if is_own else about.get('key')) or columns,
+            ),
         } %}
-        {% for watermark in ((log or {}).get('watermarks') or {}).values() if watermark.get('populated') is not none %}
+        {% for watermark in ((log or {}).get('watermarks') or {}).values()
+            if watermark.get('populated') is not none %}
             {% do link.update({'populated': [link.populated or 0, watermark.populated] | max}) %}
         {% endfor %}
         {% for watermark in ((log or {}).get('watermarks') or {}).values() %}
@@ -45,31 +57,44 @@
     {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
     {% set reserved = ['deleted', own_id] + links | map(attribute='name') | list %}
     {% for name in reserved | map('lower') if name in names %}
-        {% do problems.append('column ' ~ name ~ ' of ' ~ capture.relation ~ ' has a name that the mirror needs') %}
+        {% do problems.append(
+            'column ' ~ name ~ ' of ' ~ capture.relation ~ ' has a name that the mirror needs'
+        ) %}
     {% endfor %}
-    {% for name in reserved | map('lower') | unique if (reserved | map('lower') | list).count(name) > 1 %}
+    {% for name in reserved | map('lower') | unique
+        if (reserved | map('lower') | list).count(name) > 1 %}
         {% do problems.append('two columns would be ' ~ name ~ ': give the reference a name') %}
     {% endfor %}
     {% for link in links %}
         {% for name in link.columns %}
             {% set now = dbt_history._renamed_to(capture, name) %}
             {% if now is not none %}
-                {% do problems.append('a reference names column ' ~ name ~ ', which was renamed: write ' ~ now) %}
-            {% elif dbt_history._name_at(capture, name, capture.head.version) | lower not in names %}
-                {% do problems.append('a reference names column ' ~ name ~ ', which is not there') %}
+                {% do problems.append(
+                    'a reference names column ' ~ name ~ ', which was renamed: write ' ~ now
+                ) %}
+            {% elif dbt_history._name_at(
+                capture, name, capture.head.version,
+            ) | lower not in names %}
+                {% do problems.append(
+                    'a reference names column ' ~ name ~ ', which is not there'
+                ) %}
             {% endif %}
         {% endfor %}
         {% if not link.columns or link.columns | length != link.key | length %}
             {% do problems.append(
-                'the reference to ' ~ link.history ~ ' has ' ~ link.columns | length ~ ' columns for a key of ' ~ link.key | length
+                'the reference to ' ~ link.history ~ ' has ' ~ link.columns | length
+                    ~ ' columns for a key of ' ~ link.key | length
                 ~ ' (' ~ link.key | join(', ') ~ ')'
             ) %}
         {% endif %}
     {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'hx_rows', 'the columns do not make a history mirror', got='\n    ' ~ problems | join('\n    '),
-            expected="references such as {'column': 'network_id', 'history': ref('meta_network_hx')}", node=model.unique_id,
+            'hx_rows', 'the columns do not make a history mirror',
+            got='\n    ' ~ problems | join('\n    '),
+            expected="references such as {'column': 'network_id', 'history':"
+                ~ " ref('meta_network_hx')}",
+            node=model.unique_id,
         )) %}
     {% endif %}
 {% endmacro %}

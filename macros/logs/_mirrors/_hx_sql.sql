@@ -1,11 +1,16 @@
 {#
-    The rows of a mirror. `__until` is the moment up to which a row sees the rows of referenced histories: its own; rows that were
-    there before tracking began see all there is. In the same way a referenced row from before tracking was always there.
+    The rows of a mirror. `__until` is the moment up to which a row sees the rows of referenced
+    histories: its own; rows that were there before tracking began see all there is. In the same way
+    a referenced row from before tracking was always there.
 #}
 {% macro _hx_sql(capture, own_id, links, mod_user, noop_updates) %}
     {%- set main = [] -%}
-    {%- for column in capture.columns if column.name | lower not in ['mod_time', 'mod_user'] -%}{%- do main.append(dbt_history._quote(column.name)) -%}{%- endfor -%}
-    {%- set changes = dbt_history._changes_sql(capture, mod_user, noop_updates, ignored=['mod_time', 'mod_user']) -%}
+    {%- for column in capture.columns if column.name | lower not in ['mod_time', 'mod_user'] -%}
+        {%- do main.append(dbt_history._quote(column.name)) -%}
+    {%- endfor -%}
+    {%- set changes = dbt_history._changes_sql(
+        capture, mod_user, noop_updates, ignored=['mod_time', 'mod_user'],
+    ) -%}
     {%- set sql -%}
 (
     with changes as (
@@ -50,7 +55,8 @@
         {%- endfor %}
     from numbered
     {%- for link in links %}
-    left join link_{{ loop.index }} on numbered.{{ dbt_history._quote(own_id) }} = link_{{ loop.index }}.`__row`
+    left join link_{{ loop.index }}
+        on numbered.{{ dbt_history._quote(own_id) }} = link_{{ loop.index }}.`__row`
     {%- endfor %}
 )
     {%- endset -%}
@@ -58,11 +64,17 @@
 {% endmacro %}
 
 
-{# The newest history row of the referenced item, a row for each row that has one. The rows of the run are few: they are sent to the history. #}
+{#
+    The newest history row of the referenced item, a row for each row that has one. The rows of the
+    run are few: they are sent to the history.
+#}
 {% macro _link_sql(capture, own_id, link) %}
     {%- if capture.watermark is none -%}
         {#- Nothing is taken, perhaps because the history is not there yet. -#}
-        {%- do return('select ' ~ dbt_history._quote(own_id) ~ ' as `__row`, cast(null as bigint) as `__link` from numbered where 1 = 0') -%}
+        {%- do return(
+            'select ' ~ dbt_history._quote(own_id)
+                ~ ' as `__row`, cast(null as bigint) as `__link` from numbered where 1 = 0'
+        ) -%}
     {%- endif -%}
     {%- set is_population = capture.diff is not none and not capture.diff.state -%}
     select{{ '' if is_population else ' /*+ broadcast(numbered) */' }}
@@ -78,16 +90,27 @@
 {%- endmacro %}
 
 
-{# A history's rows as a reference needs them; a reference to the mirror itself sees the rows of this run too. #}
+{#
+    A history's rows as a reference needs them; a reference to the mirror itself sees the rows of
+    this run too.
+#}
 {% macro _referenced_rows(capture, link) %}
     {%- set keys = [] -%}
-    {%- for name in link.key -%}{%- do keys.append(dbt_history._quote(name) ~ ' as `__key_' ~ loop.index ~ '`') -%}{%- endfor -%}
-    {%- set select = 'select ' ~ keys | join(', ') ~ ', ' ~ dbt_history._quote(link.id) ~ ' as `__id`, ' -%}
+    {%- for name in link.key -%}
+        {%- do keys.append(dbt_history._quote(name) ~ ' as `__key_' ~ loop.index ~ '`') -%}
+    {%- endfor -%}
+    {%- set select = 'select ' ~ keys | join(', ') ~ ', ' ~ dbt_history._quote(link.id)
+        ~ ' as `__id`, ' -%}
     {%- set parts = [] -%}
     {%- if not link.is_own or capture.taken.has_rows -%}
-        {%- do parts.append(select ~ dbt_history._seen_from(link) ~ ' as `__time` from ' ~ dbt_history._quoted_relation(link.history)) -%}
+        {%- do parts.append(
+            select ~ dbt_history._seen_from(link) ~ ' as `__time` from '
+                ~ dbt_history._quoted_relation(link.history)
+        ) -%}
     {%- endif -%}
-    {%- if link.is_own -%}{%- do parts.append(select ~ '`mod_time` as `__time` from numbered') -%}{%- endif -%}
+    {%- if link.is_own -%}
+        {%- do parts.append(select ~ '`mod_time` as `__time` from numbered') -%}
+    {%- endif -%}
     {%- do return(parts | join(' union all ')) -%}
 {% endmacro %}
 
@@ -95,18 +118,24 @@
 {% macro _seen_until(capture) %}
     {%- if capture.diff is not none and not capture.diff.state -%}
         {%- do return(
-            'if(`_commit_version` = ' ~ capture.diff.number ~ "L, timestamp'9999-12-31 00:00:00 UTC', `_commit_timestamp`)"
+            'if(`_commit_version` = ' ~ capture.diff.number
+                ~ "L, timestamp'9999-12-31 00:00:00 UTC', `_commit_timestamp`)"
         ) -%}
     {%- endif -%}
     {%- do return('`_commit_timestamp`') -%}
 {% endmacro %}
 
 
-{# The highest id given so far: a constant, because only one of two runs that read the same log commits its number. #}
+{#
+    The highest id given so far: a constant, because only one of two runs that read the same log
+    commits its number.
+#}
 {% macro _last_hx_id(capture, own_id) %}
     {%- if capture.watermark is none or not capture.taken.has_rows -%}
         {%- do return(0) -%}
     {%- endif -%}
-    {%- set last = run_query('select max(' ~ dbt_history._quote(own_id) ~ ') from ' ~ dbt_history._quoted_relation(this)).rows[0][0] -%}
+    {%- set last = run_query(
+        'select max(' ~ dbt_history._quote(own_id) ~ ') from ' ~ dbt_history._quoted_relation(this)
+    ).rows[0][0] -%}
     {%- do return(last | int if last is not none else 0) -%}
 {% endmacro %}

@@ -1,16 +1,21 @@
 {% macro _check_cutoff(tables, before, age, keep_versions, of_features) %}
     {% set problems = [] %}
-    {% set counts_transactions = of_features.up_to is not none or of_features.keep_transactions is not none %}
+    {% set counts_transactions = of_features.up_to is not none
+        or of_features.keep_transactions is not none %}
     {% if before is none and age is none and keep_versions is none and not counts_transactions %}
         {% do problems.append('nothing says what may go') %}
     {% endif %}
-    {% if age is not none and not modules.re.match('^[0-9]+ (second|minute|hour|day|week|month|year)s?$', age | string) %}
+    {% if age is not none
+        and not modules.re.match(
+            '^[0-9]+ (second|minute|hour|day|week|month|year)s?$', age | string,
+        ) %}
         {% do problems.append('age is ' ~ age) %}
     {% endif %}
     {% if keep_versions is not none and (keep_versions is not number or keep_versions < 1) %}
         {% do problems.append('keep_versions is ' ~ keep_versions) %}
     {% endif %}
-    {% if of_features.keep_transactions is not none and (of_features.keep_transactions is not number or of_features.keep_transactions < 1) %}
+    {% if of_features.keep_transactions is not none
+        and (of_features.keep_transactions is not number or of_features.keep_transactions < 1) %}
         {% do problems.append('keep_transactions is ' ~ of_features.keep_transactions) %}
     {% endif %}
     {% for table in tables if not table.namespace %}
@@ -18,13 +23,18 @@
             {% do problems.append(table.name ~ ' counts versions, so nothing in it has an age') %}
         {% endif %}
         {% if counts_transactions %}
-            {% do problems.append(table.name ~ ' has no transactions: up_to and keep_transactions are for feature states') %}
+            {% do problems.append(
+                table.name
+                    ~ ' has no transactions: up_to and keep_transactions are for feature states'
+            ) %}
         {% endif %}
     {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'clean_history', 'this is no cutoff; nothing was done', got='\n    ' ~ problems | join('\n    '),
-            expected="before: a time or version; age: such as 90 days; keep_versions: 1 or more; or several of them;"
+            'clean_history', 'this is no cutoff; nothing was done',
+            got='\n    ' ~ problems | join('\n    '),
+            expected="before: a time or version; age: such as 90 days; keep_versions: 1 or more;"
+                ~ " or several of them;"
                 ~ ' of feature states also up_to: a transaction; keep_transactions: 1 or more',
         )) %}
     {% endif %}
@@ -35,22 +45,30 @@
 {% macro _cutoff(table, before, age) %}
     {% set points = [] %}
     {% if before is not none %}
-        {% do points.append(dbt_history._point(before, {'convention': table.convention, 'table': table.relation}, 'clean_history')) %}
+        {% do points.append(dbt_history._point(
+            before, {'convention': table.convention, 'table': table.relation}, 'clean_history',
+        )) %}
     {% endif %}
     {% if age is not none %}
-        {% do points.append('cast(current_timestamp() - interval ' ~ age ~ ' as ' ~ table.convention.type ~ ')') %}
+        {% do points.append(
+            'cast(current_timestamp() - interval ' ~ age ~ ' as ' ~ table.convention.type ~ ')'
+        ) %}
     {% endif %}
     {% if not points %}
         {% do return(none) %}
     {% endif %}
     {% set cutoff = points[0] if points | length == 1 else 'least(' ~ points | join(', ') ~ ')' %}
     {% do return(dbt_history._axis_text(
-        run_query('select ' ~ dbt_history._axis_number(cutoff, table.convention)).rows[0][0], table.convention
+        run_query('select ' ~ dbt_history._axis_number(cutoff, table.convention)).rows[0][0],
+        table.convention
     )) %}
 {% endmacro %}
 
 
-{# How many versions would go, and the horizon that this makes. What begins and ends at one point is never seen and not counted. #}
+{#
+    How many versions would go, and the horizon that this makes. What begins and ends at one point
+    is never seen and not counted.
+#}
 {% macro _plan_cleaning(table, limit) %}
     {% set marks = dbt_history._marks_of(table) %}
     {% set sql %}
@@ -61,7 +79,9 @@
         from (
             select
                 {{ dbt_history._is_not_empty(table.convention) }} as is_seen,
-                {{ dbt_history._axis_number(dbt_history._end_of_period(table.convention), table.convention) }} as until,
+                {{ dbt_history._axis_number(
+                    dbt_history._end_of_period(table.convention), table.convention,
+                ) }} as until,
                 {{ dbt_history._may_go(table, limit, marks.tags) }} as may_go
             from {{ dbt_history._ranked_versions(table, limit) }} as history
         ) as versions
@@ -69,26 +89,37 @@
     {% set row = run_query(sql).rows[0] %}
     {% do return({
         'versions': row[0] | int, 'dropped': row[1] | int, 'tags': marks.tags | length,
-        'retention_horizon': dbt_history._new_retention_horizon(dbt_history._axis_text(row[2], table.convention), limit, marks),
+        'retention_horizon': dbt_history._new_retention_horizon(
+            dbt_history._axis_text(row[2], table.convention), limit, marks,
+        ),
     }) %}
 {% endmacro %}
 
 
 {#
-    The greatest end among what goes; of feature states the last transaction that is cleaned, whether or not anything ended there. None where
-    nothing has to be done.
+    The greatest end among what goes; of feature states the last transaction that is cleaned,
+    whether or not anything ended there. None where nothing has to be done.
 #}
 {% macro _new_retention_horizon(greatest_end, limit, marks) %}
-    {% if limit.get('last') is none or greatest_end is not none and limit.last < greatest_end | int %}
+    {% if limit.get('last') is none
+        or greatest_end is not none and limit.last < greatest_end | int %}
         {% do return(greatest_end) %}
     {% endif %}
-    {% do return(limit.last | string if limit.last > [marks.retention_horizon or 0, 0] | max or greatest_end is not none else none) %}
+    {% do return(
+        limit.last | string
+            if limit.last > [marks.retention_horizon or 0, 0] | max or greatest_end is not none
+            else none
+    ) %}
 {% endmacro %}
 
 
-{# Of feature states: the last transaction whose closed states go, a number; none where no limit is one of transactions. #}
+{#
+    Of feature states: the last transaction whose closed states go, a number; none where no limit is
+    one of transactions.
+#}
 {% macro _last_to_clean(table, limit) %}
-    {% if not table.namespace or (limit.up_to is none and limit.keep_transactions is none and limit.age is none) %}
+    {% if not table.namespace
+        or (limit.up_to is none and limit.keep_transactions is none and limit.age is none) %}
         {% do return(none) %}
     {% endif %}
     {% set states = dbt_history._quoted_relation(table.relation) %}
@@ -99,7 +130,8 @@
         {% set head = run_query('select coalesce(max(`txn`), 0) from ' ~ states).rows[0][0] | int %}
         {% if not 0 <= point <= head %}
             {% do exceptions.raise_compiler_error(dbt_history._message(
-                'clean_history', 'there is no such transaction; nothing was done', got=point, expected='0 to ' ~ head,
+                'clean_history', 'there is no such transaction; nothing was done', got=point,
+                expected='0 to ' ~ head,
             )) %}
         {% endif %}
         {% do points.append(point) %}
@@ -107,12 +139,15 @@
     {% if limit.keep_transactions is not none %}
         {% set source = dbt_history._numbers_of(limit.transactions, states) %}
         {% do held.append(run_query(
-            'select coalesce(max(`txid`), 0) from ' ~ source ~ ' where `id` <= (select max(`id`) from ' ~ source ~ ') - ' ~ (limit.keep_transactions - 1)
+            'select coalesce(max(`txid`), 0) from ' ~ source
+                ~ ' where `id` <= (select max(`id`) from ' ~ source ~ ') - '
+                ~ (limit.keep_transactions - 1)
         ).rows[0][0] | int) %}
     {% endif %}
     {% if limit.age is not none %}
         {% do held.append(run_query(
-            'select coalesce(max(`txn`), 0) from ' ~ states ~ ' where ' ~ dbt_history._quote(table.namespace)
+            'select coalesce(max(`txn`), 0) from ' ~ states ~ ' where '
+                ~ dbt_history._quote(table.namespace)
             ~ '.`updatedAt` <= unix_millis(current_timestamp() - interval ' ~ limit.age ~ ')'
         ).rows[0][0] | int) %}
     {% endif %}
@@ -128,50 +163,76 @@
     {% if transactions is none %}
         {% do return('(select `txn` as `txid`, `txn` as `id` from ' ~ states ~ ') as numbered') %}
     {% endif %}
-    {% set source = transactions if transactions is string and '(' in transactions else dbt_history._table_name(transactions) %}
-    {% do return('(select `txid`, `id` from ' ~ source ~ ' as entries where `id` is not null) as numbered') %}
+    {% set source = transactions if transactions is string and '(' in transactions
+        else dbt_history._table_name(transactions) %}
+    {% do return(
+        '(select `txid`, `id` from ' ~ source ~ ' as entries where `id` is not null) as numbered'
+    ) %}
 {% endmacro %}
 
 
-{# What the limits let go, by the columns of a version. Literals, so that Delta leaves files out and drops whole ones. #}
+{#
+    What the limits let go, by the columns of a version. Literals, so that Delta leaves files out
+    and drops whole ones.
+#}
 {% macro _may_go(table, limit, tags) %}
     {%- set convention = table.convention -%}
     {%- set terms = ['not ' ~ dbt_history._is_open(convention)] -%}
     {%- if limit.cutoff -%}
-        {%- do terms.append(dbt_history._ended_by(convention, dbt_history._literal(limit.cutoff, convention), strictly=true)) -%}
+        {%- do terms.append(dbt_history._ended_by(
+            convention, dbt_history._literal(limit.cutoff, convention), strictly=true,
+        )) -%}
     {%- elif convention.open_end is not none -%}
-        {%- do terms.append(dbt_history._quote(convention.end) ~ ' < ' ~ dbt_history._open_end(convention)) -%}
+        {%- do terms.append(
+            dbt_history._quote(convention.end) ~ ' < ' ~ dbt_history._open_end(convention)
+        ) -%}
     {%- endif -%}
-    {%- if limit.get('last') is not none -%} {%- do terms.append(dbt_history._quote(convention.end) ~ ' <= ' ~ limit.last ~ 'L') -%} {%- endif -%}
+    {%- if limit.get('last') is not none -%}
+        {%- do terms.append(dbt_history._quote(convention.end) ~ ' <= ' ~ limit.last ~ 'L') -%}
+    {%- endif -%}
     {%- if table.get('namespace') -%} {%- do terms.append('not `_is_deleted`') -%} {%- endif -%}
-    {%- if limit.keep_versions -%} {%- do terms.append('`_place` > ' ~ limit.keep_versions) -%} {%- endif -%}
+    {%- if limit.keep_versions -%}
+        {%- do terms.append('`_place` > ' ~ limit.keep_versions) -%}
+    {%- endif -%}
     {%- if limit.keep_referenced -%} {%- do terms.append('not `_is_referenced`') -%} {%- endif -%}
     {%- for tag in tags -%}
         {%- set at = dbt_history._literal(tag.instant, convention) -%}
-        {%- do terms.append('not (' ~ dbt_history._starts_by(convention, at) ~ ' and ' ~ dbt_history._lasts_beyond(convention, at) ~ ')') -%}
+        {%- do terms.append(
+            'not (' ~ dbt_history._starts_by(convention, at) ~ ' and '
+                ~ dbt_history._lasts_beyond(convention, at) ~ ')'
+        ) -%}
     {%- endfor -%}
     {%- do return(terms | join('\n                and ')) -%}
 {% endmacro %}
 
 
-{# The table, and beside each version its place from the newest and whether another table names it, where that is asked. #}
+{#
+    The table, and beside each version its place from the newest and whether another table names it,
+    where that is asked.
+#}
 {% macro _ranked_versions(table, limit) %}
     {%- set convention = table.convention -%}
     {%- if not limit.keep_versions and not limit.keep_referenced and not table.get('namespace') -%}
         {%- do return(dbt_history._quoted_relation(table.relation)) -%}
     {%- endif -%}
+    {%- set key = dbt_history._quoted(table.key) -%}
+    {%- set identity = dbt_history._quoted(dbt_history._identity_columns(convention)) -%}
     {%- set sql -%}
 (
                 select
                     history.*
                     {%- if limit.keep_versions %},
                     row_number() over (
-                        partition by history.{{ dbt_history._quoted(table.key) | join(', history.') }}
-                        order by history.{{ dbt_history._quoted(dbt_history._identity_columns(convention)) | join(' desc, history.') }} desc
+                        partition by history.{{ key | join(', history.') }}
+                        order by history.{{ identity | join(' desc, history.') }} desc
                     ) as `_place`
                     {%- endif %}
                     {%- if limit.keep_referenced %},
-                    {% for reference in limit.keep_referenced %}coalesce(refers_{{ loop.index }}.yes, false){{ ' or ' if not loop.last }}{% endfor %} as `_is_referenced`
+                    (
+                        {%- for reference in limit.keep_referenced %}
+                        coalesce(refers_{{ loop.index }}.yes, false){{ ' or' if not loop.last }}
+                        {%- endfor %}
+                    ) as `_is_referenced`
                     {%- endif %}
                     {%- if table.get('namespace') %},
                     {{ dbt_history._is_deletion(table) }} as `_is_deleted`
@@ -179,20 +240,27 @@
                 from {{ dbt_history._quoted_relation(table.relation) }} as history
                 {%- if table.get('namespace') %}
                 left join (
-                    select {{ dbt_history._quoted(table.key) | join(', ') }}, max(`i`) as `_newest`
+                    select {{ key | join(', ') }}, max(`i`) as `_newest`
                     from {{ dbt_history._quoted_relation(table.relation) }}
-                    group by {{ dbt_history._quoted(table.key) | join(', ') }}
+                    group by {{ key | join(', ') }}
                 ) as newest
-                    on {% for name in dbt_history._quoted(table.key) %}history.{{ name }} <=> newest.{{ name }}{{ ' and ' if not loop.last }}{% endfor %}
+                    on
+                    {%- for name in key %}
+                    history.{{ name }} <=> newest.{{ name }}{{ ' and' if not loop.last }}
+                    {%- endfor %}
                 {%- endif %}
                 {%- for reference in limit.keep_referenced %}
                 left join (
-                    select distinct true as yes, {{ dbt_history._quoted(reference.columns.keys()) | join(', ') }} from {{ dbt_history._referring(reference) }}
+                    select distinct
+                        true as yes,
+                        {{ dbt_history._quoted(reference.columns.keys()) | join(', ') }}
+                    from {{ dbt_history._referring(reference) }}
                 ) as refers_{{ loop.index }}
                     on
                     {%- set place = loop.index %}
                     {%- for column, referenced in reference.columns.items() %}
-                    refers_{{ place }}.{{ dbt_history._quote(column) }} = history.{{ dbt_history._quote(referenced) }}{{ ' and' if not loop.last }}
+                    refers_{{ place }}.{{ dbt_history._quote(column) }}
+                        = history.{{ dbt_history._quote(referenced) }}{{ ' and' if not loop.last }}
                     {%- endfor %}
                 {%- endfor %}
             )
@@ -201,17 +269,26 @@
 {% endmacro %}
 
 
-{# The tombstone of a feature that is deleted and not purged; on a branch of any, since it hides what the branch would inherit. #}
+{#
+    The tombstone of a feature that is deleted and not purged; on a branch of any, since it hides
+    what the branch would inherit.
+#}
 {% macro _is_deletion(table) %}
     {%- set kept = ['`purged_txn` is null'] -%}
-    {%- if 'branch' in table.key | map('lower') -%} {%- do kept.append("coalesce(history.`branch`, 'main') <> 'main'") -%} {%- endif -%}
+    {%- if 'branch' in table.key | map('lower') -%}
+        {%- do kept.append("coalesce(history.`branch`, 'main') <> 'main'") -%}
+    {%- endif -%}
     {%- do return(
-        '(history.`i` = newest.`_newest` and history.' ~ dbt_history._quote(table.namespace) ~ ".`action` = 'DELETE' and (" ~ kept | join(' or ') ~ '))'
+        '(history.`i` = newest.`_newest` and history.' ~ dbt_history._quote(table.namespace)
+            ~ ".`action` = 'DELETE' and (" ~ kept | join(' or ') ~ '))'
     ) -%}
 {% endmacro %}
 
 
-{# A table that refers to versions: {'table': node or schema.table, 'columns': {its column: column of the version}}. #}
+{#
+    A table that refers to versions: {'table': node or schema.table, 'columns': {its column: column
+    of the version}}.
+#}
 {% macro _referring(reference) %}
     {%- set node = dbt_history._node_named(reference.table) -%}
     {%- set parts = [node.schema, node.alias] if node else (reference.table | string).split('.') -%}
@@ -219,15 +296,21 @@
 {% endmacro %}
 
 
-{# One commit. Nothing beyond the horizon that was published goes, whatever has been closed in between. #}
+{#
+    One commit. Nothing beyond the horizon that was published goes, whatever has been closed in
+    between.
+#}
 {% macro _remove_versions(table, limit, plan) %}
     {% set convention = table.convention %}
     {% set tags = dbt_history._marks_of(table).tags %}
-    {% set within = dbt_history._ended_by(convention, dbt_history._literal(plan.retention_horizon, convention)) %}
+    {% set within = dbt_history._ended_by(
+        convention, dbt_history._literal(plan.retention_horizon, convention),
+    ) %}
     {% set may_go = within ~ '\n                and ' ~ dbt_history._may_go(table, limit, tags) %}
     {% set names = table.key + dbt_history._identity_columns(convention) %}
     {% set sql %}
-        {%- if not limit.keep_versions and not limit.keep_referenced and not table.get('namespace') %}
+        {%- if not limit.keep_versions and not limit.keep_referenced
+            and not table.get('namespace') %}
         delete from {{ dbt_history._quoted_relation(table.relation) }} where {{ may_go }}
         {%- else %}
         merge into {{ dbt_history._quoted_relation(table.relation) }} as history
@@ -236,25 +319,34 @@
             from {{ dbt_history._ranked_versions(table, limit) }} as versions
             where {{ may_go }}
         ) as gone
-        on {{ within.replace(dbt_history._quote(convention.end), 'history.' ~ dbt_history._quote(convention.end)) }}
+        on {{ within.replace(
+            dbt_history._quote(convention.end), 'history.' ~ dbt_history._quote(convention.end),
+        ) }}
             {%- for name in dbt_history._quoted(names) %}
             and history.{{ name }} = gone.{{ name }}
             {%- endfor %}
         when matched then delete
         {%- endif %}
     {% endset %}
-    {% do dbt_history._run_marked(sql, {'history_operation': 'clean_history', 'horizon': plan.retention_horizon}, table, 'clean_history') %}
+    {% do dbt_history._run_marked(
+        sql, {'history_operation': 'clean_history', 'horizon': plan.retention_horizon}, table,
+        'clean_history',
+    ) %}
 {% endmacro %}
 
 
 {# A statement whose commit says which operation it was; the session is left as it was. #}
 {% macro _run_marked(sql, record, table, caller_name) %}
     {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
-    {% set failed = dbt_history._guarded_statement(sql, dbt_history._record_setting(table.relation, record), dbt_history._session_settings([key])) %}
+    {% set failed = dbt_history._guarded_statement(
+        sql, dbt_history._record_setting(table.relation, record),
+        dbt_history._session_settings([key]),
+    ) %}
     {% if failed is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the table ' ~ table.relation ~ ' could not be written (' ~ failed ~ ')',
-            expected='no other writer that changes the same rows at the same time', way_out='run the operation again',
+            expected='no other writer that changes the same rows at the same time',
+            way_out='run the operation again',
         )) %}
     {% endif %}
 {% endmacro %}

@@ -1,6 +1,7 @@
 {#
-    The tables with what is erased in each: {'name', 'relation', 'columns', 'rows', 'changed', 'lock'}; `changed` counts the rows that still
-    hold a value. What is wrong is added to `problems`.
+    The tables with what is erased in each: {'name', 'relation', 'columns', 'rows', 'changed',
+    'lock'}; `changed` counts the rows that still hold a value. What is wrong is added to
+    `problems`.
 #}
 {% macro _erased_places(main, only, columns, mirrors, problems) %}
     {% set only = only if only is mapping else {} %}
@@ -25,12 +26,19 @@
             {% do problems.append(relation ~ ': has no key column ' ~ lacking | join(', ')) %}
         {% else %}
             {% set gone = [] %}
-            {% for column in there if column.name | lower in erased %}{% do gone.append(column) %}{% endfor %}
-            {% do places.append({'name': dbt_history._quoted_relation(relation), 'relation': relation, 'columns': gone, 'there': there, 'rows': 0, 'changed': 0}) %}
+            {% for column in there if column.name | lower in erased %}
+                {% do gone.append(column) %}
+            {% endfor %}
+            {% do places.append({
+                'name': dbt_history._quoted_relation(relation), 'relation': relation,
+                'columns': gone, 'there': there, 'rows': 0, 'changed': 0,
+            }) %}
         {% endif %}
     {% endfor %}
     {% if not problems %}
-        {% for place in places %}{% do dbt_history._check_place(place, only, problems) %}{% endfor %}
+        {% for place in places %}
+            {% do dbt_history._check_place(place, only, problems) %}
+        {% endfor %}
         {% if not places | sum(attribute='rows') %}
             {% do problems.append('no table has a row of this key') %}
         {% endif %}
@@ -39,11 +47,16 @@
 {% endmacro %}
 
 
-{# Names, in lower case, of the columns to erase: those named, else all but key and period. `only` must name a whole key. #}
+{#
+    Names, in lower case, of the columns to erase: those named, else all but key and period. `only`
+    must name a whole key.
+#}
 {% macro _erased_columns(table, there, only, columns, problems) %}
     {% set convention = table.convention %}
     {% set key = table.key | map('lower') | list %}
-    {% set kept = (table.key + dbt_history._identity_columns(convention) + [convention.end, convention.active]) | reject('none') | map('lower') | list %}
+    {% set kept = (
+        table.key + dbt_history._identity_columns(convention) + [convention.end, convention.active]
+    ) | reject('none') | map('lower') | list %}
     {% set columns = [columns] if columns is string else columns %}
     {% set named = only.keys() | map('lower') | list %}
     {% for name in table.key if name | lower not in named %}
@@ -54,7 +67,9 @@
         {% do problems.append('only: ' ~ name ~ ' has no value') if value is none %}
     {% endfor %}
     {% if columns is not none and (columns is mapping or columns is not sequence or not columns) %}
-        {% do problems.append('columns is ' ~ columns ~ ': expected a name, a list of names, or nothing for all') %}
+        {% do problems.append(
+            'columns is ' ~ columns ~ ': expected a name, a list of names, or nothing for all'
+        ) %}
         {% set columns = [] %}
     {% endif %}
     {% set names = there | map(attribute='name') | map('lower') | list %}
@@ -65,7 +80,11 @@
             {% do problems.append(table.name ~ ' has no column ' ~ name) %}
         {% endif %}
     {% endfor %}
-    {% do return((columns if columns is not none else names | reject('in', kept)) | map('string') | map('lower') | list) %}
+    {% do return(
+        (
+            columns if columns is not none else names | reject('in', kept)
+        ) | map('string') | map('lower') | list
+    ) %}
 {% endmacro %}
 
 
@@ -75,28 +94,47 @@
     {% if parts | length != 2 %}
         {% do return(none) %}
     {% endif %}
-    {% do return(load_relation(api.Relation.create(database=node.database if node else none, schema=parts[0], identifier=parts[1]))) %}
+    {% do return(load_relation(
+        api.Relation.create(
+            database=node.database if node else none, schema=parts[0], identifier=parts[1],
+        )
+    )) %}
 {% endmacro %}
 
 
 {# What the subject has in one table, and whether the table would refuse the update. #}
 {% macro _check_place(place, only, problems) %}
     {% set cells = [] %}
-    {% for column in place.columns %}{% do cells.append(dbt_history._quote(column.name) ~ ' is not null') %}{% endfor %}
+    {% for column in place.columns %}
+        {% do cells.append(dbt_history._quote(column.name) ~ ' is not null') %}
+    {% endfor %}
     {% set filter = ' where ' ~ dbt_history._key_filter(only) %}
-    {% set row = run_query('select count(*), count_if(' ~ (cells | join(' or ') or 'false') ~ ') from ' ~ place.name ~ filter).rows[0] %}
-    {% do place.update({'rows': row[0] | int, 'changed': row[1] | int, 'lock': dbt_history._log_lock(place.name)}) %}
+    {% set row = run_query(
+        'select count(*), count_if(' ~ (cells | join(' or ') or 'false') ~ ') from ' ~ place.name
+            ~ filter
+    ).rows[0] %}
+    {% do place.update({
+        'rows': row[0] | int, 'changed': row[1] | int, 'lock': dbt_history._log_lock(place.name),
+    }) %}
     {% if place.changed %}
         {% for name in dbt_history._not_null_in(place.name, place.columns) %}
-            {% do problems.append(place.name ~ ': ' ~ name ~ ' is NOT NULL; alter table ' ~ place.name ~ ' alter column ' ~ dbt_history._quote(name) ~ ' drop not null') %}
+            {% do problems.append(
+                place.name ~ ': ' ~ name ~ ' is NOT NULL; alter table ' ~ place.name
+                    ~ ' alter column ' ~ dbt_history._quote(name) ~ ' drop not null'
+            ) %}
         {% endfor %}
-        {% for row in run_query('show tblproperties ' ~ place.name).rows if row[0].startswith('delta.constraints.') %}
+        {% for row in run_query('show tblproperties ' ~ place.name).rows
+            if row[0].startswith('delta.constraints.') %}
             {% set broken = run_query(
-                'select count(*) from (select ' ~ dbt_history._cells_without(place) | join(', ') ~ ' from ' ~ place.name ~ filter
+                'select count(*) from (select ' ~ dbt_history._cells_without(place) | join(', ')
+                    ~ ' from ' ~ place.name ~ filter
                 ~ ') as erased where not coalesce((' ~ row[1] ~ '), false)'
             ).rows[0][0] | int %}
             {% if broken %}
-                {% do problems.append(place.name ~ ': the constraint ' ~ row[0][18:] ~ ' (' ~ row[1] ~ ') would refuse ' ~ broken ~ ' rows') %}
+                {% do problems.append(
+                    place.name ~ ': the constraint ' ~ row[0][18:] ~ ' (' ~ row[1]
+                        ~ ') would refuse ' ~ broken ~ ' rows'
+                ) %}
             {% endif %}
         {% endfor %}
     {% endif %}
@@ -109,15 +147,18 @@
     {% set cells = [] %}
     {% for column in place.there %}
         {% set name = dbt_history._quote(column.name) %}
-        {% do cells.append('cast(null as ' ~ column.type ~ ') as ' ~ name if column.name in gone else name) %}
+        {% do cells.append(
+            'cast(null as ' ~ column.type ~ ') as ' ~ name if column.name in gone else name
+        ) %}
     {% endfor %}
     {% do return(cells) %}
 {% endmacro %}
 
 
 {#
-    One update of rows that still hold a value. Delta keeps a log from being changed, so its lock is opened for this one statement, and
-    closed in any case, also where a killed run has left it open. Tried again where another run closed it in between.
+    One update of rows that still hold a value. Delta keeps a log from being changed, so its lock is
+    opened for this one statement, and closed in any case, also where a killed run has left it open.
+    Tried again where another run closed it in between.
 #}
 {% macro _erase_place(place, main, only) %}
     {% set state = namespace(failed=none) %}
@@ -127,12 +168,17 @@
             {% do assignments.append(dbt_history._quote(column.name) ~ ' = null') %}
             {% do terms.append(dbt_history._quote(column.name) ~ ' is not null') %}
         {% endfor %}
-        {% set update = 'update ' ~ place.name ~ ' set ' ~ assignments | join(', ') ~ ' where ' ~ dbt_history._key_filter(only) ~ ' and (' ~ terms | join(' or ') ~ ')' %}
-        {% set record = dbt_history._record_setting(place.relation, {'history_operation': 'erase_subject'}) %}
+        {% set update = 'update ' ~ place.name ~ ' set ' ~ assignments | join(', ') ~ ' where '
+            ~ dbt_history._key_filter(only) ~ ' and (' ~ terms | join(' or ') ~ ')' %}
+        {% set record = dbt_history._record_setting(
+            place.relation, {'history_operation': 'erase_subject'},
+        ) %}
         {% set state.failed = 'conflict' %}
         {% for attempt in range(6) if state.failed == 'conflict' %}
             {% do dbt_history._open_log(place.name) if place.lock is not none %}
-            {% set state.failed = dbt_history._guarded_statement(update, record, dbt_history._session_settings(record.keys() | list)) %}
+            {% set state.failed = dbt_history._guarded_statement(
+                update, record, dbt_history._session_settings(record.keys() | list),
+            ) %}
         {% endfor %}
     {% endif %}
     {% if place.lock == 'open' or (place.lock and place.changed) %}
@@ -141,14 +187,22 @@
     {% if state.failed is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'erase_subject', place.name ~ ' could not be changed; what was logged before is erased',
-            got='conflicts with other writers, six times' if state.failed == 'conflict' else 'an error of Spark: ' ~ state.failed,
-            way_out='run it again' ~ ('' if state.failed == 'conflict' else ' when the cause, in the log of the Spark driver, is mended'),
+            got='conflicts with other writers, six times' if state.failed == 'conflict'
+                else 'an error of Spark: ' ~ state.failed,
+            way_out='run it again'
+                ~ (
+                    '' if state.failed == 'conflict'
+                        else ' when the cause, in the log of the Spark driver, is mended'
+                ),
         )) %}
     {% endif %}
 {% endmacro %}
 
 
-{# Names a subject in the marks; without the salt, the invocation's id, its key cannot be looked for in a list of keys. #}
+{#
+    Names a subject in the marks; without the salt, the invocation's id, its key cannot be looked
+    for in a list of keys.
+#}
 {% macro _subject_hash(only, salt) %}
     {% do return(local_md5(tojson(only, sort_keys=true) ~ salt)) %}
 {% endmacro %}
@@ -161,7 +215,8 @@
         {% do return(false) %}
     {% endif %}
     {% set found = run_query(
-        'select name, invocation_id from ' ~ dbt_history._quoted_relation(marks) ~ " where kind = 'erasure' and table_name = "
+        'select name, invocation_id from ' ~ dbt_history._quoted_relation(marks)
+            ~ " where kind = 'erasure' and table_name = "
         ~ dbt_history._string_literal(table.relation.identifier | lower)
     ).rows %}
     {% for row in found if row[0] == dbt_history._subject_hash(only, row[1]) %}

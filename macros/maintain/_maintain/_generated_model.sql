@@ -1,4 +1,7 @@
-{# What is generated for one tracked table: {'name', 'kind', 'key', 'references', 'main', 'of'}; appends what is wrong to `problems`. #}
+{#
+    What is generated for one tracked table: {'name', 'kind', 'key', 'references', 'main', 'of'};
+    appends what is wrong to `problems`.
+#}
 {% macro _generated_model(node, said, problems) %}
     {% set kind = said.get('kind', 'hx') %}
     {% set key = dbt_history._key_columns(said.get('key') or node.config.get('unique_key')) %}
@@ -11,9 +14,11 @@
     {% for problem in dbt_history._unknown_settings(said, ['kind', 'key', 'references', 'name']) %}
         {% do problems.append(node.unique_id ~ ': ' ~ problem) %}
     {% endfor %}
-    {% set main = "source('" ~ node.source_name ~ "', '" ~ node.name ~ "')" if node.resource_type == 'source' else "ref('" ~ node.name ~ "')" %}
+    {% set main = "source('" ~ node.source_name ~ "', '" ~ node.name ~ "')"
+        if node.resource_type == 'source' else "ref('" ~ node.name ~ "')" %}
     {% do return({
-        'kind': kind, 'key': key, 'main': main, 'of': node.name, 'references': said.get('references', []),
+        'kind': kind, 'key': key, 'main': main, 'of': node.name,
+        'references': said.get('references', []),
         'name': said.get('name') or node.name ~ ('_hx' if kind == 'hx' else '_history'),
     }) %}
 {% endmacro %}
@@ -21,7 +26,8 @@
 
 {% macro _generated_sql(table) %}
     {%- set lines = [
-        "{{ config(materialized='history_append') }}", '', 'select * from {{ dbt_history.' ~ ('hx_rows' if table.kind == 'hx' else 'event_rows') ~ '(',
+        "{{ config(materialized='history_append') }}", '',
+        'select * from {{ dbt_history.' ~ ('hx_rows' if table.kind == 'hx' else 'event_rows') ~ '(',
         '    ' ~ table.main ~ ',', '    key=' ~ tojson(table.key) ~ ',',
     ] -%}
     {%- if table.references -%}
@@ -29,7 +35,10 @@
         {%- for reference in table.references -%}
             {%- set fields = [] -%}
             {%- for field, value in reference.items() -%}
-                {%- do fields.append("'" ~ field ~ "': " ~ ("ref('" ~ value ~ "')" if field == 'history' else tojson(value))) -%}
+                {%- do fields.append(
+                    "'" ~ field ~ "': "
+                        ~ ("ref('" ~ value ~ "')" if field == 'history' else tojson(value))
+                ) -%}
             {%- endfor -%}
             {%- do lines.append('        {' ~ fields | join(', ') ~ '},') -%}
         {%- endfor -%}
@@ -44,7 +53,10 @@
     {%- set lines = ['version: 2', '', 'models:'] -%}
     {%- for table in tracked -%}
         {%- do lines.append('  - name: ' ~ table.name) -%}
-        {%- do lines.append('    description: One row per ' ~ ('change' if table.kind == 'hx' else 'event') ~ ' of a row of ' ~ table.of ~ '.') -%}
+        {%- do lines.append(
+            '    description: One row per ' ~ ('change' if table.kind == 'hx' else 'event')
+                ~ ' of a row of ' ~ table.of ~ '.'
+        ) -%}
         {%- do lines.append('    data_tests:') -%}
         {%- do lines.append('      - dbt_history.is_append_only') -%}
         {%- if table.kind == 'hx' -%}

@@ -3,67 +3,109 @@
     {% for table in tables %}
         {% do dbt_history._find_namespace(table) %}
         {% if table.namespace and table.relation.is_iceberg %}
-            {% do problems.append(table.name ~ ': its states come from a log of writes, which has to be a Delta table, and it is on Iceberg') %}
+            {% do problems.append(
+                table.name
+                    ~ ': its states come from a log of writes, which has to be a Delta table, and'
+                    ~ ' it is on Iceberg'
+            ) %}
         {% elif table.namespace and not (said.writes and said.app_id) %}
-            {% do problems.append(table.name ~ ': its states come from a log of writes: say the log (writes) and who writes (app_id)') %}
-        {% elif dbt_history._identity_columns(table.convention) | length > 1 and table.convention.type != 'bigint' %}
-            {% do problems.append(table.name ~ ': its versions have numbers (' ~ table.convention.version_id ~ '), and a restored one would have none') %}
+            {% do problems.append(
+                table.name
+                    ~ ': its states come from a log of writes: say the log (writes) and who writes'
+                    ~ ' (app_id)'
+            ) %}
+        {% elif dbt_history._identity_columns(table.convention) | length > 1
+            and table.convention.type != 'bigint' %}
+            {% do problems.append(
+                table.name ~ ': its versions have numbers (' ~ table.convention.version_id
+                    ~ '), and a restored one would have none'
+            ) %}
         {% endif %}
         {% for name in (only or {}) if name not in table.key %}
-            {% do problems.append(table.name ~ ': only names ' ~ name ~ ', which is no key column') %}
+            {% do problems.append(
+                table.name ~ ': only names ' ~ name ~ ', which is no key column'
+            ) %}
         {% endfor %}
     {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'rewind', 'this cannot be rewound; nothing was done', got='\n    ' ~ problems | join('\n    '),
+            'rewind', 'this cannot be rewound; nothing was done',
+            got='\n    ' ~ problems | join('\n    '),
         )) %}
     {% endif %}
 {% endmacro %}
 
 
 {#
-    Sets `to` and `from_now` of each table, as text of its axis. The restored state begins after all that the tables hold, at one point
-    for all tables with one type of axis, so that an as-of over them sees all of it or nothing.
+    Sets `to` and `from_now` of each table, as text of its axis. The restored state begins after all
+    that the tables hold, at one point for all tables with one type of axis, so that an as-of over
+    them sees all of it or nothing.
 #}
 {% macro _rewind_points(tables, to, at) %}
     {% set starts = {} %}
     {% for table in tables %}
         {% set convention = table.convention %}
-        {% do table.update({'to': dbt_history._transaction_at_time(to, table) or dbt_history._evaluated_point(to, table, 'rewind')}) %}
-        {% set current = dbt_history._axis_number('version', convention) ~ ' + ' ~ ([dbt_history._gap_units(convention), 1] | max if convention.type != 'date' else 0) %}
-        {% set present = {'timestamp': 'unix_micros(current_timestamp())', 'date': 'unix_date(current_date())', 'bigint': '0'}[convention.type] %}
+        {% do table.update({
+            'to': dbt_history._transaction_at_time(to, table)
+                or dbt_history._evaluated_point(to, table, 'rewind')
+        }) %}
+        {% set current = dbt_history._axis_number('version', convention) ~ ' + '
+            ~ ([dbt_history._gap_units(convention), 1] | max if convention.type != 'date' else 0) %}
+        {% set present = {
+            'timestamp': 'unix_micros(current_timestamp())', 'date': 'unix_date(current_date())',
+            'bigint': '0',
+        }[convention.type] %}
         {% set number = run_query(
-            'select greatest(' ~ current ~ ', ' ~ present ~ ') from ' ~ dbt_history.current_version(table.relation, convention) ~ ' as found'
+            'select greatest(' ~ current ~ ', ' ~ present ~ ') from '
+                ~ dbt_history.current_version(table.relation, convention) ~ ' as found'
         ).rows[0][0] | int %}
-        {% do starts.update({convention.type: [starts.get(convention.type, number), number] | max}) %}
+        {% do starts.update({
+            convention.type: [starts.get(convention.type, number), number] | max
+        }) %}
     {% endfor %}
     {% for table in tables %}
-        {% set said = dbt_history._evaluated_point(at, table, 'rewind') if at is not none else none %}
-        {% do table.update({'from_now': said or dbt_history._axis_text(starts[table.convention.type], table.convention)}) %}
+        {% set said = dbt_history._evaluated_point(at, table, 'rewind') if at is not none
+            else none %}
+        {% do table.update({
+            'from_now': said
+                or dbt_history._axis_text(starts[table.convention.type], table.convention)
+        }) %}
     {% endfor %}
 {% endmacro %}
 
 
-{# The batch: what was there and is not now, or is otherwise, begins anew; what is there and was not ends. No WITH (decision 8). #}
+{#
+    The batch: what was there and is not now, or is otherwise, begins anew; what is there and was
+    not ends. No WITH (decision 8).
+#}
 {% macro _rewind_sql(table, only) %}
     {%- set convention = table.convention -%}
-    {%- set period = [convention.start, convention.end, convention.active] | reject('none') | list -%}
-    {%- set numbered = convention.version_id if dbt_history._identity_columns(convention) | length > 1 else none -%}
-    {%- set columns = dbt_history._without(dbt_history._table_columns(table.relation), period + ([numbered] if numbered else [])) -%}
+    {%- set period = [
+        convention.start, convention.end, convention.active,
+    ] | reject('none') | list -%}
+    {%- set numbered = convention.version_id
+        if dbt_history._identity_columns(convention) | length > 1 else none -%}
+    {%- set columns = dbt_history._without(
+        dbt_history._table_columns(table.relation), period + ([numbered] if numbered else []),
+    ) -%}
     {%- set keys = dbt_history._quoted(table.key) -%}
     {%- set from_now = dbt_history._literal(table.from_now, convention) -%}
     {%- set was = dbt_history.as_of(table.relation, table.to, convention) -%}
-    {%- set is_now = '(select * from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where ' ~ dbt_history._is_open(convention) ~ ')' -%}
+    {%- set is_now = '(select * from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where '
+        ~ dbt_history._is_open(convention) ~ ')' -%}
     {%- set filter = dbt_history._key_filter(only) -%}
     {%- set same = [] -%}
     {%- for column in columns -%}
         {%- set name = dbt_history._quote(column.name) -%}
         {%- do same.append(
-            dbt_history._comparable('was.' ~ name, column.type) ~ ' <=> ' ~ dbt_history._comparable('is_now.' ~ name, column.type)
+            dbt_history._comparable('was.' ~ name, column.type) ~ ' <=> '
+                ~ dbt_history._comparable('is_now.' ~ name, column.type)
         ) -%}
     {%- endfor -%}
     {%- set matched = [] -%}
-    {%- for name in keys -%}{%- do matched.append('was.' ~ name ~ ' = is_now.' ~ name) -%}{%- endfor -%}
+    {%- for name in keys -%}
+        {%- do matched.append('was.' ~ name ~ ' = is_now.' ~ name) -%}
+    {%- endfor -%}
     select
         'upsert' as _stage,
         {%- for column in columns %}
@@ -72,8 +114,13 @@
         {{ from_now }} as {{ dbt_history._quote(convention.start) }},
         {{ dbt_history._open_end(convention) }} as {{ dbt_history._quote(convention.end) }}
         {%- if numbered %},
-        (select max({{ dbt_history._quote(numbered) }}) from {{ dbt_history._quoted_relation(table.relation) }})
-            + row_number() over (order by was.{{ keys | join(', was.') }}) as {{ dbt_history._quote(numbered) }}
+        (
+            select max({{ dbt_history._quote(numbered) }})
+            from {{ dbt_history._quoted_relation(table.relation) }}
+        )
+            + row_number() over (
+                order by was.{{ keys | join(', was.') }}
+            ) as {{ dbt_history._quote(numbered) }}
         {%- endif %}
         {%- if convention.active %},
         true as {{ dbt_history._quote(convention.active) }}
@@ -90,7 +137,8 @@
         is_now.{{ dbt_history._quote(column.name) }},
         {%- endfor %}
         cast(null as {{ convention.type }}) as {{ dbt_history._quote(convention.start) }},
-        {{ dbt_history._shift_by_gap(from_now, convention) }} as {{ dbt_history._quote(convention.end) }}
+        {{ dbt_history._shift_by_gap(from_now, convention) }}
+            as {{ dbt_history._quote(convention.end) }}
         {%- if numbered %},
         cast(null as bigint) as {{ dbt_history._quote(numbered) }}
         {%- endif %}
@@ -102,43 +150,68 @@
 {%- endmacro %}
 
 
-{# A time as the last transaction up to it, for feature states; none for any other point or table. #}
+{#
+    A time as the last transaction up to it, for feature states; none for any other point or table.
+#}
 {% macro _transaction_at_time(to, table) %}
-    {% if not table.get('namespace') or to is not string or not modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}', to) %}
+    {% if not table.get('namespace') or to is not string
+        or not modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}', to) %}
         {% do return(none) %}
     {% endif %}
     {% do return(run_query(
-        'select coalesce(max(`txn`), 0) from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where ' ~ dbt_history._quote(table.namespace)
-        ~ '.`updatedAt` <= unix_millis(' ~ dbt_history._instant(to, {'type': 'timestamp'}, 'rewind') ~ ')'
+        'select coalesce(max(`txn`), 0) from ' ~ dbt_history._quoted_relation(table.relation)
+            ~ ' where ' ~ dbt_history._quote(table.namespace)
+        ~ '.`updatedAt` <= unix_millis(' ~ dbt_history._instant(to, {'type': 'timestamp'}, 'rewind')
+            ~ ')'
     ).rows[0][0] | string) %}
 {% endmacro %}
 
 
-{# Feature states are rewound by their log: one transaction that makes them what they were; the next run of the model applies it. #}
+{#
+    Feature states are rewound by their log: one transaction that makes them what they were; the
+    next run of the model applies it.
+#}
 {% macro _rewind_features(table, only, said, dry_run) %}
     {% set columns = dbt_history._table_columns(table.relation) %}
     {% set features = dbt_history._features_of(columns, table.key, said.payload, said.json) %}
     {% set head = dbt_history._head_of_log(said.writes, table.relation) %}
     {% if head.ahead %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'rewind', 'the log is ahead of the states; nothing was written', got=head.ahead ~ ' writes that the states lack', way_out='run the model of the states first',
+            'rewind', 'the log is ahead of the states; nothing was written',
+            got=head.ahead ~ ' writes that the states lack',
+            way_out='run the model of the states first',
         )) %}
     {% endif %}
-    {% set on_main = " and coalesce(`branch`, 'main') = 'main'" if 'branch' in table.key | map('lower') else '' %}
+    {% set on_main = " and coalesce(`branch`, 'main') = 'main'"
+        if 'branch' in table.key | map('lower') else '' %}
     {% set call = {
-        'writes': dbt_history._table_name(said.writes), 'states': dbt_history._quoted_relation(table.relation),
-        'snapshot': dbt_history.as_of(table.relation, table.to, table.convention), 'app_id': said.app_id, 'key': table.key, 'payload': features.payload,
-        'json': features.json, 'author': said.author, 'message': said.message or 'rewind to ' ~ table.to, 'at': none,
+        'writes': dbt_history._table_name(said.writes),
+        'states': dbt_history._quoted_relation(table.relation),
+        'snapshot': dbt_history.as_of(table.relation, table.to, table.convention),
+        'app_id': said.app_id, 'key': table.key, 'payload': features.payload,
+        'json': features.json, 'author': said.author,
+        'message': said.message or 'rewind to ' ~ table.to, 'at': none,
         'where': dbt_history._key_filter(only) ~ on_main, 'is_resync': false, 'head': head.txn,
     } %}
     {% set parts = dbt_history._resync_sql(call, head.txn + 1) %}
-    {% set number = run_query('select count(*) from (' ~ parts.select ~ ') as writes').rows[0][0] | int %}
+    {% set number = run_query(
+        'select count(*) from (' ~ parts.select ~ ') as writes'
+    ).rows[0][0] | int %}
     {% if number and not dry_run %}
-        {% do dbt_history._append_writes(call.writes, head.txn, parts.insert ~ '\n' ~ parts.select, 'rewind') %}
-        {% do dbt_history._add_mark(table, 'rewind', instant=table.to, author=said.author, reason=said.message) %}
+        {% do dbt_history._append_writes(
+            call.writes, head.txn, parts.insert ~ '\n' ~ parts.select, 'rewind',
+        ) %}
+        {% do dbt_history._add_mark(
+            table, 'rewind', instant=table.to, author=said.author, reason=said.message,
+        ) %}
     {% endif %}
     {% do log(
-        'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' goes back') ~ ' to ' ~ table.to ~ ': ' ~ number ~ ' writes'
-        ~ (', transaction ' ~ (head.txn + 1) ~ ' of the log; run the model' if number and not dry_run else ''), info=true
+        'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' goes back') ~ ' to '
+            ~ table.to ~ ': ' ~ number ~ ' writes'
+        ~ (
+            ', transaction ' ~ (head.txn + 1) ~ ' of the log; run the model'
+                if number and not dry_run else ''
+        ),
+        info=true
     ) %}
 {% endmacro %}

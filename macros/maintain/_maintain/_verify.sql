@@ -2,16 +2,27 @@
 {% macro _broken_rules(table) %}
     {% set name = dbt_history._quoted_relation(table.relation) %}
     {% set rules = {
-        'versions that are not well formed': dbt_history.test_period_is_well_formed(name, table.key, table.convention),
-        'versions that overlap': dbt_history.test_periods_do_not_overlap(name, table.key, table.convention),
-        'records with several open versions': dbt_history.test_one_active_version(name, table.key, table.convention),
+        'versions that are not well formed': dbt_history.test_period_is_well_formed(
+            name, table.key, table.convention,
+        ),
+        'versions that overlap': dbt_history.test_periods_do_not_overlap(
+            name, table.key, table.convention,
+        ),
+        'records with several open versions': dbt_history.test_one_active_version(
+            name, table.key, table.convention,
+        ),
     } %}
     {% if table.convention.active %}
-        {% do rules.update({'versions whose flag is not what their end says': dbt_history.test_active_matches_open_end(name, table.key, table.convention)}) %}
+        {% set flags = dbt_history.test_active_matches_open_end(
+            name, table.key, table.convention,
+        ) %}
+        {% do rules.update({'versions whose active flag contradicts their end': flags}) %}
     {% endif %}
     {% set broken = [] %}
     {% for rule, sql in rules.items() %}
-        {% set number = run_query('select count(*) from (' ~ sql ~ ') as failing').rows[0][0] | int %}
+        {% set number = run_query(
+            'select count(*) from (' ~ sql ~ ') as failing'
+        ).rows[0][0] | int %}
         {% if number %}
             {% do broken.append(number ~ ' ' ~ rule) %}
         {% endif %}
@@ -20,33 +31,43 @@
 {% endmacro %}
 
 
-{# The rows that all commits together have left, against those that are there; nothing to say where the log does not reach back. #}
+{#
+    The rows that all commits together have left, against those that are there; nothing to say where
+    the log does not reach back.
+#}
 {% macro _lost_rows(table, entries) %}
     {% set sum = namespace(rows=0, is_known=true, first=none) %}
     {% for entry in entries %}
         {% set metrics = entry.metrics %}
         {% set sum.first = 0 if entry.get('is_first') else entry.version %}
-        {% if entry.operation in ['RESTORE', 'TRUNCATE', 'CLONE'] or 'REPLACE' in entry.operation or entry.parameters.get('mode') == 'Overwrite' %}
+        {% if entry.operation in ['RESTORE', 'TRUNCATE', 'CLONE'] or 'REPLACE' in entry.operation
+            or entry.parameters.get('mode') == 'Overwrite' %}
             {% set sum.is_known = false %}
         {% elif entry.operation == 'MERGE' %}
-            {% set sum.rows = sum.rows + (metrics.get('numTargetRowsInserted', 0) | int) - (metrics.get('numTargetRowsDeleted', 0) | int) %}
+            {% set sum.rows = sum.rows + (metrics.get('numTargetRowsInserted', 0) | int)
+                - (metrics.get('numTargetRowsDeleted', 0) | int) %}
         {% elif entry.operation == 'DELETE' %}
             {% set sum.is_known = sum.is_known and 'numDeletedRows' in metrics %}
             {% set sum.rows = sum.rows - (metrics.get('numDeletedRows', 0) | int) %}
-        {% elif entry.operation in ['WRITE', 'CREATE TABLE AS SELECT', 'STREAMING UPDATE', 'COPY INTO'] %}
+        {% elif entry.operation in [
+            'WRITE', 'CREATE TABLE AS SELECT', 'STREAMING UPDATE', 'COPY INTO',
+        ] %}
             {% set sum.rows = sum.rows + (metrics.get('numOutputRows', 0) | int) %}
         {% endif %}
     {% endfor %}
     {% if not sum.is_known or sum.first != 0 %}
         {% do return([]) %}
     {% endif %}
-    {% set there = run_query('select count(*) from ' ~ dbt_history._quoted_relation(table.relation)).rows[0][0] | int %}
+    {% set there = run_query(
+        'select count(*) from ' ~ dbt_history._quoted_relation(table.relation)
+    ).rows[0][0] | int %}
     {% do return([] if there == sum.rows else [there ~ ' rows, where its log makes ' ~ sum.rows]) %}
 {% endmacro %}
 
 
 {#
-    What somebody else did to the rows since the table is ours: a change of a value by hand breaks no rule and no count.
+    What somebody else did to the rows since the table is ours: a change of a value by hand breaks
+    no rule and no count.
 
         version   0      1        2       3       4        5         6
                   WRITE  MERGE    UPDATE  MERGE   UPDATE   RESTORE   OPTIMIZE
@@ -58,12 +79,17 @@
     {% for entry in entries if walk.resume_at is none or entry.version <= walk.resume_at %}
         {% if entry.operation == 'RESTORE' %}
             {% set walk.resume_at = dbt_history._restored_version(entry) %}
-        {% elif entry.record is not none or 'history_operation' in (entry.said or '') or 'history_migration' in (entry.said or '') %}
+        {% elif entry.record is not none or 'history_operation' in (entry.said or '')
+            or 'history_migration' in (entry.said or '') %}
             {% set walk.found = walk.found + walk.since_ours %}
             {% set walk.since_ours = [] %}
-        {% elif entry.operation in ['WRITE', 'MERGE', 'UPDATE', 'DELETE', 'STREAMING UPDATE', 'COPY INTO'] %}
+        {% elif entry.operation in [
+            'WRITE', 'MERGE', 'UPDATE', 'DELETE', 'STREAMING UPDATE', 'COPY INTO',
+        ] %}
             {% set walk.since_ours = walk.since_ours + [
-                'commit ' ~ entry.version ~ ' (' ~ entry.operation ~ ', ' ~ (entry.user or 'unknown user') ~ ', ' ~ entry.timestamp ~ ') changed rows by hand'
+                'commit ' ~ entry.version ~ ' (' ~ entry.operation ~ ', '
+                    ~ (entry.user or 'unknown user') ~ ', ' ~ entry.timestamp
+                    ~ ') changed rows by hand'
             ] %}
         {% endif %}
     {% endfor %}
@@ -76,21 +102,30 @@
     {% set other = dbt_history._referring({'table': source}) %}
     {% set theirs = dbt_history._types_of_query('select * from ' ~ other) %}
     {% set columns = [] %}
-    {% for column in dbt_history._table_columns(table.relation) if column.name | lower in theirs.keys() | map('lower') %}
+    {% for column in dbt_history._table_columns(table.relation)
+        if column.name | lower in theirs.keys() | map('lower') %}
         {% do columns.append(column) %}
     {% endfor %}
     {% set cells = [] %}
     {% for column in columns %}
-        {% do cells.append(dbt_history._comparable(dbt_history._quote(column.name), column.type) ~ ' as ' ~ dbt_history._quote(column.name)) %}
+        {% do cells.append(
+            dbt_history._comparable(dbt_history._quote(column.name), column.type) ~ ' as '
+                ~ dbt_history._quote(column.name)
+        ) %}
     {% endfor %}
     {% set row = run_query(
-        'select count_if(surplus > 0), count_if(surplus < 0) from (select sum(side) as surplus from (select 1 as side, ' ~ cells | join(', ')
-        ~ ' from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where ' ~ dbt_history._is_open(table.convention) ~ ' union all select -1 as side, '
+        'select count_if(surplus > 0), count_if(surplus < 0) from (select sum(side) as surplus'
+            ~ ' from (select 1 as side, ' ~ cells | join(', ')
+        ~ ' from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where '
+            ~ dbt_history._is_open(table.convention) ~ ' union all select -1 as side, '
         ~ cells | join(', ') ~ ' from ' ~ other ~ ') as sides group by '
         ~ dbt_history._quoted(columns | map(attribute='name')) | join(', ') ~ ') as rows'
     ).rows[0] %}
     {% do return(
         [] if row[0] | int == 0 and row[1] | int == 0
-        else [row[0] ~ ' current versions are not in ' ~ source ~ ', ' ~ row[1] ~ ' rows of it are not current here']
+        else [
+            row[0] ~ ' current versions are not in ' ~ source ~ ', ' ~ row[1]
+                ~ ' rows of it are not current here'
+        ]
     ) %}
 {% endmacro %}

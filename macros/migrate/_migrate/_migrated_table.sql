@@ -1,16 +1,20 @@
 {#
-    The table a migration works on: `table` is `schema.name`, a name in the target's schema, or a relation.
-    Returns {'relation', 'columns', 'types': {lower name: type}, 'names': {lower name: name}}; refuses what is no Delta table.
-    With `is_optional`, none where there is no table.
+    The table a migration works on: `table` is `schema.name`, a name in the target's schema, or a
+    relation. Returns {'relation', 'columns', 'types': {lower name: type}, 'names': {lower name:
+    name}}; refuses what is no Delta table. With `is_optional`, none where there is no table.
 #}
 {% macro _migrated_table(table, caller_name, is_optional=false) %}
     {% set wanted = dbt_history._named_relation(table, caller_name) %}
-    {% set relation = adapter.get_relation(database=wanted.database, schema=wanted.schema, identifier=wanted.identifier) %}
+    {% set relation = adapter.get_relation(
+        database=wanted.database, schema=wanted.schema, identifier=wanted.identifier,
+    ) %}
     {% if relation is none and is_optional %}
         {% do return(none) %}
     {% endif %}
     {% if relation is not none and relation.is_iceberg %}
-        {% do dbt_history._refuse_iceberg(relation, caller_name, 'a Delta table: its log says which migrations it has had') %}
+        {% do dbt_history._refuse_iceberg(
+            relation, caller_name, 'a Delta table: its log says which migrations it has had',
+        ) %}
     {% elif relation is none or relation.is_view or relation.is_delta is sameas false %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
@@ -30,18 +34,26 @@
 {% endmacro %}
 
 
-{# What keeps the table from being a history table: its period columns, and the key that was given. #}
+{#
+    What keeps the table from being a history table: its period columns, and the key that was given.
+#}
 {% macro _history_problems(migrated, key) %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}
-    {% for name, type in {convention.start: 'timestamp', convention.end: 'timestamp', convention.active: 'boolean'}.items() %}
+    {% for name, type in {
+        convention.start: 'timestamp', convention.end: 'timestamp', convention.active: 'boolean',
+    }.items() %}
         {% if migrated.types.get(name) != type %}
-            {% do problems.append('the table has no ' ~ type ~ ' column ' ~ name ~ ': it is not in history mode') %}
+            {% do problems.append(
+                'the table has no ' ~ type ~ ' column ' ~ name ~ ': it is not in history mode'
+            ) %}
         {% endif %}
     {% endfor %}
     {% set names = dbt_history._key_columns(key) %}
     {% if not names %}
-        {% do problems.append('key is missing: name the columns that tell records apart, without the start column') %}
+        {% do problems.append(
+            'key is missing: name the columns that tell records apart, without the start column'
+        ) %}
     {% endif %}
     {% for name in names %}
         {% if name | lower not in migrated.types %}
@@ -58,18 +70,29 @@
 {% macro _column_problems(migrated, column, key, type=none) %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}
-    {% set kept = [convention.start, convention.end, convention.active, '_stage', '_batch', '_order', '_unmodified', '_metadata'] %}
+    {% set kept = [
+        convention.start, convention.end, convention.active, '_stage', '_batch', '_order',
+        '_unmodified', '_metadata',
+    ] %}
     {% if column is not string or not column | trim %}
         {% do problems.append('column is no name: ' ~ column) %}
         {% do return(problems) %}
     {% endif %}
     {% if column | lower in kept + dbt_history._key_columns(key) | map('lower') | list %}
-        {% do problems.append('column ' ~ column ~ ' belongs to the key, the period or the bookkeeping') %}
+        {% do problems.append(
+            'column ' ~ column ~ ' belongs to the key, the period or the bookkeeping'
+        ) %}
     {% endif %}
-    {% if type is not none and not modules.re.match('^[a-z_]+( *[(] *[0-9]+ *(, *[0-9]+ *)?[)])?$', type | lower) %}
-        {% do problems.append('type is ' ~ type ~ ': a simple type such as string, bigint or decimal(10,2)') %}
-    {% elif type is not none and column | lower in migrated.types and not dbt_history._is_same_type(migrated.types[column | lower], type) %}
-        {% do problems.append('column ' ~ column ~ ' is there as ' ~ migrated.types[column | lower] ~ ', not ' ~ type) %}
+    {% if type is not none
+        and not modules.re.match('^[a-z_]+( *[(] *[0-9]+ *(, *[0-9]+ *)?[)])?$', type | lower) %}
+        {% do problems.append(
+            'type is ' ~ type ~ ': a simple type such as string, bigint or decimal(10,2)'
+        ) %}
+    {% elif type is not none and column | lower in migrated.types
+        and not dbt_history._is_same_type(migrated.types[column | lower], type) %}
+        {% do problems.append(
+            'column ' ~ column ~ ' is there as ' ~ migrated.types[column | lower] ~ ', not ' ~ type
+        ) %}
     {% endif %}
     {% do return(problems) %}
 {% endmacro %}
@@ -77,7 +100,10 @@
 
 {# Spark's names for one type: `integer` is `int`. #}
 {% macro _is_same_type(left, right) %}
-    {% set other = {'integer': 'int', 'long': 'bigint', 'short': 'smallint', 'byte': 'tinyint', 'real': 'float', 'text': 'string'} %}
+    {% set other = {
+        'integer': 'int', 'long': 'bigint', 'short': 'smallint', 'byte': 'tinyint', 'real': 'float',
+        'text': 'string',
+    } %}
     {% set left, right = (left | lower).replace(' ', ''), (right | lower).replace(' ', '') %}
     {% do return(other.get(left, left) == other.get(right, right)) %}
 {% endmacro %}

@@ -1,35 +1,48 @@
 {#
-    A value of a migration as SQL of the column's type: none is NULL, anything else is text as a person writes it
-    (the text `NULL` is four letters). Text that is no value of the type is a problem, appended to `problems`.
+    A value of a migration as SQL of the column's type: none is NULL, anything else is text as a
+    person writes it (the text `NULL` is four letters). Text that is no value of the type is a
+    problem, appended to `problems`.
 #}
 {% macro _migration_value(value, type, problems) %}
     {% if value is none %}
         {% do return('cast(null as ' ~ type ~ ')') %}
     {% endif %}
     {% set text = (value | string | lower) if value is boolean else value | string %}
-    {% if type | lower == 'timestamp' and not modules.re.search('([zZ]|UTC|[+-][0-9]{2}:[0-9]{2})$', text) %}
+    {% if type | lower == 'timestamp'
+        and not modules.re.search('([zZ]|UTC|[+-][0-9]{2}:[0-9]{2})$', text) %}
         {# A time without a zone is UTC, whatever the session's zone. #}
-        {% set text = text ~ (' UTC' if modules.re.search('[0-9]:[0-9]', text) else ' 00:00:00 UTC') %}
+        {% set text = text
+            ~ (' UTC' if modules.re.search('[0-9]:[0-9]', text) else ' 00:00:00 UTC') %}
     {% endif %}
     {# Spark fills in ${...} also inside quotes. #}
     {% set literal = dbt_history._string_literal(text).replace('${', '\\u0024{') %}
-    {% if run_query('select try_cast(' ~ literal ~ ' as ' ~ type ~ ') is null').rows[0][0] | string | lower == 'true' %}
+    {% if run_query(
+        'select try_cast(' ~ literal ~ ' as ' ~ type ~ ') is null'
+    ).rows[0][0] | string | lower == 'true' %}
         {% do problems.append('the value ' ~ value ~ ' is no ' ~ type) %}
     {% endif %}
     {% do return('cast(' ~ literal ~ ' as ' ~ type ~ ')') %}
 {% endmacro %}
 
 
-{# The instant of a migration as a literal, always a constant; `name` is the argument's, for the message. #}
+{#
+    The instant of a migration as a literal, always a constant; `name` is the argument's, for the
+    message.
+#}
 {% macro _migration_instant(value, name, problems) %}
     {% set text = value | string | trim %}
-    {% set form = '^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?( ?(Z|UTC|[+-][0-9]{2}:[0-9]{2}))?)?$' %}
+    {% set form = '^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?('
+        ~ ' ?(Z|UTC|[+-][0-9]{2}:[0-9]{2}))?)?$' %}
     {% if value is none or not modules.re.match(form, text) %}
-        {% do problems.append(name ~ ' is no point in time: ' ~ value ~ ' (such as 2024-06-01T00:00:00Z)') %}
+        {% do problems.append(
+            name ~ ' is no point in time: ' ~ value ~ ' (such as 2024-06-01T00:00:00Z)'
+        ) %}
         {% do return('cast(null as timestamp)') %}
     {% endif %}
     {% set convention = dbt_history.convention('fivetran') %}
-    {% set literal = dbt_history._literal(text if text | length > 10 else text ~ ' 00:00:00', convention) | trim %}
+    {% set literal = dbt_history._literal(
+        text if text | length > 10 else text ~ ' 00:00:00', convention,
+    ) | trim %}
     {% if text[:4] == '0000' %}
         {% do problems.append(name ~ ' is in the year 0') %}
     {% elif text[:10] == '9999-12-31' %}

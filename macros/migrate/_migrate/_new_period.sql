@@ -1,13 +1,16 @@
 {#
-    From `at` on, a column has another value in every active version that `changes` is true for. One MERGE:
+    From `at` on, a column has another value in every active version that `changes` is true for. One
+    MERGE:
 
         at                      at
-        [ a -------- open   ->  [ a ----)[ a' -------- open     started before: closed, copied with the value
-             [ b --- open   ->  [ b' --- open                   starts at the instant: changed in place
+        [ a -------- open   ->  [ a ----)[ a' -------- open     started before: closed and copied
+             [ b --- open   ->  [ b' --- open                   starts then: changed in place
 #}
 {% macro _new_period_sql(migrated, key, column, value, at, changes) %}
     {%- set convention = dbt_history.convention('fivetran') -%}
-    {%- set start, end, active = dbt_history._quote(convention.start), dbt_history._quote(convention.end), dbt_history._quote(convention.active) -%}
+    {%- set start = dbt_history._quote(convention.start) -%}
+    {%- set end = dbt_history._quote(convention.end) -%}
+    {%- set active = dbt_history._quote(convention.active) -%}
     {%- set kinds = [
         {'op': 'close', 'where': start ~ ' < ' ~ at ~ ' and ' ~ changes},
         {'op': 'add', 'where': start ~ ' < ' ~ at ~ ' and ' ~ changes},
@@ -37,7 +40,8 @@
         history.{{ active }} = true
         and history.{{ start }} = operations.match_start
         {%- for name in dbt_history._key_columns(key) %}
-        and history.{{ dbt_history._quote(name) }} <=> operations.{{ dbt_history._prefixed(migrated.names[name | lower]) }}
+        and history.{{ dbt_history._quote(name) }}
+            <=> operations.{{ dbt_history._prefixed(migrated.names[name | lower]) }}
         {%- endfor %}
     when matched and operations.op = 'close' then update set
         {{ end }} = {{ dbt_history._shift_by_gap(at, convention) }},
@@ -45,7 +49,9 @@
     when matched and operations.op = 'change' then update set
         {{ dbt_history._quote(migrated.names[column | lower]) }} = {{ value }}
     when matched and operations.op = 'refuse' then update set
-        {{ end }} = cast(raise_error('dbt_history: an active version starts after the migration') as timestamp)
+        {{ end }} = cast(
+            raise_error('dbt_history: an active version starts after the migration') as timestamp
+        )
     when not matched and operations.op = 'add' then insert (
         {%- for name in migrated.names.values() %}
         {{ dbt_history._quote(name) }}{{ ',' if not loop.last }}
@@ -61,15 +67,22 @@
 {%- endmacro %}
 
 
-{# An active version that starts after the migration would have to be changed by a migration of its past. #}
+{#
+    An active version that starts after the migration would have to be changed by a migration of its
+    past.
+#}
 {% macro _later_version_problems(migrated, at) %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set row = run_query(
-        'select count(*), cast(max(' ~ dbt_history._quote(convention.start) ~ ') as string) from ' ~ dbt_history._quoted_relation(migrated.relation)
-        ~ ' where ' ~ dbt_history._quote(convention.active) ~ ' = true and ' ~ dbt_history._quote(convention.start) ~ ' > ' ~ at
+        'select count(*), cast(max(' ~ dbt_history._quote(convention.start) ~ ') as string) from '
+            ~ dbt_history._quoted_relation(migrated.relation)
+        ~ ' where ' ~ dbt_history._quote(convention.active) ~ ' = true and '
+            ~ dbt_history._quote(convention.start) ~ ' > ' ~ at
     ).rows[0] %}
     {% if row[0] | int %}
-        {% do return([row[0] ~ ' active versions start after ' ~ at ~ ', the latest at ' ~ row[1]]) %}
+        {% do return([
+            row[0] ~ ' active versions start after ' ~ at ~ ', the latest at ' ~ row[1]
+        ]) %}
     {% endif %}
     {% do return([]) %}
 {% endmacro %}

@@ -1,6 +1,7 @@
 {#
-    A table made anew from a SELECT in one commit, with the layout and the properties of `like`: its own former self,
-    or the table it is a copy of. `select_columns`: the names that the new table has.
+    A table made anew from a SELECT in one commit, with the layout and the properties of `like`: its
+    own former self, or the table it is a copy of. `select_columns`: the names that the new table
+    has.
 #}
 {% macro _replace_table_sql(relation, like, select_sql, select_columns, is_new=false) %}
     {%- set detail = run_query('describe detail ' ~ dbt_history._quoted_relation(like)).rows[0] -%}
@@ -13,14 +14,15 @@
     {%- for name in select_columns if name | lower not in layout | map('lower') | list -%}
         {%- do others.append(dbt_history._quote(name)) -%}
     {%- endfor -%}
-    create {{ 'table' if is_new else 'or replace table' }} {{ dbt_history._quoted_relation(relation) }}
+    create {{ '' if is_new else 'or replace ' }}table {{ dbt_history._quoted_relation(relation) }}
     using delta
     {%- if partition_by %}
     partitioned by ({{ partition_by | join(', ') }})
     {%- endif %}
     tblproperties (
         {%- for name, value in dbt_history._kept_properties(like).items() %}
-        {{ dbt_history._string_literal(name) }} = {{ dbt_history._string_literal(value) }}{{ ',' if not loop.last }}
+        {{ dbt_history._string_literal(name) }}
+            = {{ dbt_history._string_literal(value) }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
     as
@@ -35,40 +37,59 @@
 {# The properties that a person set; what Delta keeps for itself is made anew. #}
 {% macro _kept_properties(relation) %}
     {% set properties = {'delta.enableDeletionVectors': 'true'} %}
-    {% set own = '^(delta[.](min(Reader|Writer)Version|feature[.].*|columnMapping[.]maxColumnId|rowTracking[.]materialized.*|inCommitTimestampEnablement.*)|type|owner|transient_lastddltime|spark[.]sql[.].*|option[.].*)$' %}
-    {% for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(relation)).rows if not modules.re.match(own, row[0], modules.re.IGNORECASE) %}
+    {% set delta = '(min(Reader|Writer)Version|feature[.].*|columnMapping[.]maxColumnId'
+        ~ '|rowTracking[.]materialized.*|inCommitTimestampEnablement.*)' %}
+    {% set own = '^(delta[.]' ~ delta
+        ~ '|type|owner|transient_lastddltime|spark[.]sql[.].*|option[.].*)$' %}
+    {% for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(relation)).rows
+        if not modules.re.match(own, row[0], modules.re.IGNORECASE) %}
         {% do properties.update({row[0]: row[1]}) %}
     {% endfor %}
     {% do return(properties) %}
 {% endmacro %}
 
 
-{# A list column as a session returns it (JSON text by way of dbt, a list by way of some drivers). #}
+{#
+    A list column as a session returns it (JSON text by way of dbt, a list by way of some drivers).
+#}
 {% macro _as_list(value) %}
     {% do return((fromjson(value) if value is string else value) or []) %}
 {% endmacro %}
 
 
-{# The rows of a table without history as versions: {'sql', 'columns'}. `deleted` is none for a table without soft deletes. #}
+{#
+    The rows of a table without history as versions: {'sql', 'columns'}. `deleted` is none for a
+    table without soft deletes.
+#}
 {% macro _as_history(migrated, deleted, least) %}
     {% set convention = dbt_history.convention('fivetran') %}
-    {% set is_deleted = 'coalesce(items.' ~ dbt_history._quote(deleted) ~ ', false)' if deleted else 'false' %}
+    {% set is_deleted = 'coalesce(items.' ~ dbt_history._quote(deleted) ~ ', false)' if deleted
+        else 'false' %}
     {% set kept = [] %}
-    {% for name in migrated.names.values() if name | lower != '_fivetran_deleted' %}{% do kept.append(name) %}{% endfor %}
+    {% for name in migrated.names.values() if name | lower != '_fivetran_deleted' %}
+        {% do kept.append(name) %}
+    {% endfor %}
     {% set sql %}
         select
             {%- for name in kept %}
             items.{{ dbt_history._quote(name) }},
             {%- endfor %}
-            if({{ is_deleted }}, {{ least }}, newest.synced) as {{ dbt_history._quote(convention.start) }},
-            if({{ is_deleted }}, {{ least }}, {{ dbt_history._open_end(convention) }}) as {{ dbt_history._quote(convention.end) }},
+            if(
+                {{ is_deleted }}, {{ least }}, newest.synced
+            ) as {{ dbt_history._quote(convention.start) }},
+            if(
+                {{ is_deleted }}, {{ least }}, {{ dbt_history._open_end(convention) }}
+            ) as {{ dbt_history._quote(convention.end) }},
             not {{ is_deleted }} as {{ dbt_history._quote(convention.active) }}
         from {{ dbt_history._quoted_relation(migrated.relation) }} as items
         cross join (
-            select max(`_fivetran_synced`) as synced from {{ dbt_history._quoted_relation(migrated.relation) }}
+            select max(`_fivetran_synced`) as synced
+            from {{ dbt_history._quoted_relation(migrated.relation) }}
         ) as newest
     {% endset %}
-    {% do return({'sql': sql, 'columns': kept + [convention.start, convention.end, convention.active]}) %}
+    {% do return({
+        'sql': sql, 'columns': kept + [convention.start, convention.end, convention.active],
+    }) %}
 {% endmacro %}
 
 
@@ -76,20 +97,30 @@
 {% macro _soft_delete_problems(migrated, deleted) %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}
-    {% for name in [convention.start, convention.end, convention.active] if name in migrated.types %}
-        {% do problems.append('the table has a column ' ~ name ~ ' already: it is in history mode') %}
+    {% for name in [convention.start, convention.end, convention.active]
+        if name in migrated.types %}
+        {% do problems.append(
+            'the table has a column ' ~ name ~ ' already: it is in history mode'
+        ) %}
     {% endfor %}
     {% if migrated.types.get('_fivetran_synced') != 'timestamp' %}
-        {% do problems.append('the table has no timestamp column _fivetran_synced: there is no time to start at') %}
+        {% do problems.append(
+            'the table has no timestamp column _fivetran_synced: there is no time to start at'
+        ) %}
     {% endif %}
     {% if deleted and migrated.types.get(deleted | lower) != 'boolean' %}
         {% do problems.append('the table has no boolean column ' ~ deleted) %}
     {% endif %}
     {% if not problems %}
-        {% set open_rows = 'not coalesce(' ~ dbt_history._quote(deleted) ~ ', false)' if deleted else 'true' %}
-        {% set synced = dbt_history._count_rows(migrated.relation, '`_fivetran_synced` is not null') %}
+        {% set open_rows = 'not coalesce(' ~ dbt_history._quote(deleted) ~ ', false)' if deleted
+            else 'true' %}
+        {% set synced = dbt_history._count_rows(
+            migrated.relation, '`_fivetran_synced` is not null',
+        ) %}
         {% if not synced and dbt_history._count_rows(migrated.relation, open_rows) %}
-            {% do problems.append('_fivetran_synced is NULL in all rows: there is no time to start at') %}
+            {% do problems.append(
+                '_fivetran_synced is NULL in all rows: there is no time to start at'
+            ) %}
         {% endif %}
     {% endif %}
     {% do return(problems) %}

@@ -1,20 +1,31 @@
 {#
-    Runs a migration's one statement that changes rows: one commit, with what it was in the commit's user metadata.
-    `operation` tells one migration from another: {'operation': name, …arguments}.
+    Runs a migration's one statement that changes rows: one commit, with what it was in the commit's
+    user metadata. `operation` tells one migration from another: {'operation': name, …arguments}.
 #}
 {% macro _run_migration(migrated, statement, operation, caller_name) %}
     {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
     {% set record = {'history_migration': operation, 'invocation_id': invocation_id} %}
-    {% set failed = dbt_history._guarded_statement(statement, {key: dbt_history._record_text(record)}, dbt_history._session_settings([key])) %}
+    {% set failed = dbt_history._guarded_statement(
+        statement, {key: dbt_history._record_text(record)}, dbt_history._session_settings([key]),
+    ) %}
     {% if failed is not none %}
         {% set reasons = {
-            'conflict': ['another writer changed the table at the same time', 'run the migration again'],
+            'conflict': [
+                'another writer changed the table at the same time', 'run the migration again',
+            ],
             'refused': ['the table changed between look and write', 'run the migration again'],
-            'constraint': ['a constraint of the table refuses the new rows', 'mend the constraint (show tblproperties lists it)'],
+            'constraint': [
+                'a constraint of the table refuses the new rows',
+                'mend the constraint (show tblproperties lists it)',
+            ],
         } %}
-        {% set reason = reasons.get(failed, ['Spark could not finish the statement', 'the cause is in the log of the Spark driver']) %}
+        {% set reason = reasons.get(
+            failed,
+            ['Spark could not finish the statement', 'the cause is in the log of the Spark driver'],
+        ) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'no row was written: ' ~ reason[0], node=migrated.relation | string, way_out=reason[1],
+            caller_name, 'no row was written: ' ~ reason[0], node=migrated.relation | string,
+            way_out=reason[1],
         )) %}
     {% endif %}
 {% endmacro %}
@@ -28,11 +39,20 @@
 #}
 {% macro _is_migrated(relation, operation, caller_name) %}
     {% set walk = namespace(found=false, done=false) %}
-    {% for row in run_query('describe history ' ~ dbt_history._quoted_relation(relation)).rows if not walk.done %}
+    {% for row in run_query('describe history ' ~ dbt_history._quoted_relation(relation)).rows
+        if not walk.done %}
         {% set record = row['userMetadata'] %}
-        {% set record = fromjson(record) if record is string and record.startswith('{') and 'history_migration' in record else none %}
-        {% set entry = {'operation': row['operation'], 'parameters': dbt_history._as_mapping(row['operationParameters'])} %}
-        {% if record is mapping and tojson(record.history_migration, sort_keys=true) == tojson(operation, sort_keys=true) %}
+        {% set record = fromjson(record)
+            if record is string and record.startswith('{') and 'history_migration' in record
+            else none %}
+        {% set entry = {
+            'operation': row['operation'],
+            'parameters': dbt_history._as_mapping(row['operationParameters']),
+        } %}
+        {% if record is mapping
+            and tojson(
+                record.history_migration, sort_keys=true,
+            ) == tojson(operation, sort_keys=true) %}
             {% set walk.found = true %}
             {% set walk.done = true %}
         {% elif entry.operation == 'RESTORE' or dbt_history._is_reset(entry) %}
@@ -49,10 +69,15 @@
 {# Adds a column, and switches on what Delta needs for it, saying so. #}
 {% macro _add_migrated_column(migrated, column, type, caller_name) %}
     {% if modules.re.search('[ ,;{}()=\\n\\t]', column) %}
-        {% do dbt_history._switch_on(migrated, 'delta.columnMapping.mode', 'name', 'column mapping', caller_name) %}
+        {% do dbt_history._switch_on(
+            migrated, 'delta.columnMapping.mode', 'name', 'column mapping', caller_name,
+        ) %}
     {% endif %}
     {% if type | lower == 'timestamp_ntz' %}
-        {% do dbt_history._switch_on(migrated, 'delta.feature.timestampNtz', 'supported', 'times without a zone', caller_name) %}
+        {% do dbt_history._switch_on(
+            migrated, 'delta.feature.timestampNtz', 'supported', 'times without a zone',
+            caller_name,
+        ) %}
     {% endif %}
     {% do dbt_history._append_columns(migrated.relation, [{'name': column, 'type': type}]) %}
 {% endmacro %}
@@ -60,10 +85,16 @@
 
 {# Sets a table property unless it is set; older readers may not know the feature, so it is told. #}
 {% macro _switch_on(migrated, property, value, what, caller_name) %}
-    {% for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(migrated.relation)).rows if row[0] == property and row[1] == value %}
+    {% for row in run_query(
+        'show tblproperties ' ~ dbt_history._quoted_relation(migrated.relation)
+    ).rows
+        if row[0] == property and row[1] == value %}
         {% do return(none) %}
     {% endfor %}
-    {% do dbt_history._log_info(caller_name, migrated.relation, 'gets ' ~ what ~ ' (' ~ property ~ ' = ' ~ value ~ '): readers have to know it') %}
+    {% do dbt_history._log_info(
+        caller_name, migrated.relation,
+        'gets ' ~ what ~ ' (' ~ property ~ ' = ' ~ value ~ '): readers have to know it',
+    ) %}
     {% do run_query(
         'alter table ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set tblproperties ('
         ~ dbt_history._string_literal(property) ~ ' = ' ~ dbt_history._string_literal(value) ~ ')'

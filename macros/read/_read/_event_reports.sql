@@ -1,12 +1,17 @@
-{# The key by which rows are paired: the one named, else what the event table's model has recorded. #}
+{#
+    The key by which rows are paired: the one named, else what the event table's model has recorded.
+#}
 {% macro _event_key(table, key) %}
     {% set named = dbt_history._key_columns(key) %}
     {% if not named and not table.is_view %}
-        {% set named = ((dbt_history._commit_log(table, '').about or {}).get('events') or {}).get('key', []) %}
+        {% set named = (
+            (dbt_history._commit_log(table, '').about or {}).get('events') or {}
+        ).get('key', []) %}
     {% endif %}
     {% if not named %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'column_changes', 'the key of the event table is not known', got=table, expected='a table of event_rows, or the argument key',
+            'column_changes', 'the key of the event table is not known', got=table,
+            expected='a table of event_rows, or the argument key',
         )) %}
     {% endif %}
     {% do return(named) %}
@@ -15,7 +20,11 @@
 
 {% macro _row_struct(columns) %}
     {%- set cells = [] -%}
-    {%- for column in columns -%}{%- do cells.append(dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)) -%}{%- endfor -%}
+    {%- for column in columns -%}
+        {%- do cells.append(
+            dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)
+        ) -%}
+    {%- endfor -%}
     {%- do return('struct(' ~ (cells | join(', ') or '1') ~ ')') -%}
 {% endmacro %}
 
@@ -25,8 +34,10 @@
     {%- set old = 'any_value(`__old`, true).' ~ dbt_history._prefixed(column.name) -%}
     {%- set new = 'any_value(`__new`, true).' ~ dbt_history._prefixed(column.name) -%}
     {%- do return(
-        'if(' ~ dbt_history._comparable(old, column.type) ~ ' <=> ' ~ dbt_history._comparable(new, column.type) ~ ", null, named_struct('column', "
-        ~ dbt_history._string_literal(column.name) ~ ", 'from', cast(" ~ old ~ " as string), 'to', cast(" ~ new ~ ' as string)))'
+        'if(' ~ dbt_history._comparable(old, column.type) ~ ' <=> '
+            ~ dbt_history._comparable(new, column.type) ~ ", null, named_struct('column', "
+        ~ dbt_history._string_literal(column.name) ~ ", 'from', cast(" ~ old
+            ~ " as string), 'to', cast(" ~ new ~ ' as string)))'
     ) -%}
 {% endmacro %}
 
@@ -35,10 +46,15 @@
 {% macro _within_days(from_day, to_day) %}
     {%- set terms = ['1 = 1'] -%}
     {%- if from_day is not none -%}
-        {%- do terms.append("`_hist_time` >= timestamp'" ~ (from_day | string)[:10] ~ " 00:00:00 UTC'") -%}
+        {%- do terms.append(
+            "`_hist_time` >= timestamp'" ~ (from_day | string)[:10] ~ " 00:00:00 UTC'"
+        ) -%}
     {%- endif -%}
     {%- if to_day is not none -%}
-        {%- do terms.append("`_hist_time` < timestamp'" ~ (to_day | string)[:10] ~ " 00:00:00 UTC' + interval 24 hours") -%}
+        {%- do terms.append(
+            "`_hist_time` < timestamp'" ~ (to_day | string)[:10]
+                ~ " 00:00:00 UTC' + interval 24 hours"
+        ) -%}
     {%- endif -%}
     {%- do return(terms | join(' and ')) -%}
 {% endmacro %}

@@ -1,12 +1,15 @@
 {#
-    Predicates of a stored period against a point x, each column bare against what the point gives, so that Delta skips files by
-    them. A period is [start, until); `until` is the stored end + gap, nothing where the end is open; a table without an end
-    column (append-only) has open periods alone.
+    Predicates of a stored period against a point x, each column bare against what the point gives,
+    so that Delta skips files by them. A period is [start, until); `until` is the stored end + gap,
+    nothing where the end is open; a table without an end column (append-only) has open periods
+    alone.
 #}
 
 {# start <= x: x is not before the period. #}
 {% macro _starts_by(convention, point, strictly=false) %}
-    {%- do return(dbt_history._quote(convention.start) ~ (' < ' if strictly else ' <= ') ~ point) -%}
+    {%- do return(
+        dbt_history._quote(convention.start) ~ (' < ' if strictly else ' <= ') ~ point
+    ) -%}
 {% endmacro %}
 
 
@@ -15,7 +18,8 @@
     {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
     {%- set end = dbt_history._quote(convention.end) -%}
     {%- do return(
-        '(' ~ end ~ (' >= ' if or_ends_there else ' > ') ~ dbt_history._shift_by_gap(point, convention) ~ ' or ' ~ end ~ ' is null)'
+        '(' ~ end ~ (' >= ' if or_ends_there else ' > ')
+            ~ dbt_history._shift_by_gap(point, convention) ~ ' or ' ~ end ~ ' is null)'
     ) -%}
 {% endmacro %}
 
@@ -24,16 +28,24 @@
 {% macro _ended_by(convention, point, strictly=false) %}
     {%- if not convention.end -%} {%- do return('false') -%} {%- endif -%}
     {%- set end = dbt_history._quote(convention.end) -%}
-    {%- set is_over = end ~ (' < ' if strictly else ' <= ') ~ dbt_history._shift_by_gap(point, convention) -%}
+    {%- set is_over = end ~ (' < ' if strictly else ' <= ')
+        ~ dbt_history._shift_by_gap(point, convention) -%}
     {%- if convention.open_end is none -%} {%- do return(is_over) -%} {%- endif -%}
-    {%- do return('(' ~ is_over ~ ' and ' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ')') -%}
+    {%- do return(
+        '(' ~ is_over ~ ' and ' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ')'
+    ) -%}
 {% endmacro %}
 
 
-{# until >= x, of a period that is over; without `or end is null`, which would let every file with an open period through. #}
+{#
+    until >= x, of a period that is over; without `or end is null`, which would let every file with
+    an open period through.
+#}
 {% macro _ended_from(convention, point) %}
     {%- if not convention.end -%} {%- do return('false') -%} {%- endif -%}
-    {%- do return(dbt_history._quote(convention.end) ~ ' >= ' ~ dbt_history._shift_by_gap(point, convention)) -%}
+    {%- do return(
+        dbt_history._quote(convention.end) ~ ' >= ' ~ dbt_history._shift_by_gap(point, convention)
+    ) -%}
 {% endmacro %}
 
 
@@ -45,11 +57,15 @@
 
 {# The first point outside the period, NULL where it is open; told by the end alone. #}
 {% macro _end_of_period(convention, prefix='') %}
-    {%- if not convention.end -%} {%- do return('cast(null as ' ~ convention.type ~ ')') -%} {%- endif -%}
+    {%- if not convention.end -%}
+        {%- do return('cast(null as ' ~ convention.type ~ ')') -%}
+    {%- endif -%}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
     {%- set until = dbt_history._shift_by_gap(end, convention, '+') -%}
     {%- if convention.open_end is none -%} {%- do return(until) -%} {%- endif -%}
-    {%- do return('if(' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ', ' ~ until ~ ', null)') -%}
+    {%- do return(
+        'if(' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ', ' ~ until ~ ', null)'
+    ) -%}
 {% endmacro %}
 
 

@@ -1,6 +1,7 @@
 {#
-    `at` of a reader as SQL: a literal or expression (`_instant`), 'now', or a tag: 'tag:<name>' or {'tag': name}.
-    `now` on an axis of numbers has no number: none, and the reader takes the open versions.
+    `at` of a reader as SQL: a literal or expression (`_instant`), 'now', or a tag: 'tag:<name>' or
+    {'tag': name}. `now` on an axis of numbers has no number: none, and the reader takes the open
+    versions.
 #}
 {% macro _point(at, reader, caller_name) %}
     {% set tag = dbt_history._tag_of(at) %}
@@ -27,11 +28,14 @@
 {% endmacro %}
 
 
-{# A tag is looked up when the query runs: a tag that is moved or dropped is noticed by views too. #}
+{#
+    A tag is looked up when the query runs: a tag that is moved or dropped is noticed by views too.
+#}
 {% macro _tagged_instant(tag, reader, caller_name) %}
     {% set missing = dbt_history._message(
         caller_name, 'there is no tag of this name for the table ' ~ reader.table, got=tag,
-        way_out='dbt run-operation create_tag, or look into ' ~ dbt_history._marks_name(reader.table),
+        way_out='dbt run-operation create_tag, or look into '
+            ~ dbt_history._marks_name(reader.table),
     ) %}
     {% set marks = dbt_history._marks(reader.table) %}
     {% if marks is none %}
@@ -42,16 +46,25 @@
     {% endif %}
     {%- set sql -%}
 (
-        select if(count(*) = 0, raise_error({{ dbt_history._text_on_one_line(missing) }}), max(try_cast(instant as {{ reader.convention.type }})))
+        select
+            if(
+                count(*) = 0,
+                raise_error({{ dbt_history._text_on_one_line(missing) }}),
+                max(try_cast(instant as {{ reader.convention.type }}))
+            )
         from {{ dbt_history._quoted_relation(marks) }}
-        where kind = 'tag' and name = {{ dbt_history._string_literal(tag) }} and table_name = {{ dbt_history._string_literal(reader.table.identifier | lower) }}
+        where kind = 'tag' and name = {{ dbt_history._string_literal(tag) }}
+            and table_name = {{ dbt_history._string_literal(reader.table.identifier | lower) }}
     )
     {%- endset -%}
     {% do return(sql) %}
 {% endmacro %}
 
 
-{# `at` of an operation as text of the axis, evaluated now: a literal, an expression, `now`, a tag. None for the current version. #}
+{#
+    `at` of an operation as text of the axis, evaluated now: a literal, an expression, `now`, a tag.
+    None for the current version.
+#}
 {% macro _evaluated_point(at, table, caller_name) %}
     {% set reader = {'convention': table.convention, 'table': table.relation} %}
     {% set point = dbt_history._point(at, reader, caller_name) if at is not none else none %}
@@ -59,6 +72,7 @@
         {% set point = dbt_history.current_version(table.relation, table.convention) %}
     {% endif %}
     {% do return(dbt_history._axis_text(
-        run_query('select ' ~ dbt_history._axis_number(point, table.convention)).rows[0][0], table.convention
+        run_query('select ' ~ dbt_history._axis_number(point, table.convention)).rows[0][0],
+        table.convention
     )) %}
 {% endmacro %}

@@ -1,24 +1,36 @@
 {#
-    What a reader reads: {'from', 'convention', 'table'}. `from` stands after FROM; `table` is the relation itself, none where text was
-    given. Logs are read as version tables: `{'convention': 'hx', 'key': ...}` and `{'convention': 'events', 'key': ...}`.
+    What a reader reads: {'from', 'convention', 'table'}. `from` stands after FROM; `table` is the
+    relation itself, none where text was given. Logs are read as version tables: `{'convention':
+    'hx', 'key': ...}` and `{'convention': 'events', 'key': ...}`.
 #}
 {% macro _reader(relation, convention, caller_name) %}
     {% set from = dbt_history._read_from(relation) %}
     {% set table = none if relation is string else relation %}
     {% if not dbt_history._is_log(convention) %}
-        {% do return({'from': from, 'convention': dbt_history.convention(convention), 'table': table}) %}
+        {% do return({
+            'from': from, 'convention': dbt_history.convention(convention), 'table': table,
+        }) %}
     {% endif %}
     {% set log = dbt_history._log_settings(relation, convention, caller_name) %}
     {% set convention = dbt_history.convention({'start': '_valid_from', 'end': '_valid_to'}) %}
-    {% do return({'from': dbt_history._log_versions(from, log), 'convention': convention, 'table': none, 'log': log}) %}
+    {% do return({
+        'from': dbt_history._log_versions(from, log), 'convention': convention, 'table': none,
+        'log': log,
+    }) %}
 {% endmacro %}
 
 
-{# The relation as dbt writes it (with --empty, in a unit test), quoted where its name would not survive that. #}
+{#
+    The relation as dbt writes it (with --empty, in a unit test), quoted where its name would not
+    survive that.
+#}
 {% macro _read_from(relation) %}
     {%- set text = relation | string -%}
-    {%- set is_odd = relation is not string and not modules.re.match('^[A-Za-z0-9_]*$', (relation.identifier or '') | string) -%}
-    {%- do return(dbt_history._quoted_relation(relation) if is_odd and '`' not in text else text) -%}
+    {%- set is_odd = relation is not string
+        and not modules.re.match('^[A-Za-z0-9_]*$', (relation.identifier or '') | string) -%}
+    {%- do return(
+        dbt_history._quoted_relation(relation) if is_odd and '`' not in text else text
+    ) -%}
 {% endmacro %}
 
 
@@ -32,8 +44,8 @@
 
         time    order inside it            begins a version
         hx      mod_time, own id           a row that is no deletion
-        events  _hist_time, transaction,   insert and update_to; delete and update_from end one, and come first
-                ends before begins
+        events  _hist_time, transaction,   insert and update_to; delete and update_from end one, and
+                come first ends before begins
 #}
 {% macro _log_settings(relation, convention, caller_name) %}
     {% set key = dbt_history._key_columns(convention.get('key')) %}
@@ -42,7 +54,8 @@
             caller_name,
             'a log is read by the key of its items',
             got=convention,
-            expected="{'convention': '" ~ convention.convention ~ "', 'key': <column, or list of columns>}",
+            expected="{'convention': '" ~ convention.convention
+                ~ "', 'key': <column, or list of columns>}",
         )) %}
     {% endif %}
     {% if convention.convention == 'hx' %}
@@ -53,7 +66,10 @@
         }) %}
     {% endif %}
     {% set begins = "cast(`_hist_event` as string) in ('1', '4', 'I', 'T')" %}
-    {% do return({'key': key, 'time': '`_hist_time`', 'order': ['`_hist_time`', '`_hist_trans_id`', begins], 'begins': begins}) %}
+    {% do return({
+        'key': key, 'time': '`_hist_time`', 'order': ['`_hist_time`', '`_hist_trans_id`', begins],
+        'begins': begins,
+    }) %}
 {% endmacro %}
 
 
@@ -69,7 +85,9 @@
             expected='the name of the id column',
         )) %}
     {% endif %}
-    {% do return((relation.identifier | string).replace('__dbt__cte__', '').replace('`', '') ~ '_id') %}
+    {% do return(
+        (relation.identifier | string).replace('__dbt__cte__', '').replace('`', '') ~ '_id'
+    ) %}
 {% endmacro %}
 
 
@@ -99,7 +117,9 @@
 {% endmacro %}
 
 
-{# Of each item the newest row of a log that `filter` lets through, unless that row ends the item. #}
+{#
+    Of each item the newest row of a log that `filter` lets through, unless that row ends the item.
+#}
 {% macro _newest_rows(from, key, order, begins, filter) %}
     {%- set newest = [] -%}
     {%- for column in order -%}{%- do newest.append(column ~ ' desc') -%}{%- endfor -%}

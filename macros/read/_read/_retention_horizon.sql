@@ -1,34 +1,42 @@
 {#
-    True, or an error that names table and horizon: below it versions are missing. `point` none: the reader needs all there ever was.
-    `strictly`: the ends at the horizon itself are needed too. `or_at_tag`: at the instant of a tag all versions were kept.
-    None where nothing can have been cleaned.
+    True, or an error that names table and horizon: below it versions are missing. `point` none: the
+    reader needs all there ever was. `strictly`: the ends at the horizon itself are needed too.
+    `or_at_tag`: at the instant of a tag all versions were kept. None where nothing can have been
+    cleaned.
 #}
-{% macro _not_below_retention_horizon(reader, point, caller_name, strictly=false, or_at_tag=false) %}
+{% macro _not_below_retention_horizon(
+    reader, point, caller_name, strictly=false, or_at_tag=false
+) %}
     {%- set marks = dbt_history._marks(reader.table) -%}
     {%- if marks is none -%} {%- do return(none) -%} {%- endif -%}
     {%- set instant = 'try_cast(instant as ' ~ reader.convention.type ~ ')' -%}
     {%- set retention_horizon = "max(if(kind = 'horizon', " ~ instant ~ ', null))' -%}
     {%- set message = dbt_history._message(
-        caller_name, 'the history of ' ~ reader.table ~ ' was cleaned, so this would not be exact', got='%1$s',
-        expected='a point ' ~ ('after' if strictly else 'at or after') ~ ' the horizon, %2$s' ~ (', or a tag' if or_at_tag else ''),
+        caller_name, 'the history of ' ~ reader.table ~ ' was cleaned, so this would not be exact',
+        got='%1$s',
+        expected='a point ' ~ ('after' if strictly else 'at or after') ~ ' the horizon, %2$s'
+            ~ (', or a tag' if or_at_tag else ''),
     ) -%}
     {%- set sql -%}
 (
             select
                 if(
-                    {{ retention_horizon }} {{ 'is not null' if point is none else ('>= ' if strictly else '> ') ~ point }}
+                    {{ retention_horizon }} {{ 'is not null' if point is none
+                        else ('>= ' if strictly else '> ') ~ point }}
                     {%- if or_at_tag %}
                     and not coalesce(bool_or(kind = 'tag' and {{ instant }} = {{ point }}), false)
                     {%- endif %},
                     raise_error(format_string(
                         {{ dbt_history._text_on_one_line(message) }},
-                        {{ "'the whole past'" if point is none else 'cast(' ~ point ~ ' as string)' }},
+                        {{ "'the whole past'" if point is none
+                            else 'cast(' ~ point ~ ' as string)' }},
                         max_by(instant, if(kind = 'horizon', {{ instant }}, null))
                     )),
                     true
                 )
             from {{ dbt_history._quoted_relation(marks) }}
-            where table_name = {{ dbt_history._string_literal(reader.table.identifier | lower) }} and kind in ('horizon', 'tag')
+            where table_name = {{ dbt_history._string_literal(reader.table.identifier | lower) }}
+                and kind in ('horizon', 'tag')
         )
     {%- endset -%}
     {%- do return(sql) -%}

@@ -30,7 +30,8 @@
                 `time`,
                 coalesce(try_element_at(map(4L, 'anna'), `version`), current_user()) as `who`,
                 explode(case
-                    when greatest(size(`olds`), size(`news`), `rows`) > 1 then raise_error(concat('dbt_history.event_rows: several rows of the source have the same key
+                    when greatest(size(`olds`), size(`news`), `rows`) > 1
+                        then raise_error(concat('dbt_history.event_rows: several rows of the source have the same key
       expected: one row a key (id) of golden.customers
       in model: model.shop.customer_events
       way out: remove the doubles from the source, or name the columns that tell its rows apart
@@ -38,7 +39,8 @@
                     when `old_row` is null and `new_row` is null then null
                     when `old_row` is null then array(named_struct('kind', 'insert', 'row', `new_row`))
                     when `new_row` is null then array(named_struct('kind', 'delete', 'row', `old_row`))
-                    when not `is_update` and (`old_row`.`c_id` <=> `new_row`.`c_id` and `old_row`.`c_name` <=> `new_row`.`c_name` and array_sort(transform(map_entries(`old_row`.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(`new_row`.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and `old_row`.`c_edited_by` <=> `new_row`.`c_edited_by`) then null
+                    when not `is_update` and (`old_row`.`c_id` <=> `new_row`.`c_id` and `old_row`.`c_name` <=> `new_row`.`c_name` and array_sort(transform(map_entries(`old_row`.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(`new_row`.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and `old_row`.`c_edited_by` <=> `new_row`.`c_edited_by`)
+                        then null
                     else array(
                         named_struct('kind', 'update_preimage', 'row', `old_row`),
                         named_struct('kind', 'update_postimage', 'row', `new_row`)
@@ -51,7 +53,9 @@
                     get(`news`, 0) as `new_row`
                 from (select
                     * except (`olds`, `news`),
-                    if(`is_double`, slice(filter(`olds`, (one, place) -> size(filter(slice(`olds`, 1, place + 1), another -> (one.`c_id` <=> another.`c_id` and one.`c_name` <=> another.`c_name` and array_sort(transform(map_entries(one.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(another.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and one.`c_edited_by` <=> another.`c_edited_by`))) > size(filter(`news`, another -> (one.`c_id` <=> another.`c_id` and one.`c_name` <=> another.`c_name` and array_sort(transform(map_entries(one.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(another.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and one.`c_edited_by` <=> another.`c_edited_by`)))), 1, 1), `olds`) as `olds`,
+                    if(
+                        `is_double`, slice(filter(`olds`, (one, place) -> size(filter(slice(`olds`, 1, place + 1), another -> (one.`c_id` <=> another.`c_id` and one.`c_name` <=> another.`c_name` and array_sort(transform(map_entries(one.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(another.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and one.`c_edited_by` <=> another.`c_edited_by`))) > size(filter(`news`, another -> (one.`c_id` <=> another.`c_id` and one.`c_name` <=> another.`c_name` and array_sort(transform(map_entries(one.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(another.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and one.`c_edited_by` <=> another.`c_edited_by`)))), 1, 1), `olds`
+                    ) as `olds`,
                     if(`is_double`, filter(`news`, (one, place) -> size(filter(slice(`news`, 1, place + 1), another -> (one.`c_id` <=> another.`c_id` and one.`c_name` <=> another.`c_name` and array_sort(transform(map_entries(one.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(another.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and one.`c_edited_by` <=> another.`c_edited_by`))) > size(filter(`olds`, another -> (one.`c_id` <=> another.`c_id` and one.`c_name` <=> another.`c_name` and array_sort(transform(map_entries(one.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) <=> array_sort(transform(map_entries(another.`c_tags`), item0 -> struct(item0.key as key, item0.value as value))) and one.`c_edited_by` <=> another.`c_edited_by`)))), `news`) as `news`
                 from (
                     select
@@ -69,12 +73,16 @@
                         from (
                             select
                                 *,
-                                greatest(`rows`, `rows` - size(`news`) + size(`olds`), size(`olds`), size(`news`)) > 1 as `is_double`
+                                greatest(
+                                    `rows`, `rows` - size(`news`) + size(`olds`), size(`olds`), size(`news`)
+                                ) > 1 as `is_double`
                             from (
                                 select
                                     * except (`rows`),
                                     first(size(`olds`)) over (partition by `key_1` order by `version`)
-                                    + sum(size(`news`) - size(`olds`)) over (partition by `key_1` order by `version`) as `rows`
+                                    + sum(size(`news`) - size(`olds`)) over (
+                                        partition by `key_1` order by `version`
+                                    ) as `rows`
                                 from (
                                     select
                                         `key_1`,

@@ -17,7 +17,8 @@
                     `time`,
                     coalesce(cast(`new_row`.`c_mod_user` as string), current_user()) as `who`,
                     explode(case
-                        when greatest(size(`olds`), size(`news`), `rows`) > 1 then raise_error(concat('dbt_history.hx_rows: several rows of the source have the same key
+                        when greatest(size(`olds`), size(`news`), `rows`) > 1
+                            then raise_error(concat('dbt_history.hx_rows: several rows of the source have the same key
           expected: one row a key (id) of golden.stations
           in model: model.shop.stations_hx
           way out: remove the doubles from the source, or name the columns that tell its rows apart
@@ -25,7 +26,8 @@
                         when `old_row` is null and `new_row` is null then null
                         when `old_row` is null then array(named_struct('kind', 'insert', 'row', `new_row`))
                         when `new_row` is null then array(named_struct('kind', 'delete', 'row', `old_row`))
-                        when not `is_update` and (`old_row`.`c_id` <=> `new_row`.`c_id` and `old_row`.`c_network` <=> `new_row`.`c_network`) then null
+                        when not `is_update` and (`old_row`.`c_id` <=> `new_row`.`c_id` and `old_row`.`c_network` <=> `new_row`.`c_network`)
+                            then null
                         else array(
                             named_struct('kind', 'update_preimage', 'row', `old_row`),
                             named_struct('kind', 'update_postimage', 'row', `new_row`)
@@ -38,7 +40,9 @@
                         get(`news`, 0) as `new_row`
                     from (select
                         * except (`olds`, `news`),
-                        if(`is_double`, slice(filter(`olds`, (one, place) -> size(filter(slice(`olds`, 1, place + 1), another -> (one.`c_id` <=> another.`c_id` and one.`c_network` <=> another.`c_network` and one.`c_mod_time` <=> another.`c_mod_time` and one.`c_mod_user` <=> another.`c_mod_user`))) > size(filter(`news`, another -> (one.`c_id` <=> another.`c_id` and one.`c_network` <=> another.`c_network` and one.`c_mod_time` <=> another.`c_mod_time` and one.`c_mod_user` <=> another.`c_mod_user`)))), 1, 1), `olds`) as `olds`,
+                        if(
+                            `is_double`, slice(filter(`olds`, (one, place) -> size(filter(slice(`olds`, 1, place + 1), another -> (one.`c_id` <=> another.`c_id` and one.`c_network` <=> another.`c_network` and one.`c_mod_time` <=> another.`c_mod_time` and one.`c_mod_user` <=> another.`c_mod_user`))) > size(filter(`news`, another -> (one.`c_id` <=> another.`c_id` and one.`c_network` <=> another.`c_network` and one.`c_mod_time` <=> another.`c_mod_time` and one.`c_mod_user` <=> another.`c_mod_user`)))), 1, 1), `olds`
+                        ) as `olds`,
                         if(`is_double`, filter(`news`, (one, place) -> size(filter(slice(`news`, 1, place + 1), another -> (one.`c_id` <=> another.`c_id` and one.`c_network` <=> another.`c_network` and one.`c_mod_time` <=> another.`c_mod_time` and one.`c_mod_user` <=> another.`c_mod_user`))) > size(filter(`olds`, another -> (one.`c_id` <=> another.`c_id` and one.`c_network` <=> another.`c_network` and one.`c_mod_time` <=> another.`c_mod_time` and one.`c_mod_user` <=> another.`c_mod_user`)))), `news`) as `news`
                     from (
                         select
@@ -56,12 +60,16 @@
                             from (
                                 select
                                     *,
-                                    greatest(`rows`, `rows` - size(`news`) + size(`olds`), size(`olds`), size(`news`)) > 1 as `is_double`
+                                    greatest(
+                                        `rows`, `rows` - size(`news`) + size(`olds`), size(`olds`), size(`news`)
+                                    ) > 1 as `is_double`
                                 from (
                                     select
                                         * except (`rows`),
                                         first(size(`olds`)) over (partition by `key_1` order by `version`)
-                                        + sum(size(`news`) - size(`olds`)) over (partition by `key_1` order by `version`) as `rows`
+                                        + sum(size(`news`) - size(`olds`)) over (
+                                            partition by `key_1` order by `version`
+                                        ) as `rows`
                                     from (
                                         select
                                             `key_1`,
@@ -135,5 +143,6 @@
         numbered.`stations_hx_id`,
         link_1.`__link` as `networks_hx_id`
     from numbered
-    left join link_1 on numbered.`stations_hx_id` = link_1.`__row`
+    left join link_1
+        on numbered.`stations_hx_id` = link_1.`__row`
 )

@@ -51,15 +51,19 @@ merge into `golden`.`records` as history
     on
         history.`_fivetran_active` = true
         and history.`_fivetran_start` = operations.match_start
-        and history.`ID` <=> operations.`c_id`
-        and history.`path` <=> operations.`c_Path`
+        and history.`ID`
+            <=> operations.`c_id`
+        and history.`path`
+            <=> operations.`c_Path`
     when matched and operations.op = 'close' then update set
         `_fivetran_end` = (timestamp'2024-03-03T00:00:00Z' - interval 1 millisecond),
         `_fivetran_active` = false
     when matched and operations.op = 'change' then update set
         `state` = cast('new' as string)
     when matched and operations.op = 'refuse' then update set
-        `_fivetran_end` = cast(raise_error('dbt_history: an active version starts after the migration') as timestamp)
+        `_fivetran_end` = cast(
+            raise_error('dbt_history: an active version starts after the migration') as timestamp
+        )
     when not matched and operations.op = 'add' then insert (
         `id`,
         `Path`,

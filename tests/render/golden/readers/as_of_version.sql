@@ -15,6 +15,7 @@
                     true
                 )
             from `golden`.`history_marks`
-            where table_name = 'records' and kind in ('horizon', 'tag')
+            where table_name = 'records'
+                and kind in ('horizon', 'tag')
         )
 )

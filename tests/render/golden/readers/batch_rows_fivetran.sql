@@ -1,9 +1,13 @@
 (
     select
         if(`_begins`, 'upsert', 'delete') as `_stage`,
-        * except (`_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`),
+        * except (
+            `_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`
+        ),
         if(`_begins`, `_at`, null) as `_fivetran_start`,
-        if(`_begins`, timestamp'9999-12-31 23:59:59.999 UTC', `_at`) as `_fivetran_end`,
+        if(
+            `_begins`, timestamp'9999-12-31 23:59:59.999 UTC', `_at`
+        ) as `_fivetran_end`,
         `_begins` as `_fivetran_active`
     from (
         select

@@ -1,9 +1,13 @@
 (
     select
         if(`_begins`, 'upsert', 'delete') as `_stage`,
-        * except (`_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`),
+        * except (
+            `_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`
+        ),
         if(`_begins`, `_at`, null) as `valid_from`,
-        if(`_begins`, 2147483647L, `_at`) as `valid_to`
+        if(
+            `_begins`, 2147483647L, `_at`
+        ) as `valid_to`
     from (
         select
             *,

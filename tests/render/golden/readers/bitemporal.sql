@@ -16,7 +16,8 @@
                     true
                 )
             from `golden`.`history_marks`
-            where table_name = 'prices' and kind in ('horizon', 'tag')
+            where table_name = 'prices'
+                and kind in ('horizon', 'tag')
         )
 ) as was_known
     where `holds_from` <= timestamp'2024-03-15 00:00:00 UTC'

@@ -9,7 +9,8 @@
     from (
         select
             *,
-            min(`_change_type`) over one_change <> max(`_change_type`) over one_change as `_is_update`
+            min(`_change_type`) over one_change <> max(`_change_type`) over one_change
+                as `_is_update`
         from (
             select 'insert' as `_change_type`, `_fivetran_start` as `_changed_at`, versions.*
             from golden.records as versions
@@ -28,7 +29,8 @@
                                 true
                             )
                         from `golden`.`history_marks`
-                        where table_name = 'records' and kind in ('horizon', 'tag')
+                        where table_name = 'records'
+                            and kind in ('horizon', 'tag')
                     )
 
             union all
@@ -50,7 +52,8 @@
                                 true
                             )
                         from `golden`.`history_marks`
-                        where table_name = 'records' and kind in ('horizon', 'tag')
+                        where table_name = 'records'
+                            and kind in ('horizon', 'tag')
                     )
         ) as sides
         window one_change as (partition by `id`, `end`, `_changed_at`)

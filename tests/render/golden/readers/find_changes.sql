@@ -12,9 +12,12 @@
             select
                 *,
                 lag(`customers_hx_id`) over item as `__previous`,
-                coalesce(lag(`deleted`) over item, lag(`customers_hx_id`) over item is null) as `__was_deleted`
+                coalesce(
+                    lag(`deleted`) over item, lag(`customers_hx_id`) over item is null
+                ) as `__was_deleted`
             from golden.customers_hx as log
-            window item as (partition by `id` order by `customers_hx_id`)
+            window item
+                as (partition by `id` order by `customers_hx_id`)
         ) as rows
     ) as changes
     where `mod_time` >= timestamp'2024-03-03 00:00:00 UTC'

@@ -12,14 +12,21 @@
             select
                 *,
                 lag(`customers_hx_id`) over item as `__previous`,
-                coalesce(lag(`deleted`) over item, lag(`customers_hx_id`) over item is null) as `__was_deleted`,
+                coalesce(
+                    lag(`deleted`) over item, lag(`customers_hx_id`) over item is null
+                ) as `__was_deleted`,
                 not (
-                    if(`deleted`, null, `path`) <=> lag(if(`deleted`, null, `path`)) over item
-                    and if(`deleted`, null, `Is ``Current```) <=> lag(if(`deleted`, null, `Is ``Current```)) over item
+                    if(`deleted`, null, `path`) <=> lag(
+                        if(`deleted`, null, `path`)
+                    ) over item
+                    and if(`deleted`, null, `Is ``Current```) <=> lag(
+                        if(`deleted`, null, `Is ``Current```)
+                    ) over item
                 ) as `__differs`
             from golden.customers_hx as log
             where `id` <=> 7
-            window item as (partition by `id` order by `customers_hx_id`)
+            window item
+                as (partition by `id` order by `customers_hx_id`)
         ) as rows
     ) as changes
     where `mod_user` = 'o\'neil'

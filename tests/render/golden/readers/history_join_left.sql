@@ -11,10 +11,20 @@
             `_at`,
             lead(`_at`) over (partition by `id` order by `_at`, `_begins`) as `_next_at`,
             last_value(
-                if(`_table` = 1, struct(`_begins` as begins, `customers` as version), null), true
+                if(
+                    `_table` = 1,
+                    struct(`_begins` as begins, `customers` as version),
+                    null
+                ),
+                true
             ) over (partition by `id` order by `_at`, `_begins` rows between unbounded preceding and current row) as `customers`,
             last_value(
-                if(`_table` = 2, struct(`_begins` as begins, `orders` as version), null), true
+                if(
+                    `_table` = 2,
+                    struct(`_begins` as begins, `orders` as version),
+                    null
+                ),
+                true
             ) over (partition by `id` order by `_at`, `_begins` rows between unbounded preceding and current row) as `orders`
         from (
             select
@@ -68,5 +78,7 @@
     ) as periods
     where
         coalesce(`_at` < `_next_at`, true)
-        and (coalesce(`customers`.begins, false))
+        and (
+            coalesce(`customers`.begins, false)
+        )
 )
