@@ -90,15 +90,15 @@ def text(options: argparse.Namespace, late: Costs, on_time: Costs) -> str:
     parts = [
         "# Measured: engines and formats",
         "Written by `make bench` (`bench/engines.py`) on a machine with "
-        f"{machine()}; all engines on this one machine, up at the same time, the ones that wait "
-        f"idle. Medians of {options.repeats} rounds, interleaved; compare the ratios. "
-        f"{options.versions:,} versions, ten a key; a batch is that of "
-        "[the first page](measured.md): 500 random keys. Every round all engines end with the same "
+        f"{machine()}; all engines on this machine, started at the same time, with only one "
+        f"active. Medians of {options.repeats} rounds, interleaved; compare the ratios. "
+        f"{options.versions:,} versions, ten per key; the batch is that of "
+        "[measured.md](measured.md): 500 random keys. After every round all engines have the same "
         "numbers of rows and of open rows.",
-        "`whole` is a `dbt run` of one `history_batch` model in a warm process, MERGE what dbt saw "
-        "of that statement. Over thrift dbt asks once a second whether a statement has ended "
-        "(`poll_interval: 1`, the least that is not a busy loop), so every statement takes whole "
-        "seconds there; `seconds of tasks` are without it.",
+        "`whole` is a `dbt run` of one `history_batch` model in a warm process, MERGE is that "
+        "statement as timed by dbt. Over thrift dbt polls once a second for the end of a statement "
+        "(`poll_interval: 1`, the lowest value that is not a busy loop), so the time of every "
+        "statement is rounded up to whole seconds; `seconds of tasks` does not include this.",
         "## A batch with 50 late keys",
         markdown_table(SECONDS, seconds_rows(late)),
         markdown_table(COUNTERS, counter_rows(late)),

@@ -420,36 +420,36 @@ def write_report(
         "# Measured: feature states",
         "",
         "Written by `make bench` (`bench/feature_states.py`) on a machine with 2 cores; seconds, "
-        f"medians of {options.repeats} rounds, interleaved; least and greatest beside them. "
+        f"medians of {options.repeats} rounds, interleaved, with minimum and maximum. "
         "Compare the ratios.",
         "",
         f"## {options.writes:,} writes in {options.writes // WRITES_A_TRANSACTION:,} transactions",
         "",
-        f"On a space of {options.features:,} features: of twenty writes one is a deletion, one a "
-        "new feature, the rest change a random one. `feature_states`: a whole `dbt run` in a warm "
-        "process. By hand, the statements alone, without dbt: the writes inserted into a log and "
-        "merged into a HEAD table; and one MERGE into a table of versions with their ends. Both "
-        "check nothing: no conflict, no transaction that fails, no version number, no UUID.",
+        f"In a space of {options.features:,} features. Of twenty writes one is a deletion, one is "
+        "a new feature, the others change a random feature. `feature_states`: a whole `dbt run` in "
+        "a warm process. By hand, only the statements, without dbt: the writes are inserted into a "
+        "log and merged into a HEAD table; or merged into a table of versions with their ends. "
+        "Both check no conflicts or failing transactions, and compute no version numbers or UUIDs.",
         "",
         *seconds_table("writes", {f"{options.writes:,}": seconds}, "versions by hand"),
         *_spread(seconds),
-        "Where the run of the model spends its time:",
+        "Parts of the model's run:",
         "",
         *_listed(parts),
         f"## Numbers for {options.numbers:,} transactions",
         "",
-        "`number_transactions` (a whole dbt command, and in it its INSERT) beside a table that is "
-        "written again with `row_number` over the whole log. The log has ten rows of tables for "
-        "each message.",
+        "`number_transactions` (a whole dbt command, and its INSERT alone) compared with rewriting "
+        "the table with `row_number` over the whole log. The log has ten rows of tables for each "
+        "message.",
         "",
-        *seconds_table("known before", numbers, "row_number by hand"),
+        *seconds_table("numbered before", numbers, "row_number by hand"),
         *_spread(next(iter(numbers.values()))),
         f"## What the last {ASKED} transactions changed",
         "",
-        f"Of {options.states:,} states, {STATES_A_FEATURE} a feature, as batches leave them: what "
-        "a batch closed, and what it opened and nobody closed since, lie together. It has no "
-        "partitions; files are left out by the statistics of `txn` and `txn_next`. Read: the files "
-        "that the plan keeps.",
+        f"Of {options.states:,} states, {STATES_A_FEATURE} per feature, laid out as batches write "
+        "them: the states closed by a batch, and those it added that are still open, are "
+        "together. The table has no partitions; files are skipped by the statistics of `txn` and "
+        "`txn_next`. Files and MB are those that the plan reads.",
         "",
         *_changes_table(asked, read, table),
     ]
@@ -459,7 +459,7 @@ def write_report(
 def _spread(seconds: Seconds) -> list[str]:
     """Least and greatest: what a difference has to exceed."""
     found = [f"{name} {min(values):.2f} to {max(values):.2f}" for name, values in seconds.items()]
-    return [f"Least and greatest: {', '.join(found)}.", ""]
+    return [f"Minimum and maximum: {', '.join(found)}.", ""]
 
 
 def _listed(seconds: Seconds) -> list[str]:

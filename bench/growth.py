@@ -138,14 +138,15 @@ def text(options: argparse.Namespace, found: Sequence[Point], sizes: Sizes) -> s
     parts = [
         "# Measured: how a batch's cost grows with the table",
         "Written by `make bench` (`bench/growth.py`) on a machine with "
-        f"{machine()}, a session a format; medians of {options.repeats} rounds, all tables and "
-        "formats in turn; seconds. Compare the ratios. Batches are as on "
-        "[the first page](measured.md).",
+        f"{machine()}, one session per format; medians of {options.repeats} rounds, all tables "
+        "and formats in turn; seconds. Compare the ratios. The batches are those of "
+        "[measured.md](measured.md).",
         "## The tables",
-        f"Ten versions a key, about {ROWS_A_FILE:,} rows a file, laid out as `history_batch` makes "
-        "them. The one in many files has as many as one of 100 times the largest would have: it "
-        "shows what their number alone costs. `MB searched` are the key and the period of the open "
-        "rows, compressed, from the files' footers: what a batch on time looks through.",
+        f"Ten versions per key, about {ROWS_A_FILE:,} rows per file, with the layout that "
+        "`history_batch` creates. The table in many files has as many files as a table 100 times "
+        "the size of the largest; it shows the cost of the number of files. `MB searched` is the "
+        "compressed size of the key and the period of the open rows, from the files' footers: the "
+        "data that a batch on time scans.",
         markdown_table(TABLES, size_rows(found, sizes)),
     ]
     for title, lines in rows.items():

@@ -211,17 +211,17 @@ def worker(result: Result) -> str:
 
 def report(results: list[Result], megabytes: int, files: int) -> str:
     lines = [
-        "# Landing, measured",
+        "# Measured: landing",
         "",
-        f"Written by `bench/landing.py` on {os.cpu_count()} cores, Spark with two tasks at once.",
-        "One run each; other work may have run on the machine. Ten columns: a whole number, texts",
+        f"Written by `bench/landing.py` on {os.cpu_count()} cores, Spark with two parallel tasks.",
+        "One run each; other work may have run on the machine. Ten columns: an integer, strings",
         "with quotes and commas, decimal, double, date, times. The first two rows of the table:",
         f"{megabytes:,} MB of CSV in {files} files, written to Delta. Landing reads them",
-        "compressed and encrypted, `spark.read.csv` plain (with `multiLine`, for line breaks in",
-        "cells); 20,000 different rows a file, repeated. The last row: different rows all. Memory",
-        "is the greatest resident size seen: of Java, and of one Python worker.",
+        "compressed and encrypted, `spark.read.csv` uncompressed (with `multiLine`, for line",
+        "breaks in cells); each file repeats 20,000 different rows. In the last row of the table",
+        "all rows differ. Memory is the maximum resident size, of Java and of one Python worker.",
         "",
-        "| | rows | seconds | rows a second | Java MB | worker MB |",
+        "| | rows | seconds | rows per second | Java MB | worker MB |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for result in results:

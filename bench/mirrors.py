@@ -194,9 +194,9 @@ def write_report(
         "# Measured: mirrors",
         "",
         "Written by `make bench` (`bench/mirrors.py`) on a machine with 2 cores. A main table of "
-        f"{options.rows:,} rows with three references; {options.changes:,} rows of it change "
-        f"before each round. Whole `dbt run` or `dbt snapshot` in a warm process, medians of "
-        f"{options.repeats} rounds, every round in another order. Compare the ratios.",
+        f"{options.rows:,} rows with three references; {options.changes:,} of its rows change "
+        f"before each round. A whole `dbt run` or `dbt snapshot` in a warm process, medians of "
+        f"{options.repeats} rounds, in a different order each round. Compare the ratios.",
         "",
         "| contender | seconds | / dbt snapshot | / feed |",
         "| --- | --- | --- | --- |",
@@ -205,13 +205,13 @@ def write_report(
             for name, value in found.items()
         ),
         "",
-        "Target: cost at 10 times the history at most 1.1 of the feed's: "
+        "Target: with 10 times the history, at most 1.1 times the seconds of the feed: "
         f"{found['feed, 10 times the history'] / feed:.2f}.",
         "",
-        "## The state of five tables as of a day",
+        "## The state of five tables on a day",
         "",
-        "A count of the main table joined to the three, and of a fifth; the mirrors are read up "
-        "to an instant after all changes.",
+        "A count of the main table joined to its three references, and of a fifth table; the "
+        "mirrors are read up to an instant after all changes.",
         "",
         "| read | seconds |",
         "| --- | --- |",

@@ -1,6 +1,6 @@
-"""Pages of what was measured: docs/measured.md from its samples, and what all pages share.
+"""Write docs/measured.md from its samples; shared functions of all pages of measurements.
 
-What stands in a page from the heading "Notes" on is kept as it is.
+The text of a page from the heading "Notes" on is kept.
 """
 
 from __future__ import annotations
@@ -55,26 +55,26 @@ PHASES = ("versions", "contender", "MERGE", "execution", "source", "scan", "rewr
 TEXT = """# Measured
 
 Written by `make bench` on a machine with {machine}; Spark with 3 GiB and two threads.
-Medians of {repeats} rounds. In a round all contenders take the same fresh batch one after another,
-each round in another order; a round before them warms up and is not counted. Compare the ratios;
-the seconds are this machine's at the time, and other work may have run on it.
+Medians of {repeats} rounds. In each round all contenders process the same new batch one after
+another, in a different order each round; a warm-up round is not counted. Compare the ratios: the
+seconds depend on this machine, on which other processes may have run at the time.
 
-{missing}**Table.** Ten columns, ten versions a key, a day apart, partitioned by the flag, about
-125,000 rows a file, closed versions in the order they were closed. All contenders start from copies
-of one table, and each round goes on with what the round before left; nothing is restored in
-between. The snapshot's table holds the same versions, as dbt stores them. "10 times the closed
-history" has 100 versions a key and the same current rows.
+{missing}**Table.** Ten columns, ten versions per key, one day apart, partitioned by the flag, about
+125,000 rows per file, closed versions in the order in which they were closed. All contenders start
+from copies of one table, and each round continues with the tables of the previous round. The
+snapshot's table has the same versions, as dbt stores them. "10 times the closed history" has 100
+versions per key and the same current rows.
 
-**Batch.** 500 random keys: 400 updates (two cells of five changed; 50 of them late, from before the
-current version and the one before it; 20 deleted a minute after), 100 upserts; a row
-`earliest_start` for each.
+**Batch.** 500 random keys: 400 updates (two of five cells changed; 50 of them late, earlier than
+the current version and the one before it; 20 deleted one minute later), 100 upserts; one
+`earliest_start` row for each.
 
 **Contenders.** `history_batch` with `last_batch()`: a whole `dbt run` in a warm process, and its
-MERGE as dbt timed it. The five statements, sent directly, no dbt around them: delete what overlaps,
-close the active version, insert completed updates by a join, insert upserts, close deletes. They
-are literal: a late row leaves the period it falls into as it is. `dbt snapshot` with `check_cols`
-and `hard_deletes: invalidate`, without this package's repairs, on a table of the current rows that
-the same change was brought into before.
+MERGE as timed by dbt. The five statements, sent directly without dbt: delete overlapping versions,
+close the active version, insert completed updates by a join, insert upserts, close deleted records.
+A late row does not change the version whose period contains it. `dbt snapshot` with `check_cols`
+and `hard_deletes: invalidate`, without this package's fixes, on a table of the current rows to
+which the same changes were applied before.
 
 ## Targets
 
@@ -88,21 +88,21 @@ the same change was brought into before.
 
 ## Files and bytes
 
-Files and bytes written are new files in the table's folder, deletion vectors included, the log left
-out. Files added and removed and deletion vectors are Delta's metrics of merges (an insert has
-others), added up over the commits. Bytes read are not shown: neither Delta's metrics nor the tasks'
-counters give them (a scan of 1 M rows counts under 1 MB); the files kept stand for them.
+Files and bytes written are new files in the table's folder, including deletion vectors but not the
+log. Files added and removed and deletion vectors are Delta's MERGE metrics (an insert has others),
+summed over the commits. Bytes read are not shown, because neither Delta's metrics nor the tasks'
+counters include them (a scan of 1 M rows counts less than 1 MB); see the number of files kept.
 
 {written}
 
-Files that the merge's own predicate keeps:
+Files that remain after the merge's predicate has skipped others:
 
 {kept}
 
 ## Where the merge spends its time
 
-Seconds. The MERGE as dbt timed it, and Delta's metrics of the commit: all of it, the source made
-(the single pass), the target searched, rows written.
+Seconds. The MERGE as timed by dbt, and Delta's metrics of the commit: total, computing the source
+(the single pass), searching the target, writing rows.
 
 {phases}
 """
@@ -273,7 +273,7 @@ def _size_targets(size: Size) -> list[Row]:
         _verdict(
             f"no closed file is read when nothing is late{at}",
             f"{files} of {total} files kept, {closed} of them closed; "
-            f"with the closed files taken away the run {away}",
+            f"without the closed files the run {away}",
             closed == 0 and checks.closed_files_away,
         ),
     ]
@@ -304,7 +304,7 @@ def _once_targets(size: Size) -> list[Row]:
         first = size.checks.first[name].seconds
         text = (
             f"{len(sample.commits)} commits, {sample.files_written} files; "
-            f"{sample.seconds:.2f} s, the first time {first:.2f} s"
+            f"{sample.seconds:.2f} s, first run {first:.2f} s"
         )
         target = f"a replay {kind} writes nothing ({size.title})"
         rows.append(_verdict(target, text, not sample.commits and not sample.files_written))
@@ -367,7 +367,7 @@ def write_report(path: Path, sizes: list[Size], repeats: int) -> None:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page; the notes that are there stay."""
+    """Write a page, keeping its notes."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     notes = "\n" + old[old.index(NOTES) :] if NOTES in old else ""
     path.write_text(text.rstrip() + "\n" + notes, encoding="utf-8")

@@ -131,24 +131,24 @@ def write_report(
         "",
         "Written by `make bench` (`bench/time_travel.py`) on a machine with 2 cores; seconds, "
         f"medians of {options.repeats} rounds, interleaved. Compare the ratios. "
-        f"{options.versions:,} versions, ten a key, a day apart.",
+        f"{options.versions:,} versions, ten per key, one day apart.",
         "",
         "## The state at an instant",
         "",
-        "A count over the state. By hand: the two comparisons on the stored ends. Window: the "
-        "newest row a key of a log that has no ends. Target: at most 1.2 of the filter by hand.",
+        "A count of the state. By hand: the two comparisons with the stored start and end. Window: "
+        "the newest row per key of a log without ends. Target: at most 1.2 of the filter by hand.",
         "",
         *seconds_table("instant", states, "filter by hand"),
         "## Half of the history cleaned",
         "",
-        "The run-operation (a whole dbt command: it looks for tags and horizons, counts what goes, "
-        "publishes the horizon) beside the bare DELETE.",
+        "The run-operation (a whole dbt command, which reads tags and horizons, counts the rows to "
+        "remove and records the horizon) compared with a plain DELETE.",
         "",
         *seconds_table("cleaned", {f"before {HALF}": cleaning}, "DELETE"),
-        "## Two tables of versions as one",
+        "## Join of two version tables",
         "",
-        f"Two of {options.joined:,} versions each; by hand: an equal key and overlapping periods, "
-        "without the period that results.",
+        f"{options.joined:,} versions each; by hand: equal keys and overlapping periods, without "
+        "computing the resulting period.",
         "",
         *seconds_table("joined", {"all": joining}, "join by hand"),
     ]
