@@ -1,4 +1,4 @@
-"""One Spark and one dbt project for all functional tests; a schema a test."""
+"""One Spark and one dbt project for all functional tests; one schema per test."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def way_to_cluster(request: pytest.FixtureRequest) -> str | None:
-    """How dbt reaches the cluster; None if it takes the session of this process."""
+    """How dbt reaches the cluster; None if dbt uses the session of this process."""
     way: str | None = request.config.getoption("--on-cluster")
     return way
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of processes with a folder and ports of its own, for the tests that ask for it."""
+    """A cluster of processes with its own folder and ports, started for the tests that use it."""
     cluster = Cluster(tmp_path_factory.mktemp("cluster"))
     cluster.start()
     yield cluster
@@ -48,7 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the tests' tables lie."""
+    """The folder of the tests' tables."""
     if way_to_cluster(request):
         cluster: Cluster = request.getfixturevalue("cluster")
         return cluster.warehouse
@@ -57,9 +57,9 @@ def warehouse(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSession]:
-    """The tests' Spark, with a catalog in memory; dbt takes the session that is there.
+    """The tests' Spark, with an in-memory catalog; dbt uses the active session.
 
-    With `--on-cluster` a session of Spark Connect. Over thrift dbt's connections are others.
+    With `--on-cluster`, a session of Spark Connect; over thrift, dbt opens its own connections.
     """
     if way := way_to_cluster(request):
         remote = connect.start_session(request.getfixturevalue("cluster"))
@@ -73,7 +73,7 @@ def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSess
         SparkSession.builder.master("local[2]")
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.sql.warehouse.dir", str(warehouse))
-        # A long-lived process: unlike a build, it gains from the slower, better compiler.
+        # A long-lived process gains from the slower, optimizing compiler; a build does not.
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Duser.timezone=UTC")
         .getOrCreate()
     )
@@ -97,7 +97,7 @@ def dbt_project(
 
 @pytest.fixture
 def project(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[Project]:
-    """The project with no model of another test, and a schema of the test's own."""
+    """The project without the models of other tests, and with a schema for this test."""
     dbt_project.schema = f"{SCHEMA}_{next(NUMBERS)}"
     yield dbt_project
     dbt_project.clear()

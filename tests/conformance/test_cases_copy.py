@@ -1,4 +1,4 @@
-"""The copy of the conformance cases equals the shared folder, where that is there."""
+"""The copy of the conformance cases equals the shared folder, if that exists."""
 
 from __future__ import annotations
 

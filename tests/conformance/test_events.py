@@ -21,7 +21,7 @@ CHOSEN = os.environ.get("CASES", "").split()
 ALL = [case for case in read_json_cases("events") if not CHOSEN or case["id"] in CHOSEN]
 REPORTS = [case for case in ALL if case.get("kind") == "report"]
 CASES = [case for case in ALL if case.get("kind") != "report"]
-# Some cases once more, with writers that name no transaction: every statement is one then.
+# Some cases again, with writers that name no transaction: each statement is then one.
 WITHOUT_METADATA = [
     {**case, "id": f"{case['id']}_plain", "variants": []}
     for case in CASES
@@ -96,7 +96,7 @@ def metadata(case: Case, transaction: int) -> str | None:
 
 @pytest.fixture(scope="module")
 def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[None]:
-    """All cases have been played."""
+    """All cases have run."""
 
     def control(case_run: CaseRun, kind: str) -> None:
         raise AssertionError(kind)
@@ -115,7 +115,7 @@ def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iter
 
 
 def statement_at(spark: SparkSession, case: Case) -> dict[tuple[str, datetime], tuple[int, int]]:
-    """The transaction and statement that made a table's commit of a time."""
+    """The transaction and statement of each commit, by table and time."""
     found: dict[tuple[str, datetime], tuple[int, int]] = {}
     for table in case["tables"]:
         commits = spark.sql(f"describe history {main_schema(case)}.`{table['name']}`").collect()
@@ -124,7 +124,7 @@ def statement_at(spark: SparkSession, case: Case) -> dict[tuple[str, datetime], 
             for kind, what in statements_of(case, None)
             if kind == "run" and what[2]["table"] == table["name"] and not what[2].get("fails")
         ]
-        # The oldest commits make the table and its checks; a statement without rows may make none.
+        # The oldest commits create the table and its checks; one without rows may make none.
         written = [
             row["timestamp"]
             for row in sorted(commits, key=lambda row: row["version"])
@@ -198,7 +198,7 @@ KINDS = ("insert", "update", "delete")
 
 
 def report(project: Project, spark: SparkSession, name: str, arguments: str) -> list[Row]:
-    """The rows of `column_changes`, by way of a model that is a view."""
+    """The rows of `column_changes`, read by a model that is a view."""
     schema, table = name.split(".")
     relation = f"api.Relation.create(schema='{schema}', identifier='{table}')"
     project.model(

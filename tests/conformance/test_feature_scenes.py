@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.oracle.feature_state_cases import case_names, is_scene, read
+from tests.oracle.feature_state_cases import case_names, is_scenario, read
 from tests.oracle.feature_states import ERRORS, sets_of
 from tests.support.features import COLUMNS, state_row
 from tests.support.project import Project
 from tests.support.scenarios import ARGUMENTS, Scenario, ScenarioRunner, play
 from tests.support.tables import assert_same_rows
 
-CASES = {name: case for name in case_names() if is_scene(case := read(name))}
+CASES = {name: case for name in case_names() if is_scenario(case := read(name))}
 EACH = pytest.mark.parametrize("name", CASES)
 
 
 def asked(kind: str) -> pytest.MarkDecorator:
-    """The questions of a kind: the case, and the question's place in it."""
+    """The queries of a kind: the case, and the query's position in it."""
     found = [
         (name, place) for name, case in CASES.items() for place in range(len(case.get(kind, [])))
     ]
@@ -28,13 +28,13 @@ def asked(kind: str) -> pytest.MarkDecorator:
 
 
 def having(part: str) -> pytest.MarkDecorator:
-    """The cases that expect this part."""
+    """The cases with this expected part."""
     return pytest.mark.parametrize("name", [n for n, c in CASES.items() if part in c["expected"]])
 
 
 @pytest.fixture(scope="module")
 def scenarios(dbt_project: Project, spark: SparkSession) -> dict[str, Any]:
-    """All cases played, and the outcomes and transactions of the whole log."""
+    """All cases after their runs, and the outcomes and transactions of the whole log."""
     dbt_project.schema = "tests_feature_scenes"
     spark.sql("create schema if not exists tests_feature_scenes")
     runner = ScenarioRunner(dbt_project, spark)

@@ -1,4 +1,4 @@
-"""The cases of the area `feature_states` through the real macros, all side by side in one table."""
+"""The cases of the area `feature_states` through the real macros, all in one table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.oracle.feature_state_cases import case_names, is_scene, read, time_of
+from tests.oracle.feature_state_cases import case_names, is_scenario, read, time_of
 from tests.oracle.feature_states import ERRORS, Database, sets_of
 from tests.support.features import COLUMNS, LOG, Space, offer_log, state_row
 from tests.support.project import Project
 from tests.support.tables import assert_same_rows, data_frame
 
-# Cases that need tables of their own.
+# Cases that need their own tables.
 ALONE = ("NP12", "NP9")
 ARGUMENTS = "id=['space', 'id'], payload=['payload'], json='payload'"
 STATES = "{{ dbt_history.feature_states('%s', " + ARGUMENTS + ") }}"
@@ -26,7 +26,7 @@ TABLES = ("at_once", "in_parts")
 
 @dataclass
 class Played:
-    """A case written into the log: the oracle beside it, and the transaction of each step."""
+    """A case in the log: its oracle, and the transaction of each step."""
 
     case: dict[str, Any]
     space: Space
@@ -37,18 +37,18 @@ class Played:
         return str(self.case["id"])
 
     def number(self, txn: int) -> int | None:
-        """The case's own number of a transaction of the log."""
+        """The case's number of a transaction in the log."""
         numbers = {there: number for number, there in self.space.numbers.items()}
         return numbers.get(txn)
 
     def txn(self, number: int) -> int:
-        """The transaction of the log with the case's number; above the head its last one."""
+        """The transaction in the log with the case's number; above the head, the last one."""
         known = [there for there in self.space.numbers if there <= number]
         return self.space.numbers[max(known)] if known else 0
 
 
 def write_down(case: dict[str, Any], first: int) -> Played:
-    """A case's transactions as rows of the log, from transaction `first` on."""
+    """Write a case's transactions as rows of the log, from transaction `first` on."""
     options = case.get("options", {})
     database = Database(case.get("collections"), options.get("noop_updates", "record"))
     played = Played(case, Space(case["id"], database))
@@ -65,7 +65,7 @@ def write_all() -> list[Played]:
     cases, first = [], 1
     for name in case_names():
         case = read(name)
-        if not is_scene(case) and name not in ALONE:
+        if not is_scenario(case) and name not in ALONE:
             cases.append(write_down(case, first))
             first += len(case["steps"])
     return cases
@@ -77,13 +77,13 @@ CASES = pytest.mark.parametrize("played", PLAYED, ids=lambda played: played.id)
 
 
 def having(part: str) -> pytest.MarkDecorator:
-    """The cases that expect this part."""
+    """The cases with this expected part."""
     found = [played for played in PLAYED if part in played.case["expected"]]
     return pytest.mark.parametrize("played", found, ids=lambda played: played.id)
 
 
 def asked(kind: str) -> list[tuple[Played, int]]:
-    """The questions of a kind: the case, and the question's place in it."""
+    """The queries of a kind: the case, and the query's position in it."""
     return [(played, place) for played in PLAYED for place in range(len(played.case.get(kind, [])))]
 
 
@@ -174,14 +174,14 @@ def write_models(project: Project, last: int) -> None:
 
 @pytest.fixture(scope="module")
 def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str, Any]]]:
-    """All tables after all cases; `at_once` took the log in one run, `in_parts` in two."""
+    """All tables after all cases; `at_once` read the log in one run, `in_parts` in two."""
     dbt_project.schema = "tests_feature_states"
     spark.sql("create schema if not exists tests_feature_states")
     rows = [row for played in PLAYED for row in played.space.rows]
     last = max(row["txn"] for row in rows)
     offer_log(spark, rows, "all_writes")
     offer_log(spark, [row for row in rows if row["txn"] <= last // 2], "some_writes")
-    # What has no history cannot be decided a second time once the states are ahead.
+    # Writes without history cannot be decided again once the states are ahead of the outcomes.
     spark.sql(
         "create or replace temporary view writes_with_history as "
         "select * except (history) from all_writes where space not like 'ND10:%'"
@@ -214,7 +214,7 @@ def rows_of(
 
 
 def test_every_case_is_played() -> None:
-    scenes = {name for name in case_names() if is_scene(read(name))}
+    scenes = {name for name in case_names() if is_scenario(read(name))}
     assert {*BY_ID, *ALONE, *scenes} == set(case_names())
 
 

@@ -1,4 +1,4 @@
-"""Every case of the area `history_batch` through the materialization, and once more replayed."""
+"""Every case of the area `history_batch` through the materialization, and again as a replay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASES = read_cases(find_cases(Path(__file__).parents[2]))
 
 
 def stage(spark: SparkSession, case: Case, batches: list[list[dict[str, Any]]]) -> None:
-    """Offer batches, numbered from 1, to the case's model."""
+    """Create a view of batches, numbered from 1, for the case's model."""
     numbered = [
         {**row, "_batch": number} for number, batch in enumerate(batches, 1) for row in batch
     ]
@@ -42,7 +42,7 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str
 
 
 def adopt(project: Project, spark: SparkSession, case: Case, file_format: str = "delta") -> None:
-    """Write the case's table before; without rows the first batch creates it."""
+    """Write the case's initial table; if it has no rows, the first batch creates it."""
     if case.initial:
         initial = data_frame(spark, case.initial, column_types(case.columns, FIVETRAN))
         initial.write.format(file_format).saveAsTable(project.table(case.id))
@@ -54,7 +54,7 @@ def test_case_ends_in_its_expected_rows(case: Case, tables: dict[str, Any]) -> N
 
 
 def together(cases: list[Case], name: str, times: int = 2) -> Case:
-    """Cases with one key as one table, told apart by `case`; every batch comes twice in a row."""
+    """Cases with the same key as one table, separated by `case`; every batch comes twice."""
     columns = tuple(dict.fromkeys(name for case in cases for name in case.columns))
 
     def mark(rows: list[dict[str, Any]], case: Case) -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ def together(cases: list[Case], name: str, times: int = 2) -> Case:
 
 
 def play_together(project: Project, spark: SparkSession, file_format: str) -> list[Case]:
-    """All cases, a table for each kind of key; returns what the tables are to hold."""
+    """Run all cases, one table per kind of key; returns the cases with the expected tables."""
     keys = sorted({case.key for case in CASES})
     tables = [
         together([case for case in CASES if case.key == key], f"replayed_{place}")

@@ -1,4 +1,4 @@
-"""Every case of the area `history_migrations`, step by step, and all steps once more at the end."""
+"""Every case of the area `history_migrations`, step by step, and all steps again at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEEDS_KEY = {
     "drop_column_in_history_mode",
     "history_to_soft_delete",
 }
-# Runs several operations in one invocation, so that Spark and dbt start once.
+# Runs several operations in one invocation, so that Spark and dbt start only once.
 RUN_STEPS = """
 {% macro run_steps(steps) %}
     {% for step in steps %}
@@ -38,7 +38,7 @@ RUN_STEPS = """
 
 
 def operation(case: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
-    """A step as the run-operation that does it."""
+    """The run-operation for a step."""
     arguments = {name: value for name, value in step.items() if name not in ("op", "refused")}
     arguments["table"] = f"{SCHEMA}.{case['id']}"
     if "from" in arguments:
@@ -64,7 +64,7 @@ def instant(cell: str | None) -> datetime | None:
 
 
 def shown(cell: Any, type_: str) -> Any:
-    """A time as Spark shows it as text: Python's own times begin too late for the least one."""
+    """A time in Spark's text form: Python's range of times does not include the least one."""
     if type_ != "timestamp" or cell is None:
         return cell
     text = str(instant(cell))
@@ -94,7 +94,7 @@ def wanted(case: dict[str, Any], part: str) -> tuple[dict[str, str], Counter[str
 
 @pytest.fixture(scope="module")
 def tables(dbt_project: Project, spark: SparkSession) -> dict[str, Any]:
-    """Each case's table after its steps, and after all of its steps once more."""
+    """Each case's table after its steps, and after all of its steps again."""
     spark.sql(f"create schema {SCHEMA}")
     dbt_project.write("macros/run_steps.sql", RUN_STEPS)
     for case in CASES:
@@ -117,7 +117,7 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, Any]:
                 refused[case["id"]] = not succeeded and content(spark, case["id"]) == before
     found = {case["id"]: content(spark, result_of(case)) for case in CASES}
     sources = {case["id"]: content(spark, case["id"]) for case in CASES}
-    # A round trip is no repeat: its last step alone is.
+    # A round trip cannot be repeated as a whole: only its last step is.
     repeats = [
         operation(case, step)
         for case in CASES

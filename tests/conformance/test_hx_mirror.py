@@ -16,7 +16,7 @@ from tests.support.project import Project, drop_schema
 
 CHOSEN = os.environ.get("CASES", "").split()
 CASES = [case for case in read_json_cases("hx_mirror") if not CHOSEN or case["id"] in CHOSEN]
-# All moments of all cases take long: else those where tables refer to each other, and fewer.
+# All variants of all cases take long: by default only cases with references, and fewer variants.
 IS_ALL = bool(os.environ.get("ALL_VARIANTS"))
 
 
@@ -41,7 +41,7 @@ PLAYERS = all_case_runs()
 
 
 def write_models(project: Project, case_run: CaseRun) -> None:
-    """One model a table, all in the schema of the case and variant."""
+    """One model per table, all in the schema of the case and variant."""
 
     def model(table: str) -> str:
         return f"{case_run.id}__{table}_hx"
@@ -67,7 +67,7 @@ def write_models(project: Project, case_run: CaseRun) -> None:
 
 @pytest.fixture(scope="module")
 def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[None]:
-    """All cases have been played; each mirror's tables are there."""
+    """All cases have run, and the tables of each mirror exist."""
 
     def control(case_run: CaseRun, kind: str) -> None:
         for table in case_run.case["tables"]:
@@ -103,7 +103,7 @@ def test_a_case_ends_in_its_expected_rows(
 
 
 def check_system_columns(rows: list[dict[str, Any]], rules: Mapping[str, Any]) -> None:
-    """They are there, in order, and never what somebody delivered."""
+    """They exist, are in order, and never have a value from the source."""
     times = [row["mod_time"] for row in rows]
     assert times == sorted(times)
     assert all(row["mod_user"] for row in rows)

@@ -1,4 +1,4 @@
-"""The readers of `_hx` tables on the rows of the area `hx_mirror`: `lu`, tuples, brackets."""
+"""The readers of `_hx` tables on the rows of the area `hx_mirror`: latest, tuples, brackets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CASES = read_cases()
 
 
 class Histories:
-    """The history tables of one case, written as views of their expected rows."""
+    """The history tables of one case as views of their expected rows."""
 
     def __init__(self, case: dict[str, Any], call: Renderer, spark: SparkSession) -> None:
         self.case, self.call, self.spark = case, call, spark
@@ -86,7 +86,7 @@ def test_latest_rows_at_bounds(case: dict[str, Any], call: Renderer, spark: Spar
         found = histories.latest(name, question["hx_id_up_to"], question.get("hx_id_after"))
         assert_same_rows(found, question["rows"], histories.columns(name), str(question))
         if "hx_id_after" not in question:
-            # Row n was written on day n: the same by time.
+            # Row n was written on day n, so that the bounds by time are the same.
             at = str(datetime(2024, 1, 1) + timedelta(days=question["hx_id_up_to"]))
             convention = {"convention": "hx", "key": histories.tables[name]["key"]}
             found = histories.rows(

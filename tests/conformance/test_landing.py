@@ -1,4 +1,4 @@
-"""Every assertion of the area `landing`, read by Spark's tasks, in an odd time zone."""
+"""Every assertion of the area `landing`, read by Spark's tasks, in an unusual time zone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STAGES = {"earliest": "earliest_start", "replace": "upsert", "update": "update",
 
 
 def write_file(folder: Path, name: str, given: dict[str, Any]) -> StoredFile:
-    """Put a file of an assertion on disk."""
+    """Write a file of an assertion to disk."""
     path = folder / name
     if "text" in given:
         path.write_bytes(given["text"].encode())
@@ -53,7 +53,7 @@ def write_file(folder: Path, name: str, given: dict[str, Any]) -> StoredFile:
 
 
 def read(spark: SparkSession, folder: Path, given: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of an assertion's files, by way of Spark, in order."""
+    """The rows of an assertion's files, read by Spark, in order."""
     markers = Markers(given["null_string"], given["unmodified_string"])
     columns = tuple(Column(name, TYPES[type_]) for name, type_ in given["columns"].items())
     sources = [
@@ -87,7 +87,7 @@ def expected_value(cell: Any, type_: str) -> Any:
 
 @pytest.fixture(scope="module")
 def odd_zone(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session far from UTC; PySpark itself shows times in the zone of the process, UTC."""
+    """A session with a time zone far from UTC; PySpark shows times in the process's zone, UTC."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     yield spark

@@ -61,7 +61,7 @@ class Table:
 
 @dataclass
 class Case:
-    """A case, its tables by their name in it, and what came out of its steps."""
+    """A case, its tables by their names in it, and the results of its steps."""
 
     said: dict[str, Any]
     tables: dict[str, Table] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def read_cases() -> list[Case]:
 
 
 def feed(table: Table, step: dict[str, Any], valid: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The operations as a change feed, each a commit of its own, all at the step's version."""
+    """The operations as a change feed, each in its own commit, all at the step's version."""
     alive = [{name: row[name] for name in table.said["columns"]} for row in valid]
     changes: list[dict[str, Any]] = []
     for op in step["ops"]:
@@ -105,7 +105,7 @@ def feed(table: Table, step: dict[str, Any], valid: list[dict[str, Any]]) -> lis
 
 
 class Bench:
-    """Runs all cases side by side, a step of each at a time."""
+    """Runs all cases together, one step of each at a time."""
 
     def __init__(self, project: Project, spark: SparkSession) -> None:
         self.project, self.spark = project, spark
@@ -140,7 +140,7 @@ class Bench:
         return [row for row in self.project.rows(table.name) if row["valid_to"] == sentinel]
 
     def round(self, cases: list[Case], number: int) -> None:
-        """The step `number` of every case that has one."""
+        """Run step `number` of every case that has one."""
         batches: dict[str, Case] = {}
         for case in cases:
             step = case.said["steps"][number]
@@ -168,7 +168,7 @@ class Bench:
         return {"dropped": int(found[1])}
 
     def append(self, table: Table, step: dict[str, Any]) -> str:
-        """Inserts are appended; Delta itself refuses the rest."""
+        """Append inserts; Delta refuses everything else."""
         name = self.project.table(table.name)
         self.spark.sql(f"alter table {name} set tblproperties ('delta.appendOnly' = 'true')")
         for op in step["ops"]:

@@ -1,7 +1,7 @@
-"""What every generic test must pass and fail on: tables as SQL, and how many rows fail.
+"""What each generic test must pass and fail on: tables as SQL, and the number of failing rows.
 
-Data only; whoever runs it creates each table, runs the test on it and counts the failing rows.
-Times are UTC.
+Data only; the caller creates each table, runs the test on it and counts the failing rows. Times
+are UTC.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ ODD_NAMES = {"start": "start", "end": "end", "active": "My Col", "type": "bigint
 
 @dataclass(frozen=True)
 class GenericTestCase:
-    """One table and what a generic test finds in it.
+    """One table and the result of a generic test on it.
 
-    sentence    what is true of the table; the name of the case
+    sentence    a statement about the table; the name of the case
     test        the generic test
     table       SQL query that gives the rows of the table
-    failures    how many rows the test must return
-    arguments   arguments of the test beside the model
-    expected    for `matches_expected`: SQL query that gives the other side
+    failures    the number of rows that the test must return
+    arguments   arguments of the test besides the model
+    expected    for `matches_expected`: SQL query for the other side
     """
 
     sentence: str
@@ -61,7 +61,7 @@ def periods(axis: str, *rows: tuple[Any, Any, Any]) -> str:
 
 
 def odd(*rows: tuple[Any, Any, int, int, bool]) -> str:
-    """Versions (My Key, path, start, end, My Col): a composite key, names that are SQL words."""
+    """Versions (My Key, path, start, end, My Col): a composite key, names that are SQL keywords."""
     return union(
         f"select {literal(first)} as `My Key`, {literal(second)} as path,"
         f" {number(start)} as start, {number(end)} as `end`, {literal(active)} as `My Col`"

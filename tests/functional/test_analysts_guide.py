@@ -1,4 +1,4 @@
-"""The guide for analysts, done: its two tables, its five questions, its answers."""
+"""The guide for analysts: its two tables, its five questions and their answers, run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `changes` finds in a source whatever happened to it: one test, one happening."""
+"""The rows of `changes` after each kind of change of a source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAPPED = FEED + ", 'delta.columnMapping.mode' = 'name'"
 
 
 def source(project: Project, columns: str, properties: str = FEED, name: str = "items") -> str:
-    """Create the source table, empty; returns its full name."""
+    """Create the empty source table; returns its full name."""
     project.spark.sql(f"create schema if not exists {project.schema}")
     table = project.table(name)
     project.spark.sql(f"create table {table} ({columns}) using delta tblproperties ({properties})")
@@ -24,7 +24,7 @@ def source(project: Project, columns: str, properties: str = FEED, name: str = "
 def mirror(
     project: Project, arguments: str = "'id'", name: str = "items", model: str = "log"
 ) -> None:
-    """Write the model that keeps what `changes` returns."""
+    """Write the model that stores the rows of `changes`."""
     project.model(
         model,
         "select * from {{ dbt_history.changes(api.Relation.create("
@@ -55,7 +55,7 @@ def run(project: Project) -> str:
 
 @pytest.fixture
 def items(project: Project) -> str:
-    """A source with two rows that the model has taken."""
+    """A source with two rows that the model has captured."""
     table = source(project, "id bigint, v string")
     project.spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
     mirror(project)
@@ -466,7 +466,7 @@ def test_two_sources_of_one_model_have_separate_watermarks(project: Project) -> 
 def test_duplicate_keys_are_no_error_once_the_source_is_repaired(
     project: Project, items: str
 ) -> None:
-    """What happened to a key while it was there twice is one change; all else is as it was."""
+    """All changes of a key while it was duplicated are one change; other rows are unaffected."""
     spark = project.spark
     spark.sql(f"update {items} set v = 'A' where id = 1")
     spark.sql(f"insert into {items} values (1, 'second'), (5, 'one'), (5, 'other'), (6, 'f')")

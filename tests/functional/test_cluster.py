@@ -1,4 +1,4 @@
-"""A thrift server, its executors, dbt's connections to it, and what may end in between."""
+"""A thrift server, its executors and dbt's connections to it, and what happens if they end."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ SETTINGS = (
     "spark.sql.session.timeZone",
 )
 LEFT = {"spark.sql.session.timeZone": "UTC"}
-# Said by Connect before each statement, since dbt-spark asks for Hive.
+# Connect warns before each statement, since dbt-spark requests Hive.
 QUIET = "ignore:Failed to set spark.sql.catalogImplementation:UserWarning"
 
 
 @pytest.fixture(scope="module")
 def server(cluster: Cluster) -> Iterator[ThriftSpark]:
-    """A connection of the tests' own."""
+    """A connection for the test itself."""
     spark = ThriftSpark(cluster)
     yield spark
     spark.stop()
@@ -52,7 +52,7 @@ def server(cluster: Cluster) -> Iterator[ThriftSpark]:
 def thrift_project(
     tmp_path_factory: pytest.TempPathFactory, cluster: Cluster, server: ThriftSpark
 ) -> Project:
-    """A project whose dbt runs over thrift, with ANSI on (as it is there) or off."""
+    """A project whose dbt runs over thrift, with ANSI on (the default there) or off."""
     targets = {
         "ansi": thrift.profile(cluster, "tests"),
         "lenient": thrift.profile(cluster, "tests", ansi=False),
@@ -63,7 +63,7 @@ def thrift_project(
 
 @pytest.fixture
 def at_length(request: pytest.FixtureRequest) -> None:
-    """For what takes too long for `make test`."""
+    """Run the test only in `make test-all`."""
     if not request.config.getoption("--on-cluster"):
         pytest.skip("a part of make test-cluster")
 
@@ -87,7 +87,7 @@ def numbers_in_the_log(project: Project) -> list[int]:
 def start_dbt(
     project: Project, name: str, target: Mapping[str, Any], *models: str
 ) -> subprocess.Popen[str]:
-    """`dbt run` of these models, or of `h`, in a process of its own."""
+    """Run `dbt run` of these models, or of `h`, in its own process."""
     folder = project.path.parent / name
     folder.mkdir(exist_ok=True)
     (folder / "profiles.yml").write_text(json.dumps(profiles({"own": target})))
@@ -104,7 +104,7 @@ def start_dbt(
 
 
 class Line:
-    """A line to the server that is cut for good once `word` has gone over it."""
+    """A proxy to the server that closes the connection for good once `word` has passed."""
 
     def __init__(self, port: int, word: bytes) -> None:
         self.port, self.word = port, word
@@ -131,7 +131,7 @@ class Line:
             while data := source.recv(65536):
                 target.sendall(data)
                 if self.word in data:
-                    # The statement runs by now, and its end is not yet there.
+                    # The statement is running now, and its result has not arrived yet.
                     time.sleep(0.4)
                     self.cut()
 
@@ -143,7 +143,7 @@ class Line:
             one.close()
 
 
-# The records of a table whose MERGE lasts some seconds, since each new row is checked slowly.
+# The records of a table whose MERGE takes some seconds, since each new row is checked slowly.
 SLOW = 16
 SLOW_CHECK = "v = 'v1' or levenshtein(repeat(w, 5000), repeat(v, 2500)) > 0"
 SLOW_SELECT = f"""
@@ -162,7 +162,7 @@ SLOW_EXPECTED = [
 
 
 def write_slowly(project: Project) -> None:
-    """The model `h` of one batch, over a table that is there and takes seconds for it."""
+    """Write the model `h` of one batch, over an existing table whose MERGE takes seconds."""
     name = project.table("h")
     project.spark.sql(
         f"create table {name} using delta as select * except (_stage, _batch) from ({SLOW_BEFORE})"
@@ -173,7 +173,7 @@ def write_slowly(project: Project) -> None:
 
 
 def asked(cluster: Cluster, what: str) -> Any:
-    """What the driver says of its application."""
+    """The REST API of the driver for its application."""
     address = f"http://{HOST}:{cluster.record()['ports']['driver_ui']}/api/v1/applications"
     with urllib.request.urlopen(address, timeout=10) as page:
         application = json.load(page)[0]["id"]
@@ -189,7 +189,7 @@ def merging(cluster: Cluster, process: subprocess.Popen[str]) -> int:
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
         for active in asked(cluster, "stages?status=active"):
-            # Connect has no statement as the description of its jobs.
+            # Connect's jobs do not have the statement as their description.
             if "merge" in (active["details"] + active.get("description", "")).lower():
                 first = since.setdefault(active["stageId"], time.monotonic())
                 if time.monotonic() - first > 1:
@@ -198,7 +198,7 @@ def merging(cluster: Cluster, process: subprocess.Popen[str]) -> int:
 
 
 def executors(cluster: Cluster) -> list[int]:
-    """The processes that the workers started for queries."""
+    """The executor processes that the workers started."""
     workers = {one.pid for one in cluster.processes() if one.name.startswith("worker")}
     found = []
     for entry in Path("/proc").iterdir():
@@ -214,7 +214,7 @@ def executors(cluster: Cluster) -> list[int]:
 def test_the_cases_of_history_batch_end_in_the_same_rows_over_thrift(
     project: Project, server: ThriftSpark, target: str
 ) -> None:
-    # With ANSI off one table is enough; with it on, all keys, so that models run side by side.
+    # With ANSI off one table is enough; with it on, all keys, so that models run concurrently.
     keys = sorted({case.key for case in CASES})
     tables = [
         together([case for case in CASES if case.key == key], f"cases_{place}", times=1)
@@ -283,7 +283,7 @@ def test_an_executor_killed_between_batches_loses_and_duplicates_nothing(
         os.kill(pid, signal.SIGKILL)
     said = process.communicate(timeout=PATIENCE)[0]
 
-    # The rows to apply were lost with the executor: they are made again, or the run refuses them.
+    # The staged rows were lost with the executor: they are computed again, or the run refuses them.
     assert process.returncode == 0 or "changed between the plan and the merge" in said, said
     project.run("h")
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
@@ -321,7 +321,7 @@ def test_a_batch_whose_connect_client_was_killed_in_the_merge_is_finished_by_the
     killed = start_dbt(project, "killed_client", target)
     merging(cluster, killed)
     kill(killed)
-    # The server may go on with the MERGE of the client that is gone: two runs at once, then.
+    # The server may continue the MERGE of the killed client: then two runs are concurrent.
     again = start_dbt(project, "next", target)
     said = again.communicate(timeout=PATIENCE)[0]
 
@@ -332,7 +332,7 @@ def test_a_batch_whose_connect_client_was_killed_in_the_merge_is_finished_by_the
 
 
 def write_models_that_show_settings(project: Project) -> None:
-    """Two history models that log the settings they leave, and three of its zone."""
+    """Two history models that log the settings after their run, and three of the time zone."""
     project.write(
         "macros/show_settings.sql",
         "{% macro show_settings(name) %}{% if execute %}"
@@ -359,7 +359,7 @@ def write_models_that_show_settings(project: Project) -> None:
 
 
 def settings_shown(log: str) -> dict[str, Any]:
-    """The settings that each model left, by its name."""
+    """The settings after each model, by its name."""
     lines = [line.split("SETTINGS ")[1] for line in log.splitlines() if "SETTINGS" in line]
     return {name: json.loads(found) for name, found in (line.split(" ", 1) for line in lines)}
 

@@ -1,4 +1,4 @@
-"""Columns are columns, whatever they are called: DESCRIBE writes its own headers between them."""
+"""Columns with any name are kept, although DESCRIBE writes its own headers between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def quoted(name: str) -> str:
 
 
 def select(batch: int, value: str, key: str = "#k") -> str:
-    """An upsert of one record, its start the batch's day; each odd column has `value`."""
+    """An upsert of one record, its start on the batch's day; each odd column has `value`."""
     cells = ", ".join(f"'{value}' as {quoted(name)}" for name in ODD)
     return (
         f"select 'upsert' as _stage, {batch}L as _batch, 1L as {quoted(key)}, {cells},"
@@ -26,7 +26,7 @@ def select(batch: int, value: str, key: str = "#k") -> str:
 
 
 def cells(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    """The odd columns of the rows in order of time."""
+    """The odd columns of the rows, ordered by time."""
     ordered = sorted(rows, key=lambda row: row["valid_from"])
     return [[row[name] for name in ODD] for row in ordered]
 

@@ -1,4 +1,4 @@
-"""A project that installs the package sees no node of ours, and can use the materialization."""
+"""A project that installs the package gets no node of it, and can use the materialization."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dbt(project: Path) -> Dbt:
-    """Run dbt in a process of its own, as a user does, and return what it prints."""
+    """Run dbt in its own process, as a user does, and return its output."""
 
     state = {
         "DBT_TARGET_PATH": str(project / "target"),
@@ -65,5 +65,5 @@ def test_a_consumer_builds_a_history_table(dbt: Dbt, project: Path) -> None:
     statuses = {result["unique_id"].split(".")[2]: result["status"] for result in results}
     assert statuses["customer_history"] == "success"
     assert statuses["customer_history_incremental"] == "success"
-    # The rows are compared by the consumer's own test, in the session that built them.
+    # The consumer's own test compares the rows, in the session that built them.
     assert statuses["customer_history_is_as_expected"] == "pass"

@@ -1,4 +1,4 @@
-"""The guide for engineers, done: its commands on its table, and what they print."""
+"""The guide for engineers: its commands and their output, run on its table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TYPES = {
 
 
 def staged() -> list[dict[str, Any]]:
-    """The guide's batches as staged rows; an update closes what was there."""
+    """The guide's batches as staged rows; an update closes the previous version."""
     rows = []
     for row in table_after(GUIDE, "three batches"):
         key = {"_batch": int(row["batch"]), "customer_id": int(row["customer_id"])}
@@ -40,7 +40,7 @@ def staged() -> list[dict[str, Any]]:
 
 
 def printed(project: Project, command: str) -> list[str]:
-    """What a command of the guide prints of itself, without dbt's own lines and times."""
+    """The package's output of a command of the guide, without dbt's lines and times."""
     program, *arguments = shlex.split(command)
     if program == "dbt-history":
         done = CliRunner().invoke(main, arguments, env={"DBT_TARGET_PATH": "target"})

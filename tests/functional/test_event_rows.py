@@ -1,4 +1,4 @@
-"""Event tables beside the cases: letters, NOT NULL, altered tables, a drain that was killed."""
+"""Event tables beyond the cases: letters, NOT NULL, altered tables, a drain that was killed."""
 
 from __future__ import annotations
 

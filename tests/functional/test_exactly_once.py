@@ -1,4 +1,4 @@
-"""Two runs at once, and runs that are killed: real processes on the same files."""
+"""Concurrent runs, and runs that are killed: real processes on the same files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mirror at once in two processes, and killed: real processes on the same files."""
+"""A mirror run by two processes concurrently, or killed: real processes on the same files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def select(schema: str) -> str:
 
 @pytest.fixture
 def items(project: Project) -> str:
-    """A source with rows, and after them a change of half of them."""
+    """A source with rows, half of which are then changed."""
     table = project.table("items")
     project.spark.sql(f"create schema if not exists {project.schema}")
     project.spark.sql(
@@ -35,7 +35,7 @@ def items(project: Project) -> str:
 
 
 def ready(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess.Popen[str]:
-    """A process that knows the source and is ready to run the mirror."""
+    """A process that has registered the source and is ready to run the mirror."""
     folder = tmp_path / name
     folder.mkdir()
     (folder / "model.sql").write_text(select(schema))
@@ -55,13 +55,13 @@ def ready(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess
 
 
 def run_here(project: Project) -> str:
-    """The mirror in the process of the test."""
+    """Run the mirror in this process."""
     project.model("h", select(project.schema), materialized="history_append")
     return project.run("h").message("h")
 
 
 def assert_mirrored_once(project: Project, rows: int) -> None:
-    """Ids from 1 without gaps, the newest rows equal to the source."""
+    """Check that ids start at 1 without gaps, and that the newest rows equal the source."""
     history = project.rows("h")
     assert sorted(row["items_hx_id"] for row in history) == list(range(1, rows + 1))
     newest = {row["id"]: row["v"] for row in sorted(history, key=lambda row: row["items_hx_id"])}

@@ -1,4 +1,4 @@
-"""Numbers of transactions from two jobs at once, and from jobs that are killed: real processes."""
+"""Numbers of transactions from concurrent jobs, and from killed jobs: real processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST, ALL = 20, 50
 
 
 class Jobs:
-    """A log of transactions, the table of their numbers, and the jobs that fill it."""
+    """A log of transactions, the table of their numbers, and the jobs that fill the table."""
 
     def __init__(self, project: Project, warehouse: Path, folder: Path) -> None:
         self.project = project
@@ -34,7 +34,7 @@ class Jobs:
         self.write(FIRST)
 
     def write(self, number: int) -> None:
-        """A log of so many transactions; those that come later were visible earlier, or not yet."""
+        """Write a log of this many transactions; later ones are visible earlier, or not yet."""
         self.project.spark.sql(
             f"create or replace table {self.log} using delta as select id as txid, "
             "if(id % 10 = 3, 'COMMIT_MSG', 'public') as `schema`, 'foo' as `table`, "
@@ -43,7 +43,7 @@ class Jobs:
         )
 
     def ready(self, name: str) -> subprocess.Popen[str]:
-        """A process that knows the tables and is ready to number."""
+        """A process that has registered the tables and is ready to run the job."""
         folder = self.folder / name
         folder.mkdir()
         (folder / "operation.json").write_text(self.arguments)
@@ -58,12 +58,12 @@ class Jobs:
         return start(folder, self.warehouse, self.project.schema, "number_transactions")
 
     def run(self) -> dict[int, tuple[int, Any]]:
-        """A job here; returns the number and its time by transaction."""
+        """Run a job in this process; returns each transaction's number and its time."""
         self.project.dbt("run-operation", "number_transactions", "--args", self.arguments)
         return self.known()
 
     def known(self) -> dict[int, tuple[int, Any]]:
-        """The numbers that are committed."""
+        """The committed numbers."""
         self.project.spark.catalog.refreshTable(self.numbers)
         rows = self.project.rows("numbers")
         found = {row["txid"]: (row["id"], row["ts"]) for row in rows}
@@ -74,7 +74,7 @@ class Jobs:
         return self.place / "_delta_log" / f"{version:020}.json"
 
     def files(self) -> set[Path]:
-        """The data files, those of no commit included."""
+        """The data files, including uncommitted ones."""
         return set(self.place.glob("part-*"))
 
 
@@ -86,7 +86,7 @@ def jobs(project: Project, warehouse: Path, tmp_path: Path) -> Jobs:
 def assert_numbered(
     numbers: dict[int, tuple[int, Any]], jobs: Jobs, before: dict[int, tuple[int, Any]]
 ) -> None:
-    """Each visible transaction has one number, 1 to n, behind those that were given before."""
+    """Each visible transaction has one number, 1 to n, after those assigned before."""
     visible = {txid for txid in range(ALL - 1) if txid % 10 != 3}
     assert set(numbers) == visible
     assert sorted(number for number, _ in numbers.values()) == list(range(1, len(visible) + 1))
@@ -94,7 +94,7 @@ def assert_numbered(
     waiting = sorted((number, txid) for txid, (number, _) in numbers.items() if txid not in before)
     assert [txid for _, txid in waiting] == sorted(visible - set(before), reverse=True)
     assert all(time is not None for _, time in numbers.values())
-    # The log shows number, time and space together, or none of them.
+    # The log has number, time and space together, or none of them.
     jobs.project.model(
         "transactions",
         f"select * from {{{{ dbt_history.numbered_transactions('{jobs.log}', '{jobs.numbers}') }}}}"
@@ -127,7 +127,7 @@ def test_a_killed_job_leaves_no_gap_and_no_duplicate_number(jobs: Jobs, moment: 
     left = jobs.known()
     assert {txid: left[txid] for txid in before} == before
     assert jobs.commit(2).exists() == (len(left) > len(before))
-    # How far a job comes between its first row and the end of it is a matter of milliseconds.
+    # The time between the job's first row and its end is a matter of milliseconds.
     assert moment == "rows written" or (len(left) > len(before)) == (moment == "committed")
     numbers = jobs.run()
     assert {txid: numbers[txid] for txid in left} == left
@@ -139,7 +139,7 @@ def test_a_job_killed_while_it_creates_the_table_is_finished_by_the_next(jobs: J
 
     kill_when(jobs.ready("killed"), jobs.commit(0).exists)
 
-    # The catalog here does not know the table, as one does not that was killed in between.
+    # The catalog does not have the table, as after a kill between the write and its registration.
     assert not jobs.project.spark.catalog.tableExists(jobs.numbers)
     assert_numbered(jobs.run(), jobs, {})
 

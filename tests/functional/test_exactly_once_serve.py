@@ -1,4 +1,4 @@
-"""A destination that is killed, or stopped, in the middle of a call: real processes."""
+"""A destination that is killed or stopped during a call: real processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.writer import Client, history_batch
 pytestmark = pytest.mark.thorough
 
 ROWS = 60_000
-# What lies in the landing table's folder at the moment of the kill.
+# The files in the landing table's folder at the moment of the kill.
 MOMENTS = {
     "while_landing": "*.parquet",
     "between_landing_and_merge": "_delta_log/00000000000000000001.json",
@@ -35,7 +35,7 @@ MOMENTS = {
 
 @pytest.fixture
 def process(warehouse: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A destination in a process of its own, and its port."""
+    """A destination in its own process, and its port."""
     arguments = (str(warehouse), str(tmp_path))
     started, line = start_python("tests.support.run_serve", *arguments, ready="serving at ")
     yield started, int(line.rsplit(":", 1)[1])
@@ -59,7 +59,7 @@ def wait_for(moment: str, landing: Path, call: Any) -> None:
 
 
 def know(spark: SparkSession, schema: str, folder: Path) -> None:
-    """Tell this session of a table that another one made, if it did."""
+    """Register a table that another session created, if it exists."""
     if (folder / "_delta_log/00000000000000000000.json").exists():
         spark.sql(f"create table {schema}.{folder.name} using delta location '{folder}'")
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from dbt_history.cli import main
 from tests.support.project import Project
 
-# Record 1 overlaps itself from 5 to 9, record 2 is right, record `` `s` `` has a text of two lines.
+# Record 1 overlaps itself from 5 to 9, record 2 is valid, record `` `s` `` has a two-line text.
 ROWS = """
     select * from values
         ('1', 'old', 1L, 9L), ('1', 'new', 5L, null), ('2', 'x', 1L, null),

@@ -1,4 +1,4 @@
-"""What may be done to tables with numbered versions and to feature states beside writing them."""
+"""Operations on tables with numbered versions and on feature states, besides writing them."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_changes_become_numbered_versions_and_can_be_rewound(
     }  # fmt: skip
     now = {(row["id"], row["v"], row["txn"]) for row in rows if row["txn_next"] is None}
     assert now == {("a", "one", 4), ("b", "two", 4)}
-    # History remains, and every version of a record has a number of its own.
+    # All versions stay, and each version of a record has its own number.
     assert {row["v"] for row in rows} == {"one", "two", "three", "four"}
     assert len({(row["id"], row["i"]) for row in rows}) == len(rows) == 6
 
 
 TRACKED = {"delta.enableRowTracking": "true"}
 STATIONS = "api.Relation.create(schema='{schema}', identifier='stations')"
-# Each is a history of `stations`, but for `versions`.
+# Each is a history of `stations`, except for `versions`.
 KEPT = {
     "stations_hx": ("select * from {{ dbt_history.hx_rows(STATIONS, 'id') }}", None),
     "stations_history": ("select * from {{ dbt_history.event_rows(STATIONS, 'id') }}", None),
@@ -82,7 +82,7 @@ VERSIONS = """
 
 
 def write_run(project: Project, second: bool) -> None:
-    """The models, and what the users did before the run."""
+    """Write the models, and make the users' changes before the run."""
     stations = STATIONS.format(schema=project.schema)
     for name, (sql, key) in KEPT.items():
         properties = TRACKED | ({"delta.appendOnly": "false"} if name == "inbox" else {})
@@ -139,7 +139,7 @@ def test_each_row_of_several_tables_is_joined_to_the_run_that_wrote_it(
         monkeypatch.setenv("DBT_HISTORY_APPLICATION", application)
         monkeypatch.setenv("DBT_HISTORY_MESSAGE", message)
         project.run(*KEPT, "versions", "runs", *views)
-    # By hand, and a table written anew: neither is a run, and neither changes who wrote a row.
+    # A manual change and an overwrite are no runs, and do not change which run wrote a row.
     project.spark.sql(f"insert into {project.table('stations_hx')} (id) values (9)")
     project.spark.sql(f"optimize {project.table('stations_history')}")
 
@@ -258,7 +258,7 @@ class Edits:
         )
 
     def write(self, branch: str, **values: int | None) -> None:
-        """One transaction, applied: the new value of each feature, or None to delete it."""
+        """One applied transaction: the new value of each feature, or None to delete it."""
         self.last += 1
         rows = [
             {
@@ -288,7 +288,7 @@ class Edits:
         return self.operate(name, check, writes=self.log, branches=self.branches, **arguments)
 
     def shown(self, *branches: str) -> dict[str, dict[str, int]]:
-        """What each branch shows, by one run of views."""
+        """The content of each branch, read by one run of views."""
         for branch in branches:
             self.project.model(
                 f"on_{branch}",
@@ -318,7 +318,7 @@ def test_branches_of_branches_are_read_and_dropped_and_main_is_rewound(project: 
             branch, **{id_: None if new == "-" else int(new) for id_, new in values.items() if new}
         )
 
-    # main     f1 g1 | f2                      draft sees main as of 1, detail sees draft
+    # main     f1 g1 | f2                      draft reads main as of 1, detail reads draft
     # draft          '----- h1
     # detail                '----- g- h2
     assert edits.shown("main", "draft", "detail") == {
@@ -348,7 +348,7 @@ def test_branches_of_branches_are_read_and_dropped_and_main_is_rewound(project: 
     versions = [row["txn"] for row in project.rows("features") if row["id"] == "f"]
     assert sorted(versions) == [1, 2, 5]
 
-    # Transactions 1 to 4 are of 2024, the fifth is of now. Cleaning by age stops at the oldest tag.
+    # Transactions 1 to 4 are of 2024, the fifth of today. Cleaning by age stops at the oldest tag.
     edits.operate("create_tag", tag="first", at=2)
     assert "horizon 2" in edits.operate("clean_history", age="1 day").log
     edits.operate("drop_tag", tag="first")
@@ -404,7 +404,7 @@ def test_a_snapshot_names_one_transaction_in_all_spaces_or_in_none(
     assert len({row["recorded_at"] for row in project.rows("history_marks")}) == 1
     assert "release is 4 of pois, roads, as it was" in snapshot("release")
 
-    # Killed with one of two spaces written, and repeated when the world has gone on: the same.
+    # Killed after writing one of two spaces, and repeated after later transactions: the same.
     spark.sql(f"delete from {project.table('history_marks')} where table_name = 'pois'")
     write((5, "roads", "a3"))
     for name in spaces:

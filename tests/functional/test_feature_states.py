@@ -1,4 +1,4 @@
-"""What feature states promise beside the cases: odd names, any session, messages, pages."""
+"""Feature states beyond the cases: special names, any session, messages, pages."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_special_names_and_types_give_the_same_states_in_any_session(
             spark.conf.set(name, value)
 
     xyz = [row["@ns:com:here:xyz"] for row in rows]
-    # The second write has the content of the first: only its author differs, and it is skipped.
+    # The second write has the content of the first and differs only in its author: it is skipped.
     assert [row["txn"] for row in rows] == [1, 3, 4, 4]
     assert [state["action"] for state in xyz] == ["CREATE", "UPDATE", "DELETE", "CREATE"]
     assert [row["v`v"] for row in rows] == ["NULL", None, None, ""]

@@ -1,4 +1,4 @@
-"""`generate_history`: one line of metadata makes a history model; twice changes nothing."""
+"""`generate_history`: one line of metadata makes a history model; a second run changes nothing."""
 
 from __future__ import annotations
 

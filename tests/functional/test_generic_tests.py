@@ -18,7 +18,7 @@ IDS = [f"{case.test}: {case.sentence}" for case in CASES]
 
 
 def source_table(name: str, case: GenericTestCase) -> dict[str, Any]:
-    """The case's table as yml names it, with its test; the test has the name of the table."""
+    """The case's table in yml, with its test; the test is named after the table."""
     arguments = dict(case.arguments)
     if case.expected is not None:
         arguments["expected"] = f"source('cases', '{name}_expected')"
@@ -28,7 +28,7 @@ def source_table(name: str, case: GenericTestCase) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def run(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[Run]:
-    """All cases at once. Their tables are views, which cost no files."""
+    """All cases in one run. Their tables are views, which need no files."""
     spark.sql(f"create schema {SCHEMA}")
     tables: list[dict[str, Any]] = []
     for place, case in enumerate(CASES):

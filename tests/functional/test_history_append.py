@@ -1,4 +1,4 @@
-"""What the materialization `history_append` promises where the SELECT is not one of `changes`."""
+"""The materialization `history_append` where the SELECT is not one of `changes`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_log_left_unlocked_by_a_killed_full_refresh_is_locked_by_the_next_run(
 def test_two_concurrent_appends_with_different_last_batches_append_every_batch_once(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both have planned before either appends: the one that comes later must not go by its plan."""
+    """Both plan before either appends; the second one must not use its outdated plan."""
     log(project, "select id as _batch, id from range(1, 3) where id <= {{ var('up_to') }}")
     numbered = ["--vars", "up_to: 2"]
     project.run("log", options=numbered)
@@ -125,13 +125,13 @@ def test_two_concurrent_appends_with_different_last_batches_append_every_batch_o
     execute = Cursor.execute
 
     def hold(cursor: Cursor, sql: str, *parameters: Any) -> None:
-        """The run that is first to plan stops before its INSERT."""
+        """Stop the first run to plan before its INSERT."""
         is_insert = "insert into" in sql.lower()
         held.extend([sql] if is_insert else [])
         execute(cursor, "select 1 as held" if is_insert or "drop view" in sql.lower() else sql)
 
     def release(cursor: Cursor, sql: str, *parameters: Any) -> None:
-        """The other run has planned, too: now the first one's INSERT is done before its own."""
+        """When the second run has planned, let the first run's INSERT finish before its own."""
         if "insert into" in sql.lower() and held:
             execute(cursor, held.pop())
         execute(cursor, sql)

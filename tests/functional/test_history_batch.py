@@ -1,4 +1,4 @@
-"""What the materialization promises beside the ten rules: one test, one promise."""
+"""The guarantees of the materialization beyond the ten rules, one test each."""
 
 from __future__ import annotations
 

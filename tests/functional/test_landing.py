@@ -1,4 +1,4 @@
-"""What `dbt-history land` promises: one test, one promise."""
+"""The guarantees of `dbt-history land`, one test each."""
 
 from __future__ import annotations
 

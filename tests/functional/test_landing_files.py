@@ -1,4 +1,4 @@
-"""What the files of a request may hold and what is refused, without Spark."""
+"""Valid and refused content of the files of a request, without Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from scripts.landing_example import parquet
 from scripts.request_files import NULL, UNMODIFIED, RequestWriter, csv_text
 from tests.support.landing import COLUMNS, END, HEADER, START, one_file, problems, small, upserts
 
-# -- what is refused -------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def test_a_valid_request_has_no_problems(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ SHARED: dict[str, Callable[[random.Random], tuple[Any, str]]] = {
 
 
 def random_value(r: random.Random, type_: Any) -> tuple[Any, str]:
-    """A value and how a file writes it."""
+    """A value, and its text in a file."""
     if type_ in SHARED:
         value, text = SHARED[type_](r)
         return value, text
@@ -448,7 +448,7 @@ def parquet_bytes(cells: dict[str, Any], **how: Any) -> bytes:
 
 
 def parquet_cells(folder: Path, type_: Any, cells: pa.Array, **how: Any) -> list[Any]:
-    """The values of a column `v` of update rows, and in the place of refused ones the reasons."""
+    """The values of a column `v` of update rows; for refused values, the reason."""
     start = pa.array([START] * len(cells))
     data = parquet_bytes({"id": range(len(cells)), "v": cells, "_fivetran_start": start}, **how)
     path = one_file(folder, data, "update", columns={"id": "LONG", "v": type_})
@@ -632,7 +632,7 @@ def test_a_file_of_100_mb_is_read_in_a_fraction_of_its_size_in_memory(tmp_path: 
 
 
 def test_quotes_follow_the_csv_grammar() -> None:
-    """Every text of up to seven of these characters, beside a regular expression."""
+    """Compare every text of up to seven of these characters with a regular expression."""
     for length in range(8):
         for letters in itertools.product(b'",\na', repeat=length):
             data = bytes(letters)

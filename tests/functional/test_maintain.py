@@ -1,4 +1,4 @@
-"""Cleaning with a contract, tags, rewind, verification and erasure."""
+"""Cleaning with a retention horizon, tags, rewind, verification and erasure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
 
 @pytest.fixture
 def operate(project: Project) -> Operation:
-    """Runs a run-operation."""
+    """A function that runs a run-operation."""
 
     def run(name: str, check: bool = True, **arguments: Any) -> Run:
         return project.dbt("run-operation", name, "--args", json.dumps(arguments), check=check)
@@ -44,7 +44,7 @@ def operate(project: Project) -> Operation:
 def make_table(
     project: Project, name: str, rows: list[dict[str, Any]], convention: Convention
 ) -> tuple[str, ...]:
-    """A table that something else wrote, and the model that stands for it."""
+    """A table of another writer, and the model for it."""
     columns = ("id", "v", *convention.columns())
     project.spark.sql(f"create schema if not exists {project.schema}")
     frame = data_frame(project.spark, rows, column_types(columns, convention))
@@ -429,7 +429,7 @@ def test_a_killed_erasure_is_finished_by_the_next_and_its_log_is_locked_again(
     spark.sql(f"alter table {mirror} set tblproperties ('delta.appendOnly' = 'true')")
     arguments = {"table": "h", "only": {"id": "a"}, "mirrors": [f"{project.schema}.main_hx"]}
     with pytest.MonkeyPatch.context() as patch:
-        # The main table's own update is let through.
+        # The update of the main table itself is executed.
         die_before(patch, moment if moment != "update `" else f"update {mirror_name(project)}")
         assert not operate("erase_subject", **arguments, check=False).success
 

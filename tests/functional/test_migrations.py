@@ -1,4 +1,4 @@
-"""What the migrations promise beside the conformance cases: one test, one promise."""
+"""The guarantees of migrations beyond the conformance cases, one test each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(project: Project, name: str, rows: list[dict[str, Any]], types: dict[s
 
 
 def migrate(project: Project, operation: str, check: bool = True, **arguments: Any) -> str:
-    """Run an operation; returns what it told, or its refusal."""
+    """Run an operation; returns its messages, including a refusal."""
     run = project.dbt("run-operation", operation, "--args", json.dumps(arguments), check=check)
     assert run.success or not check
     return run.log

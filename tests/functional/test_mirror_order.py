@@ -1,4 +1,4 @@
-"""A mirror and the one it refers to: which takes what, and when, so that every link is right."""
+"""A mirror and the mirror it references: which runs first, and when, so that links are correct."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def model(project: Project, name: str, key: str, references: str = "") -> None:
 
 
 def refer(project: Project, column: str = "a_id") -> None:
-    """Write the mirror of b, which refers to the one of a."""
+    """Write the mirror of b, which references the mirror of a."""
     reference = f"{{'column': '{column}', 'key': 'a_id', 'history': ref('a_hx')}}"
     model(project, "b", "b_id", reference)
 
 
 @pytest.fixture
 def change(project: Project) -> Any:
-    """Tables a and b with their mirrors; a function that changes a or b."""
+    """Tables a and b with their mirrors; returns a function that changes a or b."""
     project.spark.sql(f"create schema if not exists {project.schema}")
     create(project, "a")
     create(project, "b")

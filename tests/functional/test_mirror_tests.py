@@ -1,4 +1,4 @@
-"""The generic tests of mirrors and logs: each passes on a right table and fails on a broken one."""
+"""The generic tests of mirrors and logs: each passes on a valid table and fails on a broken one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIME = "timestamp'2024-01-0{} 00:00:00 UTC'"
 
 @dataclass(frozen=True)
 class Broken:
-    """A test, its arguments, the table as a query, and how many rows must fail."""
+    """A test, its arguments, the table as a query, and the expected number of failing rows."""
 
     test: str
     sentence: str
@@ -47,7 +47,7 @@ def ids(*values: str) -> str:
     )
 
 
-# What the main table and the referenced history hold.
+# The rows of the main table and of the referenced history.
 NETWORKS = rows("id, v", "(1, 'a')", "(2, cast(null as string))")
 HISTORY = networks("(1, 'a', false, 1)", "(2, null, false, 2)", "(3, 'gone', true, 3)")
 MAIN = {"main": "source('broken', 'networks')", "key": "id", "id": "networks_hx_id"}
@@ -108,7 +108,7 @@ def in_yml(place: int, case: Broken) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def run(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[Run]:
-    """All cases in one `dbt test`; the tables are views, but for those of is_append_only."""
+    """All cases in one `dbt test`; the tables are views, except for those of is_append_only."""
     spark.sql(f"create schema {SCHEMA}")
     spark.sql(f"create view {SCHEMA}.networks as {NETWORKS}")
     spark.sql(f"create view {SCHEMA}.networks_hx as {HISTORY}")

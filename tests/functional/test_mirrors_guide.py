@@ -1,4 +1,4 @@
-"""The guide on what was published, done: its mirrors, its queries, its answers."""
+"""The guide on what was published on a day: its mirrors, queries and answers, run."""
 
 from __future__ import annotations
 

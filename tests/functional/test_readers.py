@@ -1,4 +1,4 @@
-"""The readers on real rows: truth tables by hand, and random tables against plain Python."""
+"""The readers on real rows: truth tables, and random tables against plain Python."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
 
 @pytest.fixture
 def read(call: Renderer, spark: SparkSession) -> Read:
-    """Runs a reader and returns its rows."""
+    """A function that runs a reader and returns its rows."""
 
     def rows(name: str, **arguments: Any) -> list[dict[str, Any]]:
         found = spark.sql("select * from " + call(name, **arguments)).collect()
@@ -74,7 +74,7 @@ OVERLAPS = [
     (CLOSED, (1, 2), 0),
     (CLOSED, (8, 9), 0),
     (CLOSED, (5, 5), 0),  # an empty range
-    (CLOSED, (5, 4), 0),  # no range
+    (CLOSED, (5, 4), 0),  # an invalid range
     (OPEN, (1, 3), 0),
     (OPEN, (1, 4), 1),
     (OPEN, (90, 99), 1),
@@ -96,7 +96,7 @@ PRECEDES = [(CLOSED, 6, 0), (CLOSED, 7, 1), (CLOSED, 8, 1), (OPEN, 99, 0), (EMPT
 
 
 def counts(spark: SparkSession, queries: list[str]) -> list[int]:
-    """How many rows each query gives, all asked at once."""
+    """The number of rows of each query, in one statement."""
     parts = [f"select {n} as n from {query} as found" for n, query in enumerate(queries)]
     found = [row[0] for row in spark.sql(" union all ".join(parts)).collect()]
     return [found.count(number) for number in range(len(queries))]
@@ -142,7 +142,7 @@ def test_truth_tables_of_the_readers(ansi: str, call: Renderer, spark: SparkSess
 
 
 def random_versions(seed: int, convention: Convention) -> list[dict[str, Any]]:
-    """Versions of three keys: touching, with deletion gaps, empty ones, open or closed last."""
+    """Versions of three keys: adjacent, with deletion gaps, empty ones, the last open or closed."""
     dice, scale = random.Random(seed), scale_of(convention)
     rows = []
     for key in ("a", "b", "NULL"):
@@ -192,7 +192,7 @@ def test_readers_of_random_tables_agree_with_the_definitions(
     points = random.Random(3).sample(points, min(len(points), 24))
     ranges = [tuple(random.Random(n).sample(points, 2)) for n in range(8)]
 
-    # One query for all points: sub-queries side by side.
+    # One query for all points, with one sub-query each.
     def numbered(queries: list[str]) -> list[dict[str, Any]]:
         parts = [
             f"select {number} as n, found.* from {query} as found"
@@ -272,7 +272,7 @@ def test_a_join_of_periods_is_the_common_refinement(
 
 
 def in_order(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Rows with the fields of their structs by name, so that they can be compared."""
+    """Rows with the fields of structs ordered by name, so that they can be compared."""
     return [
         {
             name: sorted(row[name].items()) if isinstance(row[name], dict) else row[name]
@@ -282,7 +282,7 @@ def in_order(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> list[dict[
     ]
 
 
-# What `at` may be
+# Values of `at`
 
 
 def test_at_may_be_a_literal_an_expression_or_now(read: Read, spark: SparkSession) -> None:
@@ -387,7 +387,7 @@ def test_as_of_now_reads_only_files_of_open_versions(
 
 
 def test_a_changeset_reads_no_files_of_earlier_batches(call: Renderer, spark: SparkSession) -> None:
-    # A batch without partitions leaves what it closed beside what is open: not every end is NULL.
+    # In a batch without partitions, closed and open versions share files: not every end is NULL.
     spark.sql("create schema if not exists readers")
     spark.sql("drop table if exists readers.s")
     spark.sql(
@@ -432,7 +432,7 @@ SEARCHES: list[tuple[dict[str, Any], list[tuple[int, str, int | None]]]] = [
     ({"item": 2}, [(3, "insert", None), (6, "update", 3)]),
     ({"item": {"id": 2}, "kind": "update"}, [(6, "update", 3)]),
     ({"kind": ["delete", "update"], "user": "bob"}, [(4, "update", 2), (5, "delete", 4)]),
-    # NULL is a value; a no-op update changes no column, and neither does deleting what is NULL.
+    # NULL is a value; a no-op update changes no column, and neither does deleting a NULL.
     ({"column": "path"}, [(1, "insert", None), (4, "update", 2), (7, "insert", None)]),
     ({"column": ["n"]}, [(1, "insert", None), (2, "update", 1), (3, "insert", None),
                          (5, "delete", 4), (7, "insert", None)]),

@@ -32,7 +32,7 @@ def instant(cell: str) -> datetime:
 
 
 def version(row: dict[str, str]) -> dict[str, Any]:
-    """A row of one of the story's tables."""
+    """A row of one of the example's tables."""
     return {
         "id": int(row["id"]),
         "col1": row["col1"],
@@ -45,7 +45,7 @@ def version(row: dict[str, str]) -> dict[str, Any]:
 
 
 def update_row(row: dict[str, str]) -> dict[str, Any]:
-    """A row of the update file: `~` marks the cells that keep their value."""
+    """A row of the update file: `~` marks cells that keep their value."""
     kept = [name for name in ("col1", "col2") if row[name] == "~"]
     staged = {**version(row), **dict.fromkeys(kept)}
     return {**staged, "_stage": "update", "_batch": 2, "_unmodified": kept}

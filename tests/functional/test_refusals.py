@@ -1,4 +1,4 @@
-"""What a history cannot hold is refused in the package's own words, before anything is created."""
+"""Input that a history cannot store is refused by the package before anything is created."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def create(project: Project, name: str, columns: str, properties: str = "") -> N
 
 
 def refuse_new(project: Project) -> dict[str, tuple[str, ...]]:
-    """Models of tables that are not there yet: their messages."""
+    """Models of tables that do not exist yet, with their messages."""
 
     def model(name: str, sql: str, key: Any = "id", **meta: Any) -> None:
         project.history(name, sql, key, **{"convention": "validity", **meta})
@@ -62,7 +62,7 @@ def refuse_new(project: Project) -> dict[str, tuple[str, ...]]:
 
 
 def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
-    """Models of tables that something else wrote: their messages."""
+    """Models of existing tables of another writer, with their messages."""
     create(
         project,
         "made",

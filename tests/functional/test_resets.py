@@ -1,4 +1,4 @@
-"""A history table is reset by somebody, or has another owner: nothing is lost without a word."""
+"""A history table is reset, or has another owner: nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Interrupt = Callable[[str, int, Callable[[], Any]], None]
 
 @pytest.fixture
 def before_statement(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
-    """Does something right before dbt sends the n-th statement that has a text in it, once."""
+    """Calls a function once, right before dbt sends the n-th statement with this text."""
     execute = Cursor.execute
 
     def install(text: str, number: int, act: Callable[[], Any]) -> None:
@@ -51,14 +51,14 @@ def die() -> None:
 
 
 def time_of(project: Project, version: int) -> str:
-    """When a version of `h` was committed, in the time zone of Java."""
+    """The commit time of a version of `h`, in Java's time zone."""
     log = project.spark.sql(f"describe history {project.table('h')}")
     texts = log.selectExpr("version", "cast(timestamp as string) as at").collect()
     return next(str(row["at"]) for row in texts if row["version"] == version)
 
 
 def forge(project: Project, name: str, *minutes: int) -> None:
-    """Let the commits of a table have been made so many minutes after the clocks went back."""
+    """Set the commit times of a table to so many minutes after the clocks went back."""
     place = project.spark.sql(f"describe detail {project.table(name)}").collect()[0]["location"]
     for version, number in enumerate(minutes):
         at = (CLOCKS_GO_BACK + timedelta(minutes=number)).timestamp()
@@ -67,7 +67,7 @@ def forge(project: Project, name: str, *minutes: int) -> None:
 
 
 def commits(project: Project, name: str) -> list[Any]:
-    """What the commits of the table are, oldest first: numbers of batches, else operations."""
+    """The commits of the table, oldest first: batch numbers, or else operations."""
     found = []
     for row in reversed(project.log_of(name)):
         record = json.loads(row["userMetadata"]) if row["userMetadata"] else {}
@@ -85,7 +85,7 @@ def statement(kind: str, table: str) -> str:
 
 @pytest.fixture
 def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Python, unlike Java, lives in New York; the function takes it home."""
+    """Python, unlike Java, is in the zone of New York; the function restores the zone."""
 
     def go_home() -> None:
         monkeypatch.undo()
@@ -338,7 +338,7 @@ def test_a_table_with_numbered_batches_of_another_model_is_refused_unless_contin
     assert taken.endswith("4 replayed")
     assert_same_rows(project.rows("h"), expected, COLUMNS)
     project.clear()
-    # Without numbers nothing can be mistaken for applied.
+    # Batches without numbers cannot be mistaken for applied ones.
     project.history("bare", f"select * except (_batch) from ({five})", config=here)
     project.run("bare")
 

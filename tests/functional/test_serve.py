@@ -1,4 +1,4 @@
-"""What `dbt-history serve` promises, asked by a real gRPC client over loopback."""
+"""The guarantees of `dbt-history serve`, through a real gRPC client over loopback."""
 
 from __future__ import annotations
 
@@ -75,21 +75,21 @@ def client(port: int) -> Client:
 def request(
     destination: Destination, table: str, columns: dict[str, Any] = COLUMNS, **how: Any
 ) -> RequestWriter:
-    """A request with its files in a folder of its own below the root."""
+    """A request with its files in its own folder below the root."""
     folder = destination.root / f"{table}_{next(NUMBERS)}"
     folder.mkdir()
     return FolderWriter(folder, columns, schema=SCHEMA, table=table, **how)
 
 
 class FolderWriter(RequestWriter):
-    """Names its files by their whole path, as a writer does."""
+    """Names its files by their full path, as a writer does."""
 
     def add(self, stage: str, name: str, data: bytes, key: bytes | None = None) -> Path:
         return super().add(stage, str(self.folder / name), data, key)
 
 
 def versions(destination: Destination, name: str) -> list[tuple[Any, ...]]:
-    """(id, name, amount, day of the start, day of the end or none) in order."""
+    """(id, name, amount, day of the start, day of the end or None), ordered."""
     rows = destination.spark.table(f"{SCHEMA}.{name}").orderBy("id", "_fivetran_start").collect()
     return [
         (r.id, r.name, r.amount, r._fivetran_start.day,
@@ -159,7 +159,7 @@ def test_a_sync_with_repeated_batches_is_applied_once(
     assert call.code() == grpc.StatusCode.CANCELLED
     assert client.write(second).success
 
-    # The server fails between landing and merge; nothing is lost, and the repeat applies it.
+    # The server fails between landing and merge; nothing is lost, and the repeated call applies it.
     def fail(*arguments: Any) -> str:
         raise RuntimeError("out of memory\nand more")
 
@@ -299,7 +299,7 @@ def test_a_table_without_history_supports_batches_truncates_and_column_changes(
     assert "is there already" in client.call("CreateTable", creation).task.message
     assert "not in history mode" in client.write(first).task.message
 
-    # Types and columns: in the log alone, by a new column, and away.
+    # Types and columns: changed in the log only, by a new column, and dropped.
     other = request(destination, "live", {**LIVE, "id": "LONG", "data": "STRING", "more": "INT"})
     alteration = pb.AlterTableRequest(schema_name=SCHEMA, table=table(other))
     assert client.call("AlterTable", alteration).success
@@ -320,7 +320,7 @@ def test_a_table_without_history_supports_batches_truncates_and_column_changes(
     ]  # fmt: skip
     assert "more" not in destination.spark.table(f"{SCHEMA}.live").columns
 
-    # Truncate: nothing where no table is, rows synced before, marked rows.
+    # Truncate: no table, rows synced before a time, and rows marked as deleted.
     def truncate(day: int, name: str = "live", **more: Any) -> Any:
         moment = Timestamp(seconds=int(datetime(2024, 1, day, tzinfo=UTC).timestamp()))
         return client.call("Truncate", pb.TruncateRequest(
@@ -331,7 +331,7 @@ def test_a_table_without_history_supports_batches_truncates_and_column_changes(
     assert truncate(3).success
     assert [row[0] for row in live_rows(destination, "live")] == [1, 5_000_000_000]
 
-    # To history and back, with a batch of each kind: numbers go on.
+    # To history and back, with a batch of each kind: numbers continue.
     mode = pb.SyncModeMigrationOperation(type=pb.SyncModeMigrationType.LIVE_TO_HISTORY)
     assert client.migrate(SCHEMA, "live", sync_mode_migration=mode).success
     later = request(destination, "live", {**gone.columns, "_fivetran_start": "UTC_DATETIME"})
@@ -409,7 +409,7 @@ def test_repeated_migrations_over_grpc_change_nothing(
     for _ in range(2):
         assert client.migrate(SCHEMA, "removed", drop=pb.DropOperation(drop_table=True)).success
     assert client.call("DescribeTable", described).not_found
-    # Made again under its name, it has nothing of what was.
+    # A table created again under the name has no rows or batches of the dropped one.
     assert client.write(upserts(request(destination, "removed"), ("5", "z", "1", 1))).success
     assert [row[0] for row in versions(destination, "removed")] == [5]
 

@@ -1,4 +1,4 @@
-"""Any table as a version table, versions that readers pin, points in time, and two axes of time."""
+"""Any table as a version table, pinned versions, points in time, and two axes of time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_tables_become_version_tables_and_a_pinned_version_does_not_change(
     for name, convention in [("products", NUMBERS), ("sales", TIMES)]:
         pinned = "'(select ' ~ '" + name + "' ~ ' from ' ~ ref('published') ~ ')'"
         reader = f"dbt_history.as_of(ref('{name}_history'), {pinned}, {convention})"
-        # Not valid_to: that the version has ended since is seen in it.
+        # Without valid_to: it shows that the version has ended since.
         select = f"select * except (valid_to) from {{{{ {reader} }}}}"
         project.model(f"{name}_pinned", select, materialized="view")
     spark.sql(f"update {products} set name = 'pencil'")
@@ -107,8 +107,8 @@ def test_changes_are_netted_per_point_and_starts_never_decrease_for_a_record(
         f"select _stage, id, v, valid_from, valid_to from {query}").collect()]  # fmt: skip
 
     assert sorted(found, key=str) == [
-        ("delete", "a", "a2", None, 12),  # the update at 12 is never seen
-        ("delete", "b", "b1", None, 10),  # its clock says 9: at 10, with the insert, which it ends
+        ("delete", "a", "a2", None, 12),  # the update at 12 is never visible
+        ("delete", "b", "b1", None, 10),  # its commit time is 9; it counts at 10, the insert's time
         ("upsert", "a", "a1", 10, MAXIMUM),
         ("upsert", "b", "b2", 13, MAXIMUM),
         ("upsert", "c", "c1", 11, MAXIMUM),
@@ -148,7 +148,7 @@ BITEMPORAL = [
     ("2024-01-15", "2024-02-15", None),  # nothing was known yet
     ("2024-01-15", "2024-03-15", 10),
     ("2024-03-15", "2024-03-15", 10),
-    ("2024-07-15", "2024-03-15", None),  # does not hold any more
+    ("2024-07-15", "2024-03-15", None),  # no longer valid
     ("2024-03-15", "2024-04-30", 10),  # the correction is late
     ("2024-03-15", "2024-05-01", 12),  # and counts from when it was known
     ("2024-01-15", "2024-06-15", 10),

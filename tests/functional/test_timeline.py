@@ -1,4 +1,4 @@
-"""`dbt-history timeline` on tables that dbt has built: what it draws, and what it refuses."""
+"""`dbt-history timeline` on tables that dbt has built: its drawings and its refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.staging import day, delete, earliest, new_version, stage, ups
 
 
 def rows() -> list[dict[str, Any]]:
-    """Record 1: a, c, and late between them b. Record 2 is deleted and comes back."""
+    """Record 1: a, c, and between them b, which is late. Record 2 is deleted and inserted again."""
     return [
         upsert(1, 1, day(1), "a"), upsert(1, 2, day(1), "x"),
         *new_version(2, 1, day(5), "c"), delete(2, 2, day(3)),

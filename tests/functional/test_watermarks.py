@@ -1,4 +1,4 @@
-"""How far a source was read stays known: without rows, without changes, and after a gap."""
+"""The watermark of a source is kept: without rows, without changes, and after a gap."""
 
 from __future__ import annotations
 

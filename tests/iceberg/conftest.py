@@ -1,4 +1,4 @@
-"""The tests of Iceberg: a Spark whose default catalog is Iceberg's (see `make test`)."""
+"""The tests of Iceberg: a Spark whose default catalog is an Iceberg catalog (see `make test`)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.support.project import SCHEMA, Project
 
 NUMBERS = itertools.count(1)
 
-# Spark's settings are read when its Java starts: without Iceberg's there is nothing to test.
+# Spark reads its settings when its JVM starts; without Iceberg's settings nothing can be tested.
 collect_ignore_glob = [] if is_configured(os.environ) else ["test_*.py"]
 
 
 @pytest.fixture(scope="session")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    """Where the tests' catalog and tables lie."""
+    """The folder of the tests' catalog and tables."""
     return Catalog(tmp_path_factory.mktemp("iceberg"))
 
 
 @pytest.fixture(scope="session")
 def spark(catalog: Catalog, warehouse: Path) -> Iterator[SparkSession]:
-    """Like the other tests' Spark, with a catalog of its own."""
+    """Like the other tests' Spark, with its own catalog."""
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.sql.catalogImplementation", "in-memory")
@@ -43,7 +43,7 @@ def spark(catalog: Catalog, warehouse: Path) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def project(dbt_project: Project, spark: SparkSession) -> Iterator[Project]:
-    """The project with no model of another test, and a schema of the test's own."""
+    """The project without the models of other tests, and with a schema for this test."""
     dbt_project.schema = f"{SCHEMA}_{next(NUMBERS)}"
     yield dbt_project
     dbt_project.clear()

@@ -1,4 +1,4 @@
-"""What `history_batch` promises, on Iceberg."""
+"""The guarantees of `history_batch` on Iceberg."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_case_with_every_batch_replayed_ends_in_its_expected_rows(
 
 
 def offer(project: Project, *rows: dict[str, object], **config: object) -> None:
-    """The model with these staged rows."""
+    """Write the model with these staged rows."""
     select = stage(project, "staged_h", [*FIRST, *rows])
     project.history("h", select, config=ICEBERG | config)
 
@@ -70,14 +70,15 @@ def test_a_batch_is_one_snapshot_with_a_record_and_is_applied_only_once(
     assert [record["staged_rows"]["update"] for record in records(spark, table)] == [0, 1]
     assert refs(spark, table) == ["main"]
 
-    # A number without effect is kept, an update without a base counted; a lower one is too late.
+    # A batch without effect is recorded, an update without a base is counted, and a lower batch
+    # number is skipped.
     offer(project, delete(5, 99, day(9)), update(6, 77, day(5)), *new_version(4, 2, day(2), "late"))
     assert "3 batches: 1 added, 1 closed, 0 removed, 1 skipped" in project.run("h").message("h")
     assert numbers(spark, table) == [1, 2, 4, 5, 6]
     offer(project, *new_version(3, 1, day(9), "too late"))
     assert "no new batch" in project.run("h").message("h")
 
-    # Someone compacts, and lets other snapshots expire: the records of the batches go with them.
+    # After compaction and expiry of snapshots, the records of the batches are gone with them.
     options = "options => map('rewrite-all', 'true')"
     spark.sql(f"call system.rewrite_data_files(table => '{table}', {options})")
     now = spark.sql("select current_timestamp()").collect()[0][0]
@@ -177,7 +178,7 @@ def test_two_concurrent_runs_apply_every_batch_once(
     both = [ready(tmp_path / name, catalog, project.schema) for name in ("one", "two")]
     for process in both:
         go(process)
-    # The loser of the very same instant ends with an error; it has written nothing.
+    # The loser of a simultaneous commit ends with an error; it has written nothing.
     ended = [process.communicate(timeout=300) and process.returncode for process in both]
     assert 0 in ended
 
@@ -213,7 +214,7 @@ def test_a_run_overtaken_before_its_commit_is_reported_and_old_branches_are_drop
     assert "fast_forward" not in message
     assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
 
-    # Its branch stays: it could be that of a run that goes on. What is older than a day goes.
+    # The run's branch stays, as its run may still be active. Branches older than a day are dropped.
     (young,) = set(refs(spark, table)) - {"main"}
     for name in ("dbt_history_1700000000_0123456789ab", "dbt_history_mine", "mine"):
         spark.sql(f"alter table {table} create branch {name}")

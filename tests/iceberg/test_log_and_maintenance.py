@@ -35,7 +35,7 @@ def values(project: Project, name: str, *columns: str) -> list[tuple[Any, ...]]:
 def test_a_log_appends_rows_and_changes_once_and_gains_columns(
     project: Project, spark: SparkSession
 ) -> None:
-    """By whole rows, by number, and by difference to the newest known state."""
+    """By whole rows, by number, and by comparison with the newest known state."""
     source = project.table("source")
     spark.sql(f"create schema if not exists {project.schema}")
     spark.sql(f"create table {source} using iceberg as select 1 as id, 'a' as v")
@@ -110,7 +110,7 @@ def test_run_operations_work_on_iceberg_tables(project: Project, spark: SparkSes
     assert "the history of" in done.message("too_early")
     assert "was cleaned" in done.message("too_early")
 
-    # The number of the last batch outlives the snapshots; suspension is one of them.
+    # The last batch is known after its snapshot has expired; a suspension is a snapshot, too.
     operation("rewind", "to: 'tag:third', only: {id: 1}")
     now = [row for row in project.rows("h") if row["_fivetran_active"]]
     assert sorted((row["id"], row["v"]) for row in now) == [(1, "b"), (2, "a")]

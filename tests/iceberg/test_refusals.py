@@ -1,4 +1,4 @@
-"""What is not there for Iceberg tables is refused, and nothing is written."""
+"""Features that Iceberg tables do not support are refused, and nothing is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.project import Project
 from tests.support.staging import day, stage, upsert
 
 BRANCH = "writes='h', branches='branches', branch='draft'"
-# Operations on the Iceberg table `h`, with arguments that Delta would take.
+# Operations on the Iceberg table `h`, with arguments that are valid for Delta.
 CALLS = {
     "add_column_in_history_mode": "'x', none, at='2024-02-01', key='id'",
     "add_column_with_default_value": "'x', 'a'",
@@ -44,7 +44,7 @@ select txid, id from spark_catalog.in_delta.numbers
 
 @pytest.fixture
 def in_delta(spark: SparkSession) -> Iterator[str]:
-    """A schema of Spark's own catalog, where Delta's tables lie, with a log of one transaction."""
+    """A schema of Spark's own catalog, where Delta tables are, with a log of one transaction."""
     name = "spark_catalog.in_delta"
     spark.sql(f"create schema {name}")
     spark.sql(
@@ -55,7 +55,7 @@ def in_delta(spark: SparkSession) -> Iterator[str]:
 
 
 def commits(spark: SparkSession, schema: str) -> dict[str, int]:
-    """The tables of the schema, each with the number of its commits, those of metadata included."""
+    """The tables of the schema, each with the number of its commits, including metadata commits."""
     names = [row["tableName"] for row in spark.sql(f"show tables in {schema}").collect()]
     return {name: spark.table(f"{schema}.{name}.metadata_log_entries").count() for name in names}
 

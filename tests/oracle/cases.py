@@ -1,7 +1,7 @@
 """Reader of the conformance cases of the area `history_batch`.
 
-One CSV is one case: the table before, batches, the table after. The README beside the cases says
-what the stages and cell markers mean.
+One CSV is one case: the initial table, the batches, the expected table. The README of the cases
+defines the stages and cell markers.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class CaseError(ValueError):
 class Case:
     """One case.
 
-    key        key columns without the start
+    key        key columns, without the start
     columns    all columns of the table, in file order
-    decisions  the rule switches that the case depends on
-    initial    the table before; rows {column: value}
-    batches    staged rows a batch; `_order` is the position within the batch's rows in the file
+    decisions  the optional rules that the case depends on
+    initial    the table before the batches; rows {column: value}
+    batches    staged rows of each batch; `_order` is the row's position in the batch in the file
     expected   the table after the last batch
     """
 
@@ -56,7 +56,7 @@ class Case:
 
 
 def find_cases(repository: Path) -> Path:
-    """The folder of the cases: the project's copy, else the shared one beside the checkout."""
+    """The folder of the cases: the project's copy, or the shared one beside the checkout."""
     copy = repository / "tests/conformance/cases/history_batch"
     return copy if copy.is_dir() else repository.parent / "shared/conformance/history_batch"
 
@@ -99,14 +99,14 @@ def read_case(path: Path, index_line: dict[str, str]) -> Case:
 
 
 def table_row(columns: tuple[str, ...], cells: list[str]) -> Row:
-    """A row of the table before or after."""
+    """A row of the initial or expected table."""
     return {name: value(name, cell) for name, cell in zip(columns, cells, strict=True)}
 
 
 def staged_row(
     columns: tuple[str, ...], cells: list[str], stage: str, batch: int, order: int
 ) -> Row:
-    """A row of a batch. What an update row does not bring is NULL and named in `_unmodified`."""
+    """A row of a batch. Cells missing from an update row are NULL and named in `_unmodified`."""
     kept = [
         name
         for name, cell in zip(columns, cells, strict=True)
@@ -122,7 +122,7 @@ def staged_row(
 
 
 def value(column: str, cell: str) -> Any:
-    """A cell: None for NULL and for what the file does not bring, else by column."""
+    """A cell: None for NULL and for a missing value, else by column type."""
     if cell in (NULL, UNMODIFIED, NO_COLUMN):
         return None
     if column in TIME_COLUMNS:
@@ -133,7 +133,7 @@ def value(column: str, cell: str) -> Any:
 
 
 def time(cell: str) -> datetime:
-    """A naive UTC time; digits after microseconds are cut."""
+    """A naive UTC time; digits after microseconds are dropped."""
     if cell == OPEN_END:
         cell = "9999-12-31T23:59:59.999Z"
     match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z", cell)

@@ -1,4 +1,4 @@
-"""Conventions: which columns of a version table carry its periods (DESIGN, section 2).
+"""Conventions: which columns of a version table are its period (DESIGN, section 2).
 
 A time is one value of the convention's type: a naive `datetime` in UTC with microseconds
 (`timestamp`), an `int` (`bigint`) or a `date` (`date`).
@@ -20,11 +20,11 @@ class Convention:
     """Column names and rules of a version table.
 
     start, end   columns of the period
-    active       column of the flag, None where the end alone tells an open version
+    active       column of the flag; None if an open end alone marks an open version
     type         type of start and end
     open_end     the end of an open version; None: NULL
-    gap          how far a closed end lies before the next start; 0: half-open
-    version_id   column that orders versions of one key that start together; else the start
+    gap          distance between a closed end and the next start; 0: half-open
+    version_id   column that orders versions of one key with the same start; default: the start
     """
 
     start: str
@@ -36,26 +36,26 @@ class Convention:
     version_id: str
 
     def columns(self) -> tuple[str, ...]:
-        """The columns that the convention owns, without repetition."""
+        """The columns of the convention, without repetition."""
         names = (self.version_id, self.start, self.end, self.active)
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def identity(self, row: Row) -> tuple[Time, Any]:
-        """What tells versions of one key apart, and their order: (start, version_id)."""
+        """Identifies a version within its key, and orders versions: (start, version_id)."""
         return (row[self.start], row[self.version_id])
 
     def is_endless(self, end: Time | None) -> bool:
-        """An end that says "still": NULL, or at least the open end."""
+        """Whether an end means "until further notice": NULL, or at least the open end."""
         return end is None or (self.open_end is not None and bool(end >= self.open_end))
 
     def is_open(self, row: Row) -> bool:
-        """A version that goes on: active is true; without a flag, its end is endless."""
+        """Whether a version is open: active is true; without a flag, its end is endless."""
         if self.active is not None:
             return row[self.active] is True
         return self.is_endless(row[self.end])
 
     def is_untouchable(self, row: Row) -> bool:
-        """A version whose flag is NULL: never closed, clipped, sealed or deleted (rule 8)."""
+        """A version whose flag is NULL; it is never closed, clipped, sealed or deleted (rule 8)."""
         return self.active is not None and row[self.active] is None
 
 

@@ -1,4 +1,4 @@
-"""The cases of the area `feature_states`: read, and played through the oracle."""
+"""Reads the cases of the area `feature_states` and runs them through the oracle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parents[1] / "conformance/cases/feature_states"
 
 @dataclass
 class Played:
-    """What a case's steps did: the database after them and the result of each step."""
+    """A case after its steps: the database, and the result of each step."""
 
     database: Database
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -36,8 +36,8 @@ def case_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.json") if path.stem != "uuid_vectors")
 
 
-def is_scene(case: Any) -> bool:
-    """Whether a case has more than transactions that can be decided at once."""
+def is_scenario(case: Any) -> bool:
+    """Whether a case has steps other than transactions, or collections with `keep_states`."""
     collections = case.get("collections", {}).values()
     is_more = any("transaction" not in step for step in case.get("steps", []))
     return is_more or any("keep_states" in options for options in collections)
@@ -48,7 +48,7 @@ def time_of(text: str | None) -> datetime | None:
 
 
 def play(case: dict[str, Any]) -> Played:
-    """All steps of a case, one after the other."""
+    """Run all steps of a case in order."""
     database = Database(
         case.get("collections"), case.get("options", {}).get("noop_updates", "record")
     )
@@ -100,7 +100,7 @@ def answer_as_of(database: Database, question: dict[str, Any]) -> dict[str, Any]
 
 
 def range_of(database: Database, question: dict[str, Any]) -> tuple[int, int | None]:
-    """The numbers of a range: by number both ends count, by time the start is open."""
+    """The numbers of a range: by number both ends are inside, by time the start is outside."""
     start, end = question.get("start", 1), question.get("end")
     if "after_time" in question:
         start = database.number_at(datetime.fromisoformat(question["after_time"])) + 1
@@ -145,7 +145,7 @@ QUESTIONS = {
 
 
 def part(played: Played, name: str, expected: Any) -> Any:
-    """A part of `expected` as the oracle has it, in the form of the cases."""
+    """A part of `expected` from the oracle, in the form of the cases."""
     database = played.database
     if name == "steps":
         wanted = {step["step"]: step for step in expected}
@@ -183,7 +183,7 @@ def state_row(state: Any) -> dict[str, Any]:
 
 
 def play_sequencer(case: dict[str, Any]) -> list[dict[str, int]]:
-    """The numbers after each run of a case of the kind `sequencer`."""
+    """The numbers after each run of a case of kind `sequencer`."""
     numbers: dict[int, int] = {}
     after = []
     for run in case["runs"]:

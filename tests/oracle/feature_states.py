@@ -1,7 +1,7 @@
 """Feature states in plain Python: writes become states, one transaction at a time.
 
-What the SQL has to give. The rules are those of the README of the cases `feature_states`; a payload
-is a JSON object (a dict), a write a dict as the cases have it.
+The reference for the SQL. The rules are those in the README of the cases `feature_states`; a
+payload is a JSON object (a dict), a write is a dict in the form of the cases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Write: TypeAlias = Mapping[str, Any]
 Key: TypeAlias = tuple[str, str, str]
 
 MAIN = "main"
-# What follows a branch's name once it is dropped.
+# Suffix of a branch's name after the branch is dropped.
 DROPPED = "\n"
 CREATED, UPDATED, DELETED = "CREATED", "UPDATED", "DELETED"
 PURGED, RETAINED = "PURGED", "RETAINED"
@@ -29,12 +29,12 @@ ABSENT: Any = object()
 
 
 class HorizonError(ValueError):
-    """As-of before the oldest state that is kept."""
+    """As-of before the oldest kept state."""
 
 
 @dataclass
 class State:
-    """One state of a feature; `n` counts all states ever made, in order of creation."""
+    """One state of a feature; `n` numbers all states ever made, in order of creation."""
 
     n: int
     key: Key
@@ -58,7 +58,7 @@ class State:
 
 @dataclass
 class Transaction:
-    """A transaction that changed something: its number is its place among them."""
+    """A transaction that changed something; its number is its position among them."""
 
     number: int
     step: int
@@ -70,9 +70,9 @@ class Transaction:
 
 @dataclass
 class Branch:
-    """A line of its own: the parent as of a point, and what was written on it since.
+    """A branch: the parent as of a point, and the states written on the branch since.
 
-    bases  the points, each with the transaction after which it holds; a rebase adds one
+    bases  the points, each with the transaction from which on it holds; a rebase adds one
     """
 
     parent: str
@@ -80,18 +80,18 @@ class Branch:
 
     @property
     def at(self) -> int:
-        """The present base."""
+        """The current base."""
         return self.bases[-1][1]
 
     def at_point(self, txn: int) -> int:
-        """The base in force at a transaction, before the fork the first: never after it."""
+        """The base in force at a transaction; before the fork, the first base."""
         known = [at for since, at in self.bases if since <= txn]
         return min(txn, known[-1] if known else self.bases[0][1])
 
 
 @dataclass
 class Result:
-    """What became of a transaction: `number` None where it changed nothing."""
+    """The outcome of a transaction; `number` is None if it changed nothing."""
 
     number: int | None
     outcomes: list[str] | None = None
@@ -102,7 +102,7 @@ class Result:
 def merge_attributes(
     base: Payload | None, mine: Payload | None, theirs: Payload | None
 ) -> tuple[Payload, list[str]]:
-    """Three-way merge by top-level attribute: what `mine` changed on `theirs`, and the clashes."""
+    """Three-way merge by top-level attribute: `mine` applied to `theirs`, and the conflicts."""
     base, mine, theirs = base or {}, mine or {}, theirs or {}
     merged, clashes = dict(theirs), []
     for name in {*base, *mine, *theirs}:
@@ -200,7 +200,7 @@ class Database:
         return outcome
 
     def _decide(self, write: Write, live: State | None, key: Key) -> tuple[str, Payload | None]:
-        """The outcome of a write and the content of the state it makes."""
+        """The outcome of a write, and the content of the state it makes."""
         action, payload = write["op"], write.get("payload")
         expected = write.get("expected_uuid")
         if action == "WRITE":
@@ -296,7 +296,7 @@ class Database:
         (self.deleted.add if action == "DELETE" else self.deleted.discard)(key)
 
     def _trim(self, key: Key) -> None:
-        """`keep_states`: the newest closed states of the feature stay; none without history."""
+        """`keep_states`: keeps the newest closed states of a feature; without history, none."""
         options = self.options.get(key[1], {})
         keep = 0 if options.get("history") == "off" else options.get("keep_states")
         if keep is None:
@@ -317,7 +317,7 @@ class Database:
     # -- branches -------------------------------------------------------------------------------
 
     def live(self, key: Key) -> State | None:
-        """The present state of a feature as a branch sees it."""
+        """The current state of a feature on a branch."""
         own = self.current.get(key)
         if own is not None:
             return None if own.is_tombstone else own
@@ -325,12 +325,12 @@ class Database:
         return self._visible((branch.parent, *key[1:]), branch.at) if branch else None
 
     def _line(self, name: str) -> list[str]:
-        """A branch and what it comes from."""
+        """A branch and its ancestors."""
         branch = self.branches.get(name)
         return [name, *(self._line(branch.parent) if branch else [])]
 
     def level(self, name: str) -> int:
-        """How many forks lead to a branch; 0 is main."""
+        """The number of forks between main and a branch; 0 is main."""
         return len(self._line(name)) - 1
 
     def _visible(self, key: Key, at: int) -> State | None:
@@ -349,7 +349,7 @@ class Database:
         return "OK"
 
     def drop_branch(self, name: str) -> str:
-        """Its states stay, under a name that nobody writes on: one forked anew is without them."""
+        """Keep its states under an unused name, so that a branch forked again does not get them."""
         if name not in self.branches:
             return NOT_FOUND
         if any(branch.parent == name for branch in self.branches.values()):
@@ -363,7 +363,7 @@ class Database:
         return "OK"
 
     def combine(self, name: str, step: Mapping[str, Any], number: int) -> Result:
-        """`merge` brings a branch's changes to its parent, `rebase` the parent's to the branch."""
+        """`merge` applies a branch's changes to its parent, `rebase` the parent's to the branch."""
         branch = self.branches[name]
         to = branch.parent if step["op"] == "merge" else name
         writes: list[dict[str, Any]] = []
@@ -404,7 +404,7 @@ class Database:
     # -- suspend, tags, retention ---------------------------------------------------------------
 
     def resume(self, step: Mapping[str, Any], number: int) -> Result:
-        """One state a feature that differs from the snapshot, in a transaction of its own."""
+        """One state for each feature that differs from the snapshot, in one transaction."""
         collection = step["collection"]
         snapshot = {row["id"]: row.get("payload") for row in step["snapshot"]}
         heads = self.heads(collection)
@@ -451,10 +451,10 @@ class Database:
             self.horizon[collection] = max(self.horizon.get(collection, 0), limit)
         return "OK"
 
-    # -- questions ------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------
 
     def heads(self, collection: str, branch: str = MAIN) -> dict[str, Payload | None]:
-        """The present content by id."""
+        """The current content by id."""
         keys = [*self.current]
         line = self.branches.get(branch)
         while line is not None:
@@ -478,7 +478,7 @@ class Database:
         }
 
     def number_at(self, time: datetime) -> int:
-        """The last transaction not later than `time`."""
+        """The last transaction at or before `time`."""
         numbers = [t.number for t in self.transactions if t.time is not None and t.time <= time]
         return max(numbers, default=0)
 
@@ -496,7 +496,7 @@ class Database:
         return sorted(last.values(), key=lambda state: (state.txn, state.n))
 
     def activity(self, collection: str = "foo", from_txn: int = 0) -> list[dict[str, Any]]:
-        """States newest first, updates with the patch back to their predecessor."""
+        """States newest first, updates with a patch to their predecessor."""
         return [
             {"n": state.n, "patch": self._patch(state)}
             for state in reversed(self.states)
@@ -512,7 +512,7 @@ class Database:
 
 
 def sets_of(states: Sequence[State]) -> dict[str, list[str]]:
-    """Ids by what was done to them."""
+    """Ids by the action on them."""
     names = {"CREATE": "inserted", "UPDATE": "updated", "DELETE": "deleted"}
     sets: dict[str, list[str]] = {name: [] for name in names.values()}
     for state in states:
@@ -521,12 +521,12 @@ def sets_of(states: Sequence[State]) -> dict[str, list[str]]:
 
 
 def squash(states: Sequence[State]) -> dict[str, list[str]]:
-    """One entry a feature: its last state decides."""
+    """One entry per feature, by its last state."""
     return sets_of(list({state.key: state for state in states}.values()))
 
 
 def without_system(payload: Payload | None) -> Payload:
-    """Content without what the system keeps: the id, and the namespace but for its tags."""
+    """Content without the system's attributes: the id, and the namespace except for its tags."""
     content = copy.deepcopy(payload or {})
     content.pop("id", None)
     namespace = (content.get("properties") or {}).get("@ns:com:here:xyz")
@@ -538,7 +538,7 @@ def without_system(payload: Payload | None) -> Payload:
 
 
 def reverse_patch(before: Any, after: Any, path: str = "") -> list[dict[str, Any]]:
-    """JSON patch from `after` back to `before`, sorted by path; arrays by position."""
+    """JSON patch from `after` to `before`, sorted by path; arrays by position."""
     if isinstance(before, dict) and isinstance(after, dict):
         names: Iterable[Any] = sorted({*before, *after})
         pairs = [(name, before.get(name, ABSENT), after.get(name, ABSENT)) for name in names]
@@ -563,7 +563,7 @@ def reverse_patch(before: Any, after: Any, path: str = "") -> list[dict[str, Any
 def number_rows(
     numbers: dict[int, int], rows: Iterable[Mapping[str, Any]], known: Iterable[str]
 ) -> dict[int, int]:
-    """The numbering job: rows that count, ranked by (visible, txid), follow the last number."""
+    """The numbering job: new rows, ordered by (visible, txid), continue after the last number."""
     collections = set(known)
     waiting = {
         (row["visible"], row["txid"])

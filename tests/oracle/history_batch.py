@@ -1,7 +1,7 @@
-"""The rules of the four-stage history batch, one after another, a key at a time.
+"""The rules of the four-stage history batch, applied one by one, a key at a time.
 
-An independent judge: it loops over rows where the real thing uses windows. Rules: DESIGN section 3
-and the README of the conformance area `history_batch`; the numbers below are those of DESIGN.
+An independent implementation: it loops over rows where the SQL uses windows. Rules: DESIGN section
+3 and the README of the conformance area `history_batch`; the numbers below are those of DESIGN.
 
     time ->        1         E         5         9          D
     stored         [----- v1 -------------------------------...     open
@@ -13,18 +13,18 @@ and the README of the conformance area `history_batch`; the numbers below are th
     delete                                                  D
     after rule 7             [--------][-------------------]        ends at D, no gap
 
-Where the rules are silent, this module decides:
+Where the rules do not decide, this module does:
 
 * A version's identity is (key, start, version_id). "Greatest start" is greatest (start,
   version_id).
-* A stored version that does not count as a base (it did not last) hides nothing: an older one may
-  then be the base.
-* An update without a base is skipped also when it brings every column.
-* An open base gives the end that it had before rule 2 (9999-12-31T23:59:59.999999 is carried as it
-  is); whether this batch deletes it makes no difference to that.
-* A NULL end lasts for ever, whatever the flag.
-* A cell that an update row does not have and does not name in `_unmodified` is NULL.
-* Rows are duplicates if they are equal in all that counts, `_order` included.
+* A stored version that is no base because it had ended hides nothing: an older one may then be the
+base.
+* An update without a base is skipped even if it supplies every column.
+* An open base gives the end it had before rule 2 (9999-12-31T23:59:59.999999 is kept unchanged),
+whether or not this batch deletes it.
+* A NULL end is after all times, whatever the flag.
+* A cell that an update row neither has nor names in `_unmodified` is NULL.
+* Rows are duplicates if they are equal in all relevant columns, `_order` included.
 * A batch row whose active flag is NULL is neither sealed nor deleted, like a stored one.
 """
 
@@ -45,7 +45,7 @@ STAGES = ("earliest_start", "update", "upsert", "replace", "delete")
 
 
 class BadBatchError(ValueError):
-    """The batch was refused before anything was applied; `problems` lists why."""
+    """The batch was refused before anything was applied; `problems` lists the reasons."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -53,7 +53,7 @@ class BadBatchError(ValueError):
 
 
 class UpdateWithoutBaseError(ValueError):
-    """An update row found no version to complete it from, and the option says fail."""
+    """An update row has no base version, and the option is `fail`."""
 
 
 class DuplicateVersionError(ValueError):
@@ -62,16 +62,16 @@ class DuplicateVersionError(ValueError):
 
 @dataclass(frozen=True)
 class Result:
-    """The table after the batch, and what happened to it, counted in rows.
+    """The table after the batch, and the numbers of changed rows.
 
-    added     identities that were not there
+    added     identities that were not in the table
     closed    stored versions whose end or active flag changed
-    replaced  identities that were there and came again with the batch, different
-    removed   identities that are gone
+    replaced  identities that were in the table and are different after the batch
+    removed   identities that are no longer in the table
     skipped   update rows without a base
 
-    A stored version that ends up as it was counts nowhere, also if rule 1 removed it and the batch
-    brought it again. The order of `table` means nothing.
+    A stored version that ends up unchanged is not counted, even if rule 1 removed it and the batch
+    added it again. The order of `table` does not matter.
     """
 
     table: list[Row]
@@ -84,10 +84,10 @@ class Result:
 
 @dataclass
 class Version:
-    """A version while its key is being worked on.
+    """A version while its key is processed.
 
-    row     as it is now
-    stored  as it was before the batch; None if the batch brought it
+    row     its current content
+    stored  its content before the batch; None if it came with the batch
     """
 
     row: Row
@@ -101,10 +101,10 @@ def apply_batch(
     convention: Convention,
     update_without_base: UpdateWithoutBase = "skip",
 ) -> Result:
-    """Apply one batch of staged rows to a table; neither argument is changed.
+    """Apply one batch of staged rows to a table; neither argument is modified.
 
     table  rows with the key, data and convention columns; (key, start, version_id) is unique
-    batch  rows with the same columns and `_stage`, `_order`, `_unmodified`; `_batch` is not read
+    batch  rows with the same columns and `_stage`, `_order`, `_unmodified`; `_batch` is ignored
     key    names of the key columns, without the start
 
     Raises BadBatchError, DuplicateVersionError, UpdateWithoutBaseError.
@@ -135,7 +135,7 @@ def apply_to_key(
     convention: Convention,
     update_without_base: UpdateWithoutBase,
 ) -> Result:
-    """Apply the rules, in their order, to the versions of one key."""
+    """Apply the rules in order to the versions of one key."""
     changes = sort_changes(collapse_equal_rows(batch, columns, convention), convention)
     deletes = sorted(row[convention.end] for row in batch if row["_stage"] == "delete")
     earliest = earliest_start(batch, convention)
@@ -165,7 +165,7 @@ def apply_to_key(
 
 
 def earliest_start(batch: Sequence[Row], convention: Convention) -> Time | None:
-    """E: the smallest start over all earliest_start rows of the key; None without such a row."""
+    """E: the least start of the key's earliest_start rows; None without such a row."""
     starts = [row[convention.start] for row in batch if row["_stage"] == "earliest_start"]
     return min(starts, default=None)
 
@@ -173,7 +173,7 @@ def earliest_start(batch: Sequence[Row], convention: Convention) -> Time | None:
 def remove_versions_from(
     versions: Sequence[Version], earliest: Time | None, convention: Convention
 ) -> list[Version]:
-    """Rule 1: versions with start >= E go, whatever their flag. The rest are the survivors."""
+    """Rule 1: remove versions with start >= E, whatever their flag. The rest are the survivors."""
     if earliest is None:
         return list(versions)
     return [version for version in versions if version.row[convention.start] < earliest]
@@ -184,11 +184,11 @@ def close_survivors(
 ) -> None:
     """Rule 2: open survivors end at E - gap; an inactive latest one is clipped to it.
 
-    E - gap is taken as it is, even before the version's own start. Only the latest survivor is
+    E - gap is used even if it is before the version's own start. Only the latest survivor is
     clipped, and only if its end >= E: a deletion gap stays.
 
         latest, end >= E    [------------|--]      ->  [-----------]|
-        latest, end < E     [-------]    |             as it is
+        latest, end < E     [-------]    |             unchanged
                                          E
     """
     if earliest is None or not survivors:
@@ -223,7 +223,7 @@ def complete_change(
     convention: Convention,
     update_without_base: UpdateWithoutBase,
 ) -> Row | None:
-    """Rules 3 and 4: the version that an update or upsert row stands for; None: skipped."""
+    """Rules 3 and 4: the version for an update or upsert row; None: skipped."""
     row = full_row(change, columns)
     if change["_stage"] != "update":
         return row
@@ -244,11 +244,11 @@ def find_base(
     earliest: Time | None,
     convention: Convention,
 ) -> Row | None:
-    """Rule 3, the base: what an update row's unmodified columns come from.
+    """Rule 3, the base: the version that gives an update row its unmodified columns.
 
-    Among the versions at or before the row, whatever their flag, the greatest: survivors that
-    lasted until the change, and rows of this batch that were applied before, which always count.
-    A survivor is given as it was stored, before rule 2.
+    The greatest version at or before the row, whatever its flag, among the survivors that lasted
+    until the change and the rows of this batch already applied, which always count. A survivor is
+    used as stored, before rule 2.
     """
     at = convention.identity(change)
     start = change[convention.start]
@@ -272,11 +272,11 @@ def lasted(
     until: Time,
     convention: Convention,
 ) -> bool:
-    """Rule 3, whether a survivor counts: it was still there at `until` = min(E, start) - gap.
+    """Rule 3: whether a survivor had not ended at `until` = min(E, start) - gap.
 
-    Its end is the stored one, shortened by the batch's deletes that hit it: those at which it is
-    the greatest version among survivors and applied rows. Rows after the change are not applied
-    yet; that makes no difference, as deletes at or after the change lie beyond `until` anyway.
+    Its end is the stored one, shortened by the batch's deletes of it: those at which it is the
+    greatest version among survivors and applied rows. Rows after the change are not applied yet;
+    that makes no difference, as deletes at or after the change are beyond `until` anyway.
     """
     stored = survivor.stored
     assert stored is not None
@@ -288,9 +288,9 @@ def lasted(
 
 
 def kept_value(name: str, base: Row | None, convention: Convention) -> Any:
-    """The value of an unmodified column; without a base NULL.
+    """The value of an unmodified column; NULL without a base.
 
-    End and active, each by itself: the base's if that is open, else the row is open.
+    End and active are decided separately: the base's if the base is open, else the open value.
     """
     if name not in (convention.end, convention.active):
         return None if base is None else base[name]
@@ -300,7 +300,7 @@ def kept_value(name: str, base: Row | None, convention: Convention) -> Any:
 
 
 def place(versions: Sequence[Version], row: Row, convention: Convention) -> list[Version]:
-    """Rule 5: (key, start, version_id) is unique, the row that comes last stays."""
+    """Rule 5: (key, start, version_id) is unique; the last row replaces earlier ones."""
     identity = convention.identity(row)
     others = [version for version in versions if convention.identity(version.row) != identity]
     return [*others, Version(row, None)]
@@ -321,9 +321,9 @@ def seal(versions: Sequence[Version], convention: Convention) -> None:
 def cut(versions: Sequence[Version], convention: Convention) -> None:
     """Rule 6b: an inactive version ends a gap before a row of the batch that starts in its period.
 
-    A stored version ends before the first row of the batch behind it. A row of the batch ends
-    before whatever version follows it, stored or not. Two stored versions stay to each other as
-    they were.
+    A stored version ends before the first following row of the batch. A row of the batch ends
+    before the version that follows it, stored or not. Two stored versions are not changed against
+    each other.
 
         stored      [ a -------------)          [ c ---
         batch                [ b ------------------)
@@ -343,7 +343,7 @@ def cut(versions: Sequence[Version], convention: Convention) -> None:
 def delete(versions: Sequence[Version], deletes: Sequence[Time], convention: Convention) -> None:
     """Rule 7: a delete at D closes the version with the greatest start <= D at min(end, D).
 
-    A version that is inactive and ended at or before D stays as it is; a flag of NULL too.
+    A version that is inactive and ended at or before D is unchanged, as is one with active NULL.
     """
     for at in deletes:
         version = version_at(versions, at, convention)
@@ -358,7 +358,7 @@ def version_at(versions: Sequence[Version], at: Time, convention: Convention) ->
 
 
 def close(row: Row, end: Time, convention: Convention) -> None:
-    """Give a version its end; nothing else of it changes."""
+    """Set the end of a version and make it inactive."""
     row[convention.end] = end
     if convention.active is not None:
         row[convention.active] = False
@@ -375,17 +375,17 @@ def shorter(end: Time | None, at: Time) -> Time:
 
 
 def unmodified(row: Row) -> list[str]:
-    """Names of the columns that an update row keeps; other stages keep none."""
+    """The columns that an update row leaves unmodified; rows of other stages have none."""
     return list(row.get("_unmodified") or []) if row["_stage"] == "update" else []
 
 
 def is_change(row: Row) -> bool:
-    """Whether a staged row brings a version."""
+    """Whether a staged row makes a version."""
     return row["_stage"] in ("update", "upsert", "replace")
 
 
 def content(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
-    """What counts of an update or upsert row, without its `_order`: equal contents, equal rows."""
+    """The relevant cells of an update or upsert row, without `_order`."""
     kept = unmodified(row)
     cells = tuple(None if name in kept else row.get(name) for name in columns)
     return (row["_stage"] == "update", frozenset(kept), *cells)
@@ -394,7 +394,7 @@ def content(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
 def collapse_equal_rows(
     batch: Sequence[Row], columns: Sequence[str], convention: Convention
 ) -> list[Row]:
-    """Update and upsert rows, each once."""
+    """Update and upsert rows without duplicates."""
     distinct = {
         (*convention.identity(row), row.get("_order"), content(row, columns)): row
         for row in batch
@@ -430,7 +430,7 @@ def count(
 
 
 def add_results(one: Result, other: Result) -> Result:
-    """Rows together, counts added."""
+    """Both tables, and the sums of the counts."""
     return Result(
         table=[*one.table, *other.table],
         added=one.added + other.added,
@@ -442,7 +442,7 @@ def add_results(one: Result, other: Result) -> Result:
 
 
 def table_columns(table: Iterable[Row], batch: Iterable[Row]) -> list[str]:
-    """Columns of the table after the batch, without the columns of the stage."""
+    """Columns of the table after the batch, without the stage columns."""
     names = dict.fromkeys(name for row in [*table, *batch] for name in row)
     return [name for name in names if name not in STAGE_COLUMNS]
 
@@ -453,7 +453,7 @@ def full_row(row: Row, columns: Sequence[str]) -> Row:
 
 
 def rows_by_key(rows: Iterable[Row], key: Sequence[str]) -> dict[Key, list[Row]]:
-    """Rows grouped by the values of the key columns, in order of first appearance."""
+    """Rows grouped by key, in order of first appearance."""
     groups: dict[Key, list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in key), []).append(row)
@@ -468,7 +468,7 @@ def refuse_duplicates(stored: Sequence[Row], convention: Convention) -> None:
 
 
 def least_time(batch: Iterable[Row], convention: Convention) -> Time | None:
-    """The least of all times of a batch: earliest starts, starts, delete ends; None if empty."""
+    """The least time of a batch: of earliest starts, starts and delete ends; None if empty."""
     times = [
         row[convention.end if row["_stage"] == "delete" else convention.start] for row in batch
     ]
@@ -481,12 +481,12 @@ def validate(
     convention: Convention,
     columns: Sequence[str] | None = None,
 ) -> list[str]:
-    """Problems of a batch, in words; empty if it may be applied (DESIGN 3, "Bad input").
+    """The problems of a batch; empty if it can be applied (DESIGN 3, "Bad input").
 
-    columns: columns of the table; without it, those that the batch's rows have. Not looked at:
-    types and the target's format, which a plain table of Python values does not have. Beyond the
-    list in DESIGN, a NULL version_id is refused, and an `_unmodified` that names the key, the start
-    or the version_id: no base could give them.
+    columns: columns of the table; default: those of the batch's rows. Types and the target's format
+    are not checked, as a plain table of Python values has none. Beyond the list in DESIGN, it
+    refuses a NULL version_id, and an `_unmodified` that names the key, the start or the version_id:
+    no base can supply them.
     """
     if columns is None:
         columns = table_columns([], batch)
@@ -502,7 +502,7 @@ def validate(
 def row_problems(
     row: Row, key: Sequence[str], convention: Convention, columns: Sequence[str]
 ) -> list[str]:
-    """Problems that one row has by itself."""
+    """Problems of a single row."""
     stage = row.get("_stage")
     if stage not in STAGES:
         return [f"unknown _stage {stage!r}"]
@@ -537,7 +537,7 @@ def order_problems(
     convention: Convention,
     columns: Sequence[str],
 ) -> list[str]:
-    """Different rows of one stage with one identity that no `_order` decides between."""
+    """Different rows of one stage and identity whose order `_order` does not decide."""
     groups: dict[Any, set[tuple[Any, ...]]] = {}
     for row in batch:
         if is_change(row):

@@ -1,6 +1,6 @@
 """The rules of `_hx` mirrors in plain Python: commits on main tables in, history rows out.
 
-A commit says what its table holds afterwards; when a mirror runs plays no part.
+A commit has the rows of its table after it; the result does not depend on when a mirror runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Link:
-    """A foreign key: `columns` of the table name the key of `table`; `name` is the link column."""
+    """A foreign key: `columns` reference the key of `table`; `name` is the link column."""
 
     columns: tuple[str, ...]
     table: str
@@ -45,7 +45,7 @@ class Commit:
 
 
 def changed_rows(before: Mapping[Key, Row], commit: Commit) -> Iterable[tuple[Key, Row, bool]]:
-    """Key, row and whether it is gone, by key; a row that is gone has its last values."""
+    """Key, row and whether it was deleted, by key; a deleted row has its last values."""
     for key in sorted(before.keys() | commit.after.keys()):
         old, new = before.get(key), commit.after.get(key)
         if new is None:
@@ -59,7 +59,7 @@ def mirror(tables: Sequence[Main], commits: Iterable[Commit]) -> dict[str, list[
     """The history rows of each table in the order of their ids, which begin at 1.
 
     Rows: the columns, `deleted`, `<table>_hx_id`, then the links: the newest history row of the
-    referenced item after the commit, None where there is none.
+    referenced item after the commit, None if there is none.
     """
     mains = {main.name: main for main in tables}
     histories: dict[str, list[Row]] = {name: [] for name in mains}

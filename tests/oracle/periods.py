@@ -1,8 +1,8 @@
-"""What readers mean, in plain Python: a period is [start, until), `until` None while it is open.
+"""The readers in plain Python: a period is [start, until), `until` is None while it is open.
 
     p overlaps q     they share an instant           touching periods do not
     p contains q     every instant of q is in p
-    p precedes x     p is over at x                  its last instant is before x
+    p precedes x     p has ended at x                its last instant is before x
 
 An empty period holds no instant: it overlaps, contains and precedes nothing.
 """
@@ -64,10 +64,10 @@ def as_of(rows: Iterable[Row], at: Time, convention: Convention) -> list[Row]:
 def doubled(
     rows: Iterable[Row], key: Sequence[str], convention: Convention
 ) -> list[tuple[Row, Row]]:
-    """Pairs of versions of one key that hold at one instant; a flag of NULL stands aside (rule 8).
+    """Pairs of versions of one key that overlap; a flag of NULL is ignored (rule 8).
 
     [ a -------)
-            [ b -------)     both hold at the start of b
+            [ b -------)     both are in force at the start of b
     """
     versions = [
         (row, period_of(row, convention)) for row in rows if not convention.is_untouchable(row)
@@ -82,7 +82,7 @@ def doubled(
 def changeset(
     rows: Iterable[Row], key: Sequence[str], first: Time, last: Time, convention: Convention
 ) -> list[Row]:
-    """Beginnings and ends in [first, last): insert, delete, and the two sides of an update."""
+    """Starts and ends in [first, last): insert, delete, and the two images of an update."""
     found: list[tuple[str, Time, Row]] = []
     for row in rows:
         period = period_of(row, convention)
@@ -109,10 +109,10 @@ def changeset(
 
 
 def refine(tables: Sequence[Iterable[Row]], key: str, convention: Convention) -> list[Row]:
-    """All tables as one, `valid_from` to `valid_to`; position of a table to its row, None without.
+    """All tables as one, `valid_from` to `valid_to`; position of a table to its row, or None.
 
-    A period ends where any table's version of the key begins or ends; periods in which no table
-    has a version are left out.
+    A period ends where any table's version of the key starts or ends; periods without a version in
+    any table are left out.
     """
     versions = [
         [

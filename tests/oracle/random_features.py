@@ -1,4 +1,4 @@
-"""Random logs of feature writes from a seed: few features, so that writes meet and fail."""
+"""Random logs of feature writes from a seed: few features, so that writes conflict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STRATEGIES = {
 
 
 def random_database(chance: random.Random) -> Database:
-    """A database with two collections, each with options of its own."""
+    """A database with two collections, each with its own options."""
     options = {
         name: {
             "auto_purge": chance.random() < 0.3,
@@ -35,14 +35,14 @@ def random_database(chance: random.Random) -> Database:
 
 
 def random_branched_database(chance: random.Random) -> Database:
-    """A database that may have branches: their space keeps its history."""
+    """A database that may have branches; its space keeps its history."""
     return Database({"foo": {}, "bar": {}}, chance.choice(("record", "skip")))
 
 
 def random_branch_step(
     chance: random.Random, database: Database, levels: int
 ) -> dict[str, Any] | None:
-    """What happens to a branch next; None where nothing can. `levels`: 1 forks main alone."""
+    """The next operation on a branch; None if none is possible. `levels`: 1 forks only main."""
     names = [*database.branches]
     free = [name for name in BRANCHES if name not in names]
     op = chance.choice(("create", "create", "merge", "merge", "merge", "rebase", "rebase", "drop"))
@@ -62,9 +62,9 @@ def random_branch_step(
 def random_branched_transaction(
     chance: random.Random, database: Database, place: int
 ) -> dict[str, Any]:
-    """The next transaction, on main, on a branch, or on one that is not there.
+    """The next transaction: on main, on a branch, or on a missing branch.
 
-    Most writes change one attribute of what is there, so that not every merge is a conflict.
+    Most writes change one attribute of existing content, so that not every merge is a conflict.
     """
     lines = [MAIN, *database.branches]
     branch = chance.choice(BRANCHES) if chance.random() < 0.1 else chance.choice(lines)
@@ -79,7 +79,7 @@ def random_branched_transaction(
 
 
 def random_transaction(chance: random.Random, database: Database, place: int) -> dict[str, Any]:
-    """The next transaction; what it expects to find is sometimes there."""
+    """The next transaction; its expectations are sometimes met."""
     return {
         "app_id": chance.choice(("app1", "app2", "app3") * 8 + (None, "")),
         "author": chance.choice(AUTHORS),

@@ -1,16 +1,16 @@
-"""Random histories from a seed: a table and batches, for the oracle and for the real thing.
+"""Random histories from a seed: a table and batches, for the oracle and the materialization.
 
 Two profiles:
 
-* `well_formed`: what a Fivetran-like writer sends for a stream of events (`event_stream`, `split`).
-  Whatever the split, the last table is `truth(stream)`.
+* `well_formed`: the batches that a Fivetran-like writer sends for a stream of events
+  (`event_stream`, `split`). For every split, the last table is `truth(stream)`.
 * `wild`: any batch that validation accepts: rows without an earliest row, late rows inside closed
-  versions, rows that bring an end beyond the next start, deletes. Not drawn: a table in which an
-  active version has ended.
+  versions, rows with an end beyond the next start, deletes. Not drawn: a table with an active
+  version that has ended.
 
-`is_in_order` is what pruning needs: a batch whose least time is L may be applied to the rows with
-end >= L - gap alone only if no ended version could shine through from behind a pruned one. Rule 6b
-keeps a table in order whatever the batch.
+`is_in_order` is the condition for pruning: a batch whose least time is L may be applied only to the
+rows with end >= L - gap if no ended version could become visible behind a pruned one. Rule 6b keeps
+a table in order for every batch.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ FAR_TIME = datetime(9999, 1, 1)
 
 @dataclass(frozen=True)
 class History:
-    """A table and the batches that follow each other on it.
+    """A table and its successive batches.
 
     initial  rows with the key, DATA_COLUMNS and the convention's columns; perhaps empty
-    batches  staged rows a batch; `_batch` is the position in the list, from 1; perhaps empty ones
+    batches  staged rows of each batch; `_batch` is the position in the list, from 1; may be empty
     """
 
     key: tuple[str, ...]
@@ -53,12 +53,12 @@ class History:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a record.
+    """A change of a record.
 
     insert   a record appears: all of DATA_COLUMNS in `values`
-    replace  a living record changes: all of DATA_COLUMNS
-    update   a living record changes: some of DATA_COLUMNS, at least one
-    delete   it disappears; `values` is empty
+    replace  an existing record changes: all of DATA_COLUMNS
+    update   an existing record changes: some of DATA_COLUMNS, at least one
+    delete   the record disappears; `values` is empty
     """
 
     key: KeyItems
@@ -81,10 +81,10 @@ class Event:
 class Scale:
     """Times of a convention's type.
 
-    origin  where tick 0 lies
-    tick    distance of two ordinary events
+    origin  the time of tick 0
+    tick    distance between two ordinary events
     least   smallest distance: 1 microsecond, 1, or 1 day
-    gap     the convention's
+    gap     the convention's gap
     """
 
     origin: Time
@@ -96,7 +96,7 @@ class Scale:
         return self.origin + tick * self.tick
 
     def nudges(self) -> tuple[Any, ...]:
-        """Distances at which rules change their mind: 0, least, gap, gap and least, both ways."""
+        """Distances at which rules decide differently: 0, least, gap, gap and least, both ways."""
         zero = self.least - self.least
         steps = (self.least, self.gap, self.gap - self.least, self.gap + self.least)
         return (zero, *steps, *(-step for step in steps))
@@ -123,12 +123,12 @@ def random_history(
     in_order: bool = True,
     update_without_base: UpdateWithoutBase = "skip",
 ) -> History:
-    """A history; the same arguments give the same one.
+    """A random history; the same arguments give the same one.
 
-    keys, batches        how many at most
-    in_order             False: the table before may hold overlapping versions, as another tool
-                         might have written them; pruning cannot work on it
-    update_without_base  the option with which the batches will be applied (skip or insert)
+    keys, batches        the greatest numbers of them
+    in_order             False: the initial table may have overlapping versions, as another tool
+                         might have written them; pruning does not work on it
+    update_without_base  the option for applying the batches (skip or insert)
     """
     if profile == "well_formed":
         return written_history(seed, convention, keys, batches, key)
@@ -136,7 +136,7 @@ def random_history(
 
 
 def tag(history: History, number: int) -> History:
-    """The same history under keys of its own: the last key column is prefixed with the number."""
+    """The same history with its own keys: the last key column is prefixed with the number."""
     column = history.key[-1]
 
     def tagged(rows: Iterable[Row]) -> list[Row]:
@@ -161,16 +161,16 @@ def merge(histories: Sequence[History]) -> History:
 
 
 def is_in_order(table: Iterable[Row], key: Sequence[str], convention: Convention) -> bool:
-    """Whether nothing that ended before a batch can matter to it.
+    """Whether no version that ended before a batch can affect it.
 
     Per key, in the order of (start, version_id):
     (a) no version ends more than one gap before its start;
-    (b) ends do not fall: no version ends later than a following one (one whose active flag is NULL
-        may: it is never touched, so nothing happens to it when it shines through);
-    (c) what is active has not ended: its end lies beyond the times of all batches.
+    (b) ends do not decrease: no version ends later than a following one (one whose active flag is
+        NULL may: it is never changed);
+    (c) no active version has ended: its end is after the times of all batches.
 
         in order            [----]  [-------]   [------...
-        against (b)         [----------------]            a delete at D hits the upper one if
+        against (b)         [----------------]            a delete at D closes the upper one if
                                  [----]     D             the lower one was pruned
     """
     return all(
@@ -197,18 +197,18 @@ def versions_are_in_order(versions: Sequence[Row], convention: Convention) -> bo
 
 
 def is_active_but_ended(row: Row, convention: Convention) -> bool:
-    """A version that contradicts itself: in force until further notice, with an end."""
+    """Whether a version is open and has an end before the end of time: a contradiction."""
     return convention.is_open(row) and not is_beyond(row[convention.end], convention)
 
 
 def is_beyond(end: Time | None, convention: Convention) -> bool:
-    """An end after the times of all batches: endless, or another system's idea of for ever."""
+    """Whether an end is after the times of all batches: endless, or another writer's open end."""
     if end is None or convention.is_endless(end):
         return True
     return convention.type == "timestamp" and bool(end >= FAR_TIME)
 
 
-# well-formed: a stream of events and a writer that sends it in batches
+# well_formed: a stream of events and a writer that sends it in batches
 
 
 def event_stream(
@@ -219,16 +219,16 @@ def event_stream(
     late: bool = True,
     key: tuple[str, ...] = KEY,
 ) -> list[Event]:
-    """What happened to some records, in the order in which a writer hears of it.
+    """Changes of some records, in the order in which a writer receives them.
 
-    events  how many a key, at most
-    late    some events are heard of after later ones of their key
+    events  the greatest number per key
+    late    some events are received after later ones of their key
 
-    Distances that the rules cannot keep apart are left out, as two splits would differ there:
+    Distances that the rules cannot distinguish are left out, as two splits would differ there:
 
-    * a record comes back at least one gap after its deletion (and never at the same time);
+    * a record is inserted again at least one gap after its deletion (and never at the same time);
     * with late events, versions of one key start at least one gap apart;
-    * what starts together (only where version_id tells it apart) is heard of together.
+    * versions with the same start (only where version_id separates them) are received together.
     """
     rng = random.Random(f"stream {seed} {convention}")
     atoms: list[tuple[float, list[Event]]] = []
@@ -245,12 +245,12 @@ def event_stream(
 def sorted_by_time(
     atoms: Iterable[tuple[float, list[Event]]],
 ) -> list[tuple[float, list[Event]]]:
-    """Atoms of all keys in the order of their times."""
+    """Atoms of all keys, ordered by time."""
     return sorted(atoms, key=lambda pair: (pair[1][0].time, not pair[1][0].is_version))
 
 
 def atoms_of(life: Sequence[Event]) -> list[list[Event]]:
-    """One key's events, those together that are versions with one start."""
+    """One key's events, grouped: versions with the same start are one group."""
     atoms: list[list[Event]] = []
     for event in life:
         if atoms and are_one_atom(atoms[-1][-1], event):
@@ -261,7 +261,7 @@ def atoms_of(life: Sequence[Event]) -> list[list[Event]]:
 
 
 def are_one_atom(one: Event, other: Event) -> bool:
-    """Whether two events in a row must stay in one batch."""
+    """Whether two consecutive events must be in the same batch."""
     same = one.key == other.key and one.time == other.time
     return same and one.is_version and other.is_version
 
@@ -269,7 +269,7 @@ def are_one_atom(one: Event, other: Event) -> bool:
 def life_of(
     rng: random.Random, key: KeyValues, convention: Convention, events: int, late: bool
 ) -> list[Event]:
-    """What happens to one record, in order of time: insert, changes, delete, insert again, ..."""
+    """The changes of one record, in order of time: insert, changes, delete, insert again, ..."""
     scale = scale_of(convention)
     time = scale.at(rng.randint(0, 3)) + rng.choice((scale.least, 2 * scale.least))
     life: list[Event] = []
@@ -287,7 +287,7 @@ def life_of(
 def steps_after(
     event: Event, kind: Kind, convention: Convention, late: bool, rng: random.Random
 ) -> list[Any]:
-    """Distances at which an event of this kind may follow."""
+    """Distances after which an event of this kind may follow."""
     scale = scale_of(convention)
     zero = scale.least - scale.least
     short = [scale.least, scale.gap, scale.gap - scale.least, scale.gap + scale.least]
@@ -300,10 +300,10 @@ def steps_after(
 
 
 def split(stream: Sequence[Event], seed: int, convention: Convention) -> list[Batch]:
-    """A writer's batches for the events of a stream, cut at random.
+    """Random batches of a writer for the events of a stream.
 
-    For a key with new versions in the part, E is the least of their starts, and everything known
-    from E on is sent (again): versions open, sealed, or with end and active unmodified; deletes as
+    For a key with new versions in the part, E is the least of their starts, and all known events
+    from E on are sent (again): versions open, sealed, or with end and active unmodified; deletes as
     delete rows. Deletes alone are sent without E.
     """
     rng = random.Random(f"split {seed} {convention}")
@@ -320,7 +320,7 @@ def split(stream: Sequence[Event], seed: int, convention: Convention) -> list[Ba
 
 
 def cut(stream: Sequence[Event], rng: random.Random) -> Iterator[list[Event]]:
-    """Parts of a stream in its order: all at once, one event each, or anything between."""
+    """Parts of a stream in its order: all events together, one each, or anything between."""
     share = rng.choice((0.0, 0.2, 0.5, 0.8, 1.0))
     part: list[Event] = []
     for event in stream:
@@ -338,7 +338,7 @@ def written_rows(
     rng: random.Random,
     convention: Convention,
 ) -> Batch:
-    """What the writer sends for one key."""
+    """The rows that the writer sends for one key."""
     starts = [event.time for event in new if event.is_version]
     if not starts:
         return [delete_row(event.key, event.time, rng, convention) for event in new]
@@ -376,8 +376,8 @@ def version_row(
 
 
 def truth(stream: Iterable[Event], convention: Convention) -> list[Row]:
-    """The table that a stream means, told without the rules: each version ends where the next
-    event of its key says."""
+    """The table of a stream, computed without the rules: each version ends where the next event of
+    its key requires."""
     lives: dict[Any, list[Event]] = {}
     for event in stream:
         lives.setdefault(event.key, []).append(event)
@@ -404,7 +404,7 @@ def truth(stream: Iterable[Event], convention: Convention) -> list[Row]:
 def written_history(
     seed: int, convention: Convention, keys: int, batches: int, key: tuple[str, ...]
 ) -> History:
-    """The well-formed profile: a split stream whose first batches are in the table already."""
+    """The well-formed profile: a split stream whose first batches are already in the table."""
     rng = random.Random(f"written {seed} {convention}")
     stream = event_stream(seed, convention, keys, events=8, late=rng.random() < 0.5, key=key)
     sent = split(stream, seed, convention)
@@ -421,10 +421,10 @@ def written_history(
 
 @dataclass
 class Dice:
-    """What drawing a wild row needs: randomness, and the times at which rules may tip.
+    """The state for drawing wild rows: randomness, and the times at which rules change.
 
     moments  starts and ends of the key's versions so far, and of the batch's rows
-    now      the tick around which ordinary times lie
+    now      the tick near which ordinary times are drawn
     """
 
     rng: random.Random
@@ -436,7 +436,7 @@ class Dice:
         return self.rng.random() < probability
 
     def time(self) -> Time:
-        """A start, E or delete time: at or near a known moment, later, or anywhere."""
+        """A start, E or delete time: at or near a known moment, later, or at random."""
         scale, dice = scale_of(self.convention), self.rng.random()
         if self.moments and dice < 0.5:
             moment = self.rng.choice(self.moments)
@@ -449,7 +449,7 @@ class Dice:
         return time
 
     def period(self, start: Time) -> tuple[Time | None, bool | None]:
-        """End and active flag of a version; mostly they agree."""
+        """End and active flag of a version; mostly consistent."""
         active: bool | None = self.chance(0.5)
         end = self.rng.choice(open_ends(self.convention)) if active else self.closed_end(start)
         if self.chance(0.08):
@@ -477,7 +477,7 @@ def wild_history(
     in_order: bool,
     update_without_base: UpdateWithoutBase,
 ) -> History:
-    """The wild profile. The oracle keeps the tables between the batches."""
+    """The wild profile. The oracle computes the tables between the batches."""
     rng = random.Random(f"wild {seed} {convention}")
     names = key_values(rng.randint(1, keys), key)
     empty = rng.random() < 0.2
@@ -531,7 +531,7 @@ def initial_versions(rng: random.Random, values: KeyValues, convention: Conventi
 
 
 def outlast(rng: random.Random, row: Row, convention: Convention) -> Row:
-    """A closed version as it is, or with an end that may lie beyond the next starts."""
+    """A closed version unchanged, or with an end that may be beyond the next starts."""
     if convention.is_open(row) or convention.is_untouchable(row) or rng.random() < 0.5:
         return row
     return {
@@ -563,7 +563,7 @@ def wild_rows(
     now: int,
     convention: Convention,
 ) -> Batch:
-    """Rows of one key for one batch; not checked yet."""
+    """Rows of one key for one batch; not validated."""
     if past and rng.random() < 0.1:
         return rng.choice(past)
     dice = Dice(rng, convention, moments_of(table, convention), now)
@@ -581,7 +581,7 @@ def wild_rows(
 
 
 def mixed_rows(dice: Dice, key: KeyItems) -> Batch:
-    """Some update and upsert rows that need not make sense together."""
+    """Some update and upsert rows that need not be consistent."""
     rows: Batch = []
     for _ in range(dice.rng.choice((0, 0, 1, 1, 2, 3))):
         stage = dice.rng.choice(("update", "update", "upsert", "replace"))
@@ -596,7 +596,7 @@ def mixed_rows(dice: Dice, key: KeyItems) -> Batch:
 
 
 def chain_rows(dice: Dice, key: KeyItems) -> Batch:
-    """Chain fill: perhaps an upsert, then updates in a row that bring a column or two each."""
+    """Chain fill: perhaps an upsert, then successive updates of one or two columns each."""
     tick = scale_of(dice.convention).tick
     start = dice.time()
     rows = [wild_change("upsert", dice, key, start)] if dice.chance(0.4) else []
@@ -606,7 +606,7 @@ def chain_rows(dice: Dice, key: KeyItems) -> Batch:
 
 
 def wild_change(stage: str, dice: Dice, key: KeyItems, start: Time) -> Row:
-    """An update or upsert row with any period."""
+    """An update or upsert row with a random period."""
     convention, rng = dice.convention, dice.rng
     row = staged_row(stage, key, convention, random_values(rng))
     row[convention.start] = start
@@ -621,7 +621,7 @@ def wild_change(stage: str, dice: Dice, key: KeyItems, start: Time) -> Row:
 
 
 def moments_of(table: Iterable[Row], convention: Convention) -> list[Time]:
-    """Starts and real ends of a table."""
+    """Starts and finite ends of a table."""
     times = [row[name] for row in table for name in (convention.start, convention.end)]
     return [time for time in times if not is_beyond(time, convention)]
 
@@ -635,7 +635,7 @@ def staged_row(
     convention: Convention,
     values: dict[str, Any] | None = None,
 ) -> Row:
-    """A staged row with all columns; what is not given is NULL."""
+    """A staged row with all columns; missing ones are NULL."""
     names = (*DATA_COLUMNS, *convention.columns(), "_batch", "_order", "_unmodified")
     return {**dict(key), **dict.fromkeys(names), **(values or {}), "_stage": stage}
 
@@ -648,7 +648,7 @@ def earliest_row(key: KeyItems, start: Time, convention: Convention) -> Row:
 
 
 def delete_row(key: KeyItems, at: Time, rng: random.Random, convention: Convention) -> Row:
-    """A delete row: only key and end count, the rest is NULL or of no importance."""
+    """A delete row: only key and end are used; other cells are NULL or random."""
     row = staged_row("delete", key, convention)
     if rng.random() < 0.2:
         row.update(random_values(rng))
@@ -658,14 +658,14 @@ def delete_row(key: KeyItems, at: Time, rng: random.Random, convention: Conventi
 
 
 def set_period(row: Row, end: Time | None, active: bool | None, convention: Convention) -> None:
-    """Set the end and, where there is one, the flag."""
+    """Set the end and, if there is one, the flag."""
     row[convention.end] = end
     if convention.active is not None:
         row[convention.active] = active
 
 
 def numbered(rows: Sequence[Row], batch: int, rng: random.Random) -> Batch:
-    """Rows with `_batch`, mostly with an `_order` of their own, in any order."""
+    """Rows with `_batch`, mostly with an `_order`, in any order."""
     orders: list[int | None] = list(rng.sample(range(1, len(rows) + 1), len(rows)))
     if rng.random() < 0.25:
         orders = [None] * len(rows)
@@ -675,14 +675,14 @@ def numbered(rows: Sequence[Row], batch: int, rng: random.Random) -> Batch:
 
 
 def random_values(rng: random.Random, partly: bool = False) -> dict[str, Any]:
-    """Values of DATA_COLUMNS, NULL and texts that look like it included; partly: of some."""
+    """Values of DATA_COLUMNS, including NULL and similar texts; partly: of some columns."""
     names = rng.sample(DATA_COLUMNS, rng.randint(1, 2)) if partly else DATA_COLUMNS
     amount = rng.choice((None, 0, 1, -7, 2**40))
     return {name: amount if name == "amount" else rng.choice(TEXTS) for name in names}
 
 
 def key_values(number: int, key: tuple[str, ...]) -> list[KeyValues]:
-    """Keys that resemble each other: (eu, 1), (eu, 11), (e, u1), ...; at most six."""
+    """Similar keys: (eu, 1), (eu, 11), (e, u1), ...; at most six."""
     if len(key) == 1:
         return [{key[0]: text} for text in ("1", "11", "01", "", "NULL", "a")[:number]]
     pairs = (("eu", "1"), ("eu", "11"), ("e", "u1"), ("us", "1"), ("", "1"), ("us", ""))
@@ -692,7 +692,7 @@ def key_values(number: int, key: tuple[str, ...]) -> list[KeyValues]:
 
 
 def open_ends(convention: Convention) -> list[Time | None]:
-    """Ends of open versions: the convention's; also those of other writers, where told apart."""
+    """Ends of open versions: the convention's, and those of other writers if there is a flag."""
     if convention.active is not None and convention.type == "timestamp":
         microsecond = datetime(9999, 12, 31, 23, 59, 59, 999999)
         others = [

@@ -71,7 +71,7 @@ def last_table(history: History) -> list[Row]:
 def steps(
     history: History, option: UpdateWithoutBase = "skip"
 ) -> Iterator[tuple[list[Row], Batch, Result]]:
-    """Each batch with the table before it and what the oracle makes of it."""
+    """Each batch with the table before it and the oracle's result."""
     table = history.initial
     for batch in history.batches:
         result = apply_batch(table, batch, history.key, history.convention, option)
@@ -80,7 +80,7 @@ def steps(
 
 
 def ended_before(batch: Batch, table: list[Row], convention: Convention) -> list[Row]:
-    """The rows that the real thing does not read: ended before the batch's least time - gap."""
+    """The rows that the MERGE does not read: ended before the batch's least time - gap."""
     least = least_time(batch, convention)
     ends = [(row, row[convention.end]) for row in table]
     return [
@@ -93,7 +93,7 @@ def ended_before(batch: Batch, table: list[Row], convention: Convention) -> list
 def apply_to_recent(
     table: list[Row], batch: Batch, history: History, option: UpdateWithoutBase = "skip"
 ) -> Result:
-    """Apply a batch to a table without the rows that ended before it; put those back."""
+    """Apply a batch without the table's rows that ended before it; add those afterwards."""
     ended = ended_before(batch, table, history.convention)
     recent = [row for row in table if row not in ended]
     result = apply_batch(recent, batch, history.key, history.convention, option)
@@ -195,11 +195,11 @@ def test_a_batch_applied_again_changes_nothing(
 
 
 def contradicts_itself(row: Row, convention: Convention) -> bool:
-    """An update or upsert row that is active and brings an end that is none.
+    """Whether an update or upsert row is active and has a finite end.
 
-    Validation lets it pass, but as a base it is "open" with a finite end: an update in the same
-    batch that keeps its end takes that; the replay finds its own version, which was closed since,
-    and takes the open end.
+    Validation accepts it, but as a base it is "open" with a finite end: an update in the same
+    batch that keeps the end uses that one; a replay finds its own version, closed since, and uses
+    the open end.
     """
     if convention.active is None or row["_stage"] in ("earliest_start", "delete"):
         return False
@@ -209,10 +209,10 @@ def contradicts_itself(row: Row, convention: Convention) -> bool:
 
 
 def one_open_end(table: list[Row], convention: Convention) -> list[Row]:
-    """The table with one value for all ends that mean "still".
+    """The table with one value for all endless ends.
 
-    Where a table holds other open ends than the convention's, a replay may exchange one for the
-    other: see `test_a_replay_may_replace_another_open_end_by_the_conventions`.
+    If a table has other open ends than the convention's, a replay may replace one by the other: see
+    `test_a_replay_may_replace_another_open_end_by_the_conventions`.
     """
     return [
         {**row, convention.end: "open"} if is_beyond(row[convention.end], convention) else row
@@ -337,7 +337,7 @@ def test_wild_histories_contain_every_documented_situation(convention: Conventio
 def situations(
     table: list[Row], batch: Batch, result: Result, convention: Convention
 ) -> Iterator[str]:
-    """Names of what happens in a step."""
+    """Names of the situations in a step."""
     start, end = convention.start, convention.end
     gap: Any = convention.gap
     yield from (name for name in vars(result) if name != "table" and getattr(result, name))
@@ -406,7 +406,7 @@ def situations(
                     yield name
 
 
-# tables on which pruning goes wrong, and that are therefore not in order
+# tables that are not in order, and on which pruning gives wrong results
 
 
 def interval(start: int, end: int | None) -> Row:
@@ -443,7 +443,7 @@ def test_pruning_loses_an_active_version_that_has_ended() -> None:
     assert not same(pruned, apply_batch(table, batch, ("id",), FIVETRAN))
 
 
-# single rules that no case shows
+# rules that no conformance case covers
 
 HOUR = timedelta(hours=1)
 DAY = datetime(2024, 1, 1)
@@ -485,7 +485,7 @@ def deletion(at: datetime) -> Row:
 
 
 def outcome(table: list[Row], batch: Batch, option: UpdateWithoutBase = "skip") -> list[Row]:
-    """The table after, by start."""
+    """The table after the batch, by start."""
     result = apply_batch(table, batch, ("id",), FIVETRAN, option)
     return sorted(result.table, key=FIVETRAN.identity)
 
@@ -557,7 +557,7 @@ def test_an_unmodified_end_without_an_open_base_is_the_open_end() -> None:
 
 
 def test_a_replay_may_replace_another_open_end_by_the_conventions() -> None:
-    """The base is open at first and closed by E when the batch comes again."""
+    """The base is open at first, and closed by E when the batch is repeated."""
     far = datetime(9999, 12, 31, 23, 59, 59, 999999)
     update = staged("update", version(DAY + HOUR, None), None, "_fivetran_end")
     batch = [earliest(DAY + HOUR), update]
@@ -588,7 +588,7 @@ def test_end_and_active_are_kept_independently() -> None:
         ([("upsert", 22, 40), ("upsert", 24, 26)], [(10, 20), (22, 24), (24, 26), (30, None)]),
         # before E, in an open version that ends at E
         ([("earliest_start", 50, None), ("upsert", 40, 60)], [(10, 20), (30, 40), (40, 60)]),
-        # a skipped update starts nothing
+        # a skipped update starts no version
         ([("update", 25, 28)], [(10, 20), (30, None)]),
     ],
 )

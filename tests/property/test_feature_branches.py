@@ -1,7 +1,7 @@
-"""Random logs with branches: the real macros against the plain-Python oracle, whatever the runs.
+"""Random logs with branches: the real macros against the plain-Python oracle, for any runs.
 
-A log is a few phases: transactions on main and on branches, a run of the model, then something
-happens to a branch. More of them, with branches of branches (minutes, mostly Spark's planning):
+A log has a few phases: transactions on main and on branches, a run of the model, then an operation
+on a branch. More of them, with branches of branches (minutes, mostly Spark's planning):
 `LOGS=40 LEVELS=3 PHASES=5 make test ARGS=tests/property/test_feature_branches.py`.
 """
 
@@ -44,7 +44,7 @@ Step = dict[str, Any]
 
 
 class Logs:
-    """Logs side by side in one log of writes, each with its oracle; they share what dbt does."""
+    """Several logs in one log of writes, each with its oracle; they share dbt runs."""
 
     def __init__(self, project: Project, spark: SparkSession) -> None:
         self.project = project
@@ -73,7 +73,7 @@ class Logs:
         )
 
     def write(self, phase: int) -> None:
-        """Transactions of all logs, in turns."""
+        """Write transactions of all logs, alternating."""
         rows = []
         for place in range(TRANSACTIONS):
             for space, chance in zip(self.spaces, self.chances, strict=True):
@@ -86,7 +86,7 @@ class Logs:
         data_frame(self.spark, rows, LOG).write.format("delta").mode("append").saveAsTable(self.log)
 
     def operate(self) -> None:
-        """Something happens to a branch of each log; what succeeds is one command."""
+        """Run an operation on a branch of each log; those that succeed are one command."""
         steps = [
             random_branch_step(chance, space.database, LEVELS)
             for space, chance in zip(self.spaces, self.chances, strict=True)
@@ -127,7 +127,7 @@ class Logs:
         return {"macro": f"{step['op']}_branch", "arguments": arguments}
 
     def _note_merges(self, done: list[tuple[Space, Result, int]]) -> None:
-        """The transactions that merges and rebases wrote, as the oracle wrote them too."""
+        """Add the transactions that merges and rebases wrote, which the oracle wrote too."""
         written: dict[str, dict[tuple[str, str], Any]] = {}
         for row in self.spark.table(self.log).where(f"txn > {self.last}").collect():
             prefix, collection = row["space"].split(":")
@@ -147,7 +147,7 @@ class Logs:
         assert not written
 
     def _assert_refused(self, space: Space, call: Step, result: Result) -> None:
-        """The conflicts are those of the oracle, and nothing is written."""
+        """Check that the conflicts are the oracle's, and that nothing is written."""
         run = self.project.dbt(
             "run-operation", "operate", "--args", json.dumps({"calls": [call]}), check=False
         )
@@ -159,7 +159,7 @@ class Logs:
         self.merges["refused"] += 1
 
     def heads(self) -> dict[tuple[str, str, str, str], Any]:
-        """What the branches that are there show, by branch, space and id."""
+        """The content of the existing branches, by branch, space and id."""
         names = [space.branch(name) for space in self.spaces for name in space.database.branches]
         states = f"{self.project.table('in_parts')}', '{self.branches}"
         questions = {
@@ -181,7 +181,7 @@ class Logs:
         return found
 
     def expected_heads(self) -> dict[tuple[str, str, str, str], Any]:
-        """The same by the oracle."""
+        """The same from the oracle."""
         return {
             (space.branch(branch), space.prefix, collection, id_): payload
             for space in self.spaces

@@ -27,7 +27,7 @@ ARGUMENTS = "id=['space', 'id'], payload='payload', json=['payload']"
 
 
 def random_logs(seed: int) -> tuple[list[Space], dict[int, Result]]:
-    """Logs side by side, their transactions in turns, and what the oracle says of each."""
+    """Several logs with alternating transactions, and the oracle's result of each."""
     chances = [random.Random(f"{seed}.{place}") for place in range(LOGS)]
     spaces = [Space(f"s{place}", random_database(chance)) for place, chance in enumerate(chances)]
     results = {}
@@ -40,7 +40,7 @@ def random_logs(seed: int) -> tuple[list[Space], dict[int, Result]]:
 
 
 def assert_outcomes(rows: list[dict[str, Any]], results: dict[int, Result]) -> None:
-    """Every write has the outcome of the oracle, and each transaction changes something or not."""
+    """Every write has the oracle's outcome, and each transaction changes something or nothing."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row["position"]):
         found[row["txn"]].append(row)

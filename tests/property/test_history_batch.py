@@ -57,7 +57,7 @@ PROFILES: tuple[Profile, ...] = ("wild", "well_formed")
 
 
 def many(convention: Convention, profile: Profile, seed: int, number: int) -> History:
-    """`number` histories side by side in one table, each with keys of its own."""
+    """`number` histories in one table, each with its own keys."""
     histories = [
         tag(random_history(seed + i, convention, profile, batches=BATCHES), i)
         for i in range(number)
@@ -105,7 +105,7 @@ def test_random_histories_agree_with_the_oracle(
     stored = project.rows("history")
     assert_same_rows(stored, table, columns, what=f"seed {hash_of(name)}")
     assert doubled(stored, KEY, convention) == []
-    # The oracle counts rows that repeat a row once, the merge each of them.
+    # The oracle counts repeated rows once, the merge each of them.
     counted = int(run.message("history").split(" skipped")[0].rsplit(" ", 1)[1])
     assert skipped <= counted <= skipped + repeated_rows(history)
 
@@ -139,10 +139,10 @@ def test_any_split_of_a_stream_into_batches_gives_the_same_table(
 
 
 def repeated_rows(history: History) -> int:
-    """How many staged rows are the same as another one of their batch."""
+    """The number of staged rows that are equal to another one of their batch."""
     return sum(len(batch) - len({repr(row) for row in batch}) for batch in history.batches)
 
 
 def hash_of(name: str) -> int:
-    """A seed that stays the same from run to run."""
+    """A seed that is the same in every run."""
     return zlib.crc32(name.encode()) % 100_000

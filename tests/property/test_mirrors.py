@@ -1,6 +1,6 @@
 """Random operations on several tables, mirrored at random moments, against the oracle.
 
-`MIRROR_SEEDS=20` tries more, `MIRROR_COMMITS=100` longer ones; a failure names its seed.
+`MIRROR_SEEDS=20` runs more, `MIRROR_COMMITS=100` longer ones; a failure names its seed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COLUMNS = {
 
 
 class Play:
-    """Main tables in Spark and in Python side by side."""
+    """The same main tables in Spark and in Python."""
 
     def __init__(self, spark: SparkSession, schema: str, choice: random.Random) -> None:
         self.spark, self.schema, self.choice = spark, schema, choice
@@ -58,7 +58,7 @@ class Play:
             )
 
     def row(self, table: str, id_: int) -> Row:
-        """A row with values at random; references may be NULL or to nobody."""
+        """A row with random values; references may be NULL or dangling."""
         number = self.choice.choice([None, 1, 2, 3, 4, 9])
         values = {column: self.choice.choice([number, 1, 2, 3]) for column in COLUMNS[table]}
         return {**values, "id": id_, "v": self.choice.choice([None, "", "NULL", "x", "y'"])}
@@ -71,7 +71,7 @@ class Play:
         )
 
     def step(self) -> None:
-        """One commit of a kind chosen at random."""
+        """Make one commit of a random kind."""
         table = self.choice.choice(["a", "a", "b", "b", "c"])
         kinds: list[Callable[[str], tuple[str, dict[Key, Row], set[Key]]]] = [
             self.insert, self.insert, self.update, self.update, self.delete,
@@ -133,7 +133,7 @@ class Play:
         return statement, after, {(row["id"],) for row in known}
 
     def overwrite(self, table: str) -> tuple[str, dict[Key, Row], set[Key]]:
-        """The table written anew: some rows as they were, some changed, some gone, some new."""
+        """Overwrite the table: some rows unchanged, some changed, some deleted, some new."""
         rows = [row for row in self.states[table].values() if self.choice.random() < 0.6]
         rows += [self.row(table, row["id"]) for row in rows[:1]]
         rows = list({row["id"]: row for row in [*rows, *self.new_rows(table, 1)]}.values())
@@ -143,7 +143,7 @@ class Play:
         return f"insert overwrite {{}} {self.values(table, rows)}", after, set()
 
     def move(self, table: str) -> tuple[str, dict[Key, Row], set[Key]]:
-        """A row gets another key: gone under the old one, there under the new one."""
+        """Change the key of a row: a delete under the old key, an insert under the new one."""
         keys, new = self.some(table, 1), self.new_rows(table, 1)
         if not keys or not new:
             return self.update(table)
@@ -154,7 +154,7 @@ class Play:
 
 
 def write_models(project: Project, mains: str, name: str) -> list[str]:
-    """Mirrors of the three tables, in a schema of their own."""
+    """Mirrors of the three tables, in their own schema."""
     names = []
     for main in (A, B, C):
         links = ", ".join(
@@ -188,7 +188,7 @@ def test_a_mirror_has_the_same_rows_whenever_it_runs(
 
     for number in range(COMMITS + 1):
         due = [name for name, at in moments.items() if number in at]
-        # Sometimes a table alone runs: the others catch up later, with the links of then.
+        # Sometimes only one table runs: the others follow later, with the links of that time.
         models = [model for name in due for model in sets[name]]
         if models and number not in (0, COMMITS) and choice.random() < 0.5:
             models = choice.sample(models, len(models) // 2)

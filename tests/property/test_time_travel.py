@@ -28,7 +28,7 @@ class Stream:
     """A table's changes.
 
     changes  rows of the change feed, each with its commit
-    states   the table at each point of the axis, by replaying: the state after its last commit
+    states   the table at each point of the axis by a replay: the state after its last commit
     """
 
     changes: list[dict[str, Any]]
@@ -36,7 +36,7 @@ class Stream:
 
 
 def random_stream(seed: int, axis: str) -> Stream:
-    """Inserts, updates and deletes of five keys; some clocks stand still between two commits."""
+    """Inserts, updates and deletes of five keys; some commits have the same time as the previous."""
     dice = random.Random(seed)
     at: Any = 0 if axis == "bigint" else datetime(2024, 1, 1)
     state: State = {}
@@ -110,13 +110,13 @@ def test_every_instant_equals_a_replay_of_the_events(
             expected += [{"place": place, "id": key, "v": v} for key, v in state.items()]
         found = [row.asDict() for row in spark.sql(" union all ".join(queries)).collect()]
         if convention == FIVETRAN:
-            # A deletion ends at its own instant, the last one of the period: one millisecond long.
+            # A deletion ends at its own instant, the last one of the period, which lasts a millisecond.
             found, expected = without_deletions(found, stream), without_deletions(expected, stream)
         assert_same_rows(found, expected, ("place", "id", "v"), name)
 
 
 def without_deletions(rows: list[dict[str, Any]], stream: Stream) -> list[dict[str, Any]]:
-    """Rows but for those of keys that are deleted at the very instant that is asked."""
+    """Rows except those of keys that are deleted at exactly this instant."""
     gone = {
         (row["_commit_timestamp"], row["id"])
         for row in stream.changes

@@ -1,4 +1,4 @@
-"""What the guides claim: each line of a comparison has its proof, and what they name is there."""
+"""The guides: each row of a comparison has a proof, and everything they name exists."""
 
 from __future__ import annotations
 

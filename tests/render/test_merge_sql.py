@@ -1,6 +1,6 @@
-"""The SQL of the merge under each convention, and the small macros it is made of, without Spark.
+"""The SQL of the merge under each convention, and of the small macros it uses, without Spark.
 
-`UPDATE_GOLDEN=1` writes the golden files anew.
+`UPDATE_GOLDEN=1` rewrites the golden files.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ GOLDEN = Path(__file__).parent / "golden"
 class MergeCase:
     """One merge to render.
 
-    convention  as `dbt_history.convention` takes it
-    data        the table's columns beside those of the convention: {name: type}
-    key         columns that tell records apart
-    bound       the least time of the batch, less a gap
+    convention  as for `dbt_history.convention`
+    data        the table's columns besides those of the convention: {name: type}
+    key         the key columns
+    bound       the least time of the batch, minus a gap
     unmodified  columns that some update row keeps, lower case
-    staged      columns that the SELECT has in another type or spelling; None: it lacks the column
-    key_bits    the bitmap of the batch's keys as the plan gives it, or a shorter one
+    staged      columns that the SELECT has in another type or spelling; None: it has no such column
+    key_bits    the bitmap of the batch's keys from the plan, or a shorter one
     """
 
     convention: Any
@@ -56,7 +56,7 @@ CASES = {
     "fivetran": MergeCase(
         "fivetran", DATA, "2024-01-01 00:00:59.999000", unmodified=["w", "_fivetran_end"]
     ),
-    # Names that are SQL words, or have blanks and quotes; the SELECT spells two otherwise.
+    # Names that are SQL keywords or contain blanks and quotes; the SELECT spells two differently.
     "own_date": MergeCase(
         {
             "start": "start",
@@ -79,13 +79,13 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def gateway() -> Any:
-    """The connection to a JVM before anything is rendered; None if no other test has one."""
+    """The JVM connection before anything is rendered; None unless another test has opened one."""
     return SparkContext._gateway
 
 
 @pytest.fixture(scope="module")
 def call(tmp_path_factory: pytest.TempPathFactory, gateway: Any) -> Renderer:
-    """dbt's own Jinja, on a project that has nothing but the package."""
+    """dbt's own Jinja, in a project with nothing but the package."""
     return renderer(tmp_path_factory.mktemp("render"))
 
 
@@ -393,7 +393,7 @@ def test_a_type_fits_where_no_value_is_lost(
 
 
 def commit(number: int, operation: str = "MERGE", **parameters: Any) -> dict[str, Any]:
-    """An entry as `_history_entries` returns it, with no record of a batch."""
+    """An entry as `_history_entries` returns it, without a record of a batch."""
     return {
         "version": number,
         "timestamp": f"2024-01-01 00:00:{number:02}",
@@ -502,7 +502,7 @@ def test_a_restore_to_a_version_before_the_entries_is_not_final(call: Renderer) 
     assert walk(call, *entries) == (False, 8, None)
 
 
-# What a run says
+# Messages
 
 
 @pytest.mark.parametrize(

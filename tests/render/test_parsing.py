@@ -1,4 +1,4 @@
-"""A project parses whatever refs and sources its readers get; a ref has no real name by then."""
+"""A project with any refs and sources in its readers parses; a ref has no real name by then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python of the gRPC messages is what the proto file makes, and every call is served."""
+"""The generated gRPC messages are up to date, and every call is implemented."""
 
 from __future__ import annotations
 

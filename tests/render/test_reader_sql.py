@@ -1,4 +1,4 @@
-"""The SQL of the readers, without Spark. `UPDATE_GOLDEN=1` writes the golden files anew."""
+"""The SQL of the readers, without Spark. `UPDATE_GOLDEN=1` rewrites the golden files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ODD = {"start": "start", "end": "end", "active": "Is `Current`", "type": "date",
 HX = {"convention": "hx", "key": "customer_id"}
 EVENTS = {"convention": "events", "key": ["customer_id", "path"]}
 
-# file: (macro, tables among the arguments by name, other arguments, the table of marks is there)
+# file: (macro, tables among the arguments by name, other arguments, whether history_marks exists)
 CASES: dict[str, tuple[str, dict[str, str], dict[str, Any], bool]] = {
     "as_of_fivetran": ("as_of", {"relation": "records"}, {"at": "2024-03-03"}, False),
     "as_of_after_cleaning": ("as_of", {"relation": "records"}, {"at": "2024-03-03"}, True),

@@ -1,4 +1,4 @@
-"""The README's API index: nothing public is missing, nothing named there is gone."""
+"""The README's API index: no public macro is missing, and no removed one is named."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The rooms of `macros/`: calls go one way, between rooms and between files.
 
-macros/README.md says what each room may call.
+macros/README.md defines what each room may call.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def calls_between_rooms() -> dict[str, set[str]]:
 
 
 def circle(graph: Graph) -> list[str]:
-    """A path that comes back to where it began; empty if there is none."""
+    """A path that returns to its start; empty if there is none."""
     finished: set[str] = set()
 
     def search(name: str, path: list[str]) -> list[str]:
@@ -94,7 +94,7 @@ def test_every_room_is_documented_with_the_rooms_it_calls() -> None:
 
 def test_a_public_macro_has_its_own_file_and_a_private_one_is_in_a_private_folder() -> None:
     several = {
-        # Two macros of one contract: the strategy, and what its shim calls first.
+        # Two macros of one contract: the strategy, and the macro that its shim calls first.
         "versions/get_incremental_history_batch_sql.sql",
         "root_project/dbt_spark_incremental.sql",
     }

@@ -1,4 +1,4 @@
-"""What a node says under `meta.history` and `unique_key`: taken, or refused in words; no Spark."""
+"""The settings of a node, `meta.history` and `unique_key`: accepted or refused; no Spark."""
 
 from __future__ import annotations
 

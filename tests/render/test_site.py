@@ -1,4 +1,4 @@
-"""The site of `make docs`: made of the project as dbt parses it, read, and opened in a browser."""
+"""The site of `make docs`: built from the parsed project, checked, and opened in a browser."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPTIONS = (
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The repository as dbt parses it; nothing is built, so its catalog is empty."""
+    """The parsed repository; nothing is built, so its catalog is empty."""
     target = tmp_path_factory.mktemp("parsed")
     places = {"--project-dir": ROOT, "--profiles-dir": ROOT, "--target-path": target}
     options = [str(part) for option in places.items() for part in option]
@@ -56,7 +56,7 @@ def site(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, Page]:
-    """Every page but dbt's own, by its path."""
+    """Every page except dbt's own, by path."""
     return {
         str(file.relative_to(site)): Page(file.read_text("utf-8"))
         for file in sorted(site.rglob("*.html"))
@@ -216,17 +216,17 @@ addEventListener('load', function wait() {
 
 
 def opened(file: Path, place: str, folder: Path) -> tuple[Page, list[str], list[str]]:
-    """A page as the browser ends up with it, its complaints, and what it asked the network for."""
+    """A page after the browser has run it, its errors, and its network requests."""
     log = folder / "network.json"
     done = subprocess.run(
         [str(BROWSER), *OPTIONS, f"--log-net-log={log}", f"--user-data-dir={folder / 'user'}",
          "--dump-dom", f"{file.as_uri()}{place}"],
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
-    # dbt's own page has icons whose address is a template until its script runs: {{ getIcon(…) }}.
+    # dbt's page has icons whose address is a template until its script runs: {{ getIcon(…) }}.
     lines = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     complaints = [line for line in lines if "/%7B%7B%20" not in line]
-    # The browser itself asks for updates and the time; then the initiator is no origin.
+    # The browser itself requests updates and the time; such requests have no page as initiator.
     told = [event.get("params", {}) for event in json.loads(log.read_text("utf-8"))["events"]]
     asked = [
         one["url"]

@@ -1,4 +1,4 @@
-"""The summary that closes `make build`, on artifacts made here."""
+"""The summary at the end of `make build`, from artifacts made here."""
 
 from __future__ import annotations
 

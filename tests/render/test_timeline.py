@@ -1,4 +1,4 @@
-"""The picture of a record, from rows to the page, without Spark."""
+"""Timelines, from rows to the page, without Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ORACLE = {
 
 
 def row(since: int, until: int | None, active: bool | None = None, **more: Any) -> dict[str, Any]:
-    """A stored row of record 1; `v` is its one data column."""
+    """A stored row of record 1; `v` is its only data column."""
     order, v, key = more.get("order", 0), more.get("v", "a"), more.get("key", ["1"])
     return {
         "key": key, "since": since, "until": until, "active": active, "order": order,
@@ -42,7 +42,8 @@ def row(since: int, until: int | None, active: bool | None = None, **more: Any) 
     }  # fmt: skip
 
 
-# One record in each convention: a, then b, deleted, back as NULL. Half-open it is always the same.
+# One record in each convention: a, then b, deleted, inserted again as NULL. The half-open periods
+# are the same in all of them.
 STORED: dict[str, tuple[Convention, list[dict[str, Any]]]] = {
     "fivetran": (
         KNOWN["fivetran"],
@@ -156,7 +157,7 @@ COMMITS = [
 
 
 def picture() -> Track:
-    """Record 1: `a`, then `b`, which came late, then `c`; record 2, deleted."""
+    """Record 1: `a`, then `b`, which was late, then `c`; record 2, deleted."""
     rows = [
         row(SECOND, 2 * SECOND, v="a"),
         row(2 * SECOND, 3 * SECOND, v="<b>"),

@@ -1,4 +1,4 @@
-"""A cluster's Spark as the tests see it: a session of Spark Connect."""
+"""The Spark of a cluster for the tests: a session of Spark Connect."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pyspark.sql import SparkSession
 
 from scripts.cluster import Cluster
 
-# Characters; Derby ends at 32,700.
+# Characters; Derby's limit is 32,700.
 LONGEST_VIEW = 30_000
 
 
 def profile(cluster: Cluster, schema: str) -> dict[str, Any]:
-    """A target of dbt that reaches the cluster by Connect; dbt-spark sets ANSI off there."""
+    """A dbt target that reaches the cluster by Connect; dbt-spark turns ANSI off there."""
     return {
         "type": "spark",
         "method": "session",
@@ -29,16 +29,16 @@ def profile(cluster: Cluster, schema: str) -> dict[str, Any]:
 
 
 def start_session(cluster: Cluster) -> SparkSession:
-    """The session of this process, which dbt shares if it reaches the cluster by Connect, too."""
+    """The session of this process; dbt shares it if it also uses Connect."""
     session = SparkSession.builder.remote(cluster.remote).getOrCreate()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     return session
 
 
 def offer(frame: connect.DataFrame, name: str) -> None:
-    """Offer rows to all connections, as a view or table of the schema that they begin in.
+    """Create a view or table of these rows in the default schema, for all connections.
 
-    In the place of `createOrReplaceTempView`, whose view only this session would see.
+    It replaces `createOrReplaceTempView`, whose view is visible to this session only.
     """
     session, place = frame.sparkSession, f"default.`{name}`"
     relation = frame._plan.to_proto(session.client).root

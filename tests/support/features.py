@@ -30,19 +30,19 @@ PLACES = 1 << 20
 def offer_log(
     spark: SparkSession, rows: Iterable[dict[str, Any]], name: str = "feature_log"
 ) -> None:
-    """Offer rows of a log as a view."""
+    """Create a view of rows of a log."""
     data_frame(spark, rows, LOG).createOrReplaceTempView(name)
 
 
 def number_of(txn: int, position: int) -> int:
-    """A state's `i`: its write's place in the log."""
+    """The `i` of a state: the position of its write in the log."""
     return txn * PLACES + position
 
 
 class Space:
-    """One database of a case or a random log: the oracle, and the rows that its transactions are.
+    """One database of a case or a random log: the oracle, and the log rows of its transactions.
 
-    prefix  tells its collections apart from those of others in one table: `prefix:collection`
+    prefix  separates its collections from those of others in one table: `prefix:collection`
     """
 
     def __init__(self, prefix: str, database: Database) -> None:
@@ -52,7 +52,7 @@ class Space:
         self.numbers: dict[int, int] = {}
 
     def transact(self, transaction: dict[str, Any], txn: int, step: int = 0) -> Result:
-        """Apply a transaction to the oracle and write it down as transaction `txn` of the log."""
+        """Apply a transaction to the oracle and add it to the log as transaction `txn`."""
         time = transaction.get("time") or DAY
         time = time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
         writes = []
@@ -65,7 +65,7 @@ class Space:
         return result
 
     def branch(self, name: str | None) -> str:
-        """A branch's name in a log that others write too."""
+        """A branch's name in a log that several spaces share."""
         return MAIN if name in (None, MAIN) else f"{self.prefix}.{str(name).split(DROPPED)[0]}"
 
     def uuid(self, n: int | None) -> str | None:
@@ -115,7 +115,7 @@ class Space:
         }
 
     def expected_rows(self) -> list[dict[str, Any]]:
-        """The oracle's states as the table should hold them (as `state_row` reads it)."""
+        """The oracle's states as rows of the table of states, in the form of `state_row`."""
         return [
             {
                 "branch": self.branch(state.key[0]),
@@ -146,7 +146,7 @@ COLUMNS = (
 
 
 def state_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the table of states in the form of `expected_rows`."""
+    """A row of the table of states, in the form of `expected_rows`."""
     xyz = row["@ns:com:here:xyz"].asDict()
     content = None if row["payload"] is None else json.loads(row["payload"])
     flat = {**row, **{name: value for name, value in xyz.items() if name != "txn"}}

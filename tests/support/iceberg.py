@@ -1,4 +1,4 @@
-"""The Iceberg catalog of the tests, and what its tables remember."""
+"""The Iceberg catalog of the tests, and the batch records in its tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Catalog:
         }
 
     def setup_sql(self) -> str:
-        """Statements that let another session use this catalog, one a line."""
+        """Statements that configure another session for this catalog, one per line."""
         return "\n".join(f"set {SETTINGS}{name}={value}" for name, value in self.settings.items())
 
 
@@ -58,7 +58,7 @@ def refs(spark: SparkSession, table: str) -> list[str]:
 
 
 def drop_tables(spark: SparkSession, schema: str) -> None:
-    """Empty a schema; the catalog refuses to drop one with all that is in it."""
+    """Drop all tables of a schema; the catalog does not support `drop schema … cascade`."""
     if spark.catalog.databaseExists(schema):
         for row in spark.sql(f"show tables in {schema}").collect():
             spark.sql(f"drop table {schema}.{row['tableName']} purge")

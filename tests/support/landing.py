@@ -28,7 +28,7 @@ def small(folder: Path, **how: Any) -> RequestWriter:
 
 
 def problems(path: Path, limits: Limits | None = None) -> str:
-    """All that is wrong with a request and its files, without Spark."""
+    """All problems of a request and its files, found without Spark."""
     try:
         request = read(path)
         sources = find_sources(request, path.parent, limits or Limits())
@@ -40,7 +40,7 @@ def problems(path: Path, limits: Limits | None = None) -> str:
 
 
 def one_file(folder: Path, data: bytes, stage: str = "upsert", **how: Any) -> Path:
-    """A request whose one file holds these bytes."""
+    """A request with one file that has this content."""
     columns = how.pop("columns", COLUMNS)
     writer = RequestWriter(folder, columns, **how)
     writer.add(stage, "rows.csv", data)

@@ -1,4 +1,4 @@
-"""What a page in Markdown shows: its tables and its fenced blocks, for tests that run them."""
+"""The tables and fenced blocks of a Markdown page, for tests that run them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def table_after(text: str, words: str) -> list[dict[str, str]]:
-    """The first table after some words: a dict a row, cells as text without marks of emphasis."""
+    """The first table after these words: one dict per row, cells as text without emphasis marks."""
     lines = iter(text[text.index(words) :].splitlines())
     rows: list[list[str]] = []
     for line in lines:
@@ -38,7 +38,7 @@ def table_after(text: str, words: str) -> list[dict[str, str]]:
 
 
 def rows_after(text: str, words: str, types: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The first table after some words, its cells as Spark returns them; an empty one is NULL."""
+    """The first table after these words, its cells as Spark returns them; an empty one is NULL."""
     read: dict[str, Callable[[str], Any]] = {
         "bigint": int,
         "timestamp": datetime.fromisoformat,

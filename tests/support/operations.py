@@ -19,7 +19,7 @@ Case = dict[str, Any]
 
 
 def read_json_cases(area: str) -> list[Case]:
-    """All cases of an area of the project's copy, in order of their ids."""
+    """All cases of an area from the project's copy, ordered by id."""
     folder = ROOT / "tests/conformance/cases" / area
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
@@ -32,7 +32,7 @@ def cell(value: Any, type_: str) -> str:
 
 
 class Tables:
-    """The main tables of a case, in a schema of their own; `pause` seconds lie between commits."""
+    """The main tables of a case, in their own schema; commits are `pause` seconds apart."""
 
     def __init__(
         self, spark: SparkSession, schema: str, tables: Iterable[Mapping[str, Any]]
@@ -79,7 +79,7 @@ class Tables:
         return " and ".join(terms)
 
     def sql(self, operation: Mapping[str, Any]) -> str:
-        """The one statement that an operation is."""
+        """An operation as one SQL statement."""
         table, op = operation["table"], operation["op"]
         name, types = self.name(table), self.types[table]
         if op == "insert":
@@ -118,7 +118,7 @@ class Tables:
         )
 
     def run(self, operation: Mapping[str, Any], metadata: str | None = None) -> None:
-        """Run one operation; one that `fails` must raise. Commit times grow strictly."""
+        """Run one operation; one marked `fails` must raise. Commit times increase strictly."""
         time.sleep(0.003)
         statement = self.sql(operation)
         if metadata is not None:

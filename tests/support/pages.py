@@ -1,4 +1,4 @@
-"""What a page of HTML asks for and holds, read without a browser."""
+"""What an HTML page loads and contains, read without a browser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FETCHING = {"src", "srcset", "data", "poster", "action", "background"}
 
 
 class Page(HTMLParser):
-    """The elements of a page: its ids, its links, what it fetches, its text."""
+    """The elements of a page: ids, links, resources it loads, text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Page(HTMLParser):
             self.text.append(data.strip())
 
     def all(self, tag: str, **attributes: str) -> Iterator[dict[str, str | None]]:
-        """The elements of a kind with these attributes; `class_` for class."""
+        """The elements with this tag and these attributes; `class_` for class."""
         wanted = {name.rstrip("_"): value for name, value in attributes.items()}
         for name, found in self.tags:
             if name == tag and wanted.items() <= found.items():

@@ -1,4 +1,4 @@
-"""Processes of the tests that run dbt beside this one: started, released together, killed."""
+"""Processes that run dbt beside the tests: started, released together, killed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dbt.adapters.spark.session import Cursor
 
 from tests.support.project import ROOT
 
-# Seconds that nothing here should need.
+# Seconds; longer than any step of these tests needs.
 PATIENCE = 240
 
 
 def start_python(module: str, *arguments: str, ready: str) -> tuple[subprocess.Popen[str], str]:
-    """A Python process that has said `ready`, and the line in which it did."""
+    """Start a Python process; returns it and its line that contains `ready`."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
@@ -36,45 +36,45 @@ def start_python(module: str, *arguments: str, ready: str) -> tuple[subprocess.P
 
 
 def start(folder: Path, warehouse: Path, schema: str, model: str = "h") -> subprocess.Popen[str]:
-    """A process that is ready to run a model or operation; `folder` holds what run_dbt reads."""
+    """A process that waits to run a model or operation; `folder` has the input of run_dbt."""
     arguments = (str(folder / "project"), str(warehouse), schema, model)
     return start_python("tests.support.run_dbt", *arguments, ready="ready")[0]
 
 
 def go(process: subprocess.Popen[str]) -> None:
-    """Let it run the model now."""
+    """Let the process run the model."""
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
 
 
 def last_line(process: subprocess.Popen[str]) -> str:
-    """What it said at its end, which must be a good one."""
+    """The last line of its output; it must have succeeded."""
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     return output.strip().splitlines()[-1]
 
 
 def together(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
-    """Let all of them run at once; returns their last lines."""
+    """Let all of them run concurrently; returns their last lines."""
     for process in processes:
         go(process)
     return [last_line(process) for process in processes]
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """Without a chance to clean up."""
+    """Send SIGKILL, which allows no cleanup."""
     process.send_signal(signal.SIGKILL)
     process.wait()
 
 
 def kill_at(process: subprocess.Popen[str], commit: Path) -> None:
-    """Let it run, and kill it as soon as this file of a Delta log is there."""
+    """Let it run, and kill it as soon as this file of a Delta log exists."""
     kill_when(process, commit.exists)
 
 
 def kill_when(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
-    """Let it run, and kill it as soon as something has happened."""
+    """Let it run, and kill it as soon as the condition is true."""
     go(process)
     deadline = time.monotonic() + PATIENCE
     while not happened():
@@ -85,7 +85,7 @@ def kill_when(process: subprocess.Popen[str], happened: Callable[[], bool]) -> N
 
 
 def die_before(patch: pytest.MonkeyPatch, statement: str) -> None:
-    """From the first statement on that contains this text, no statement of dbt reaches Spark."""
+    """Fail every statement of dbt from the first one that contains this text."""
     execute = Cursor.execute
     dead = False
 

@@ -1,4 +1,4 @@
-"""A dbt project made by a test: it installs the package; dbt runs on the Spark of this process."""
+"""A dbt project of the tests that installs the package; dbt runs on this process's Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SESSION = {
 
 
 def profiles(targets: Mapping[str, Any]) -> dict[str, Any]:
-    """The tests' profile; the first of the targets is the one that dbt takes."""
+    """The tests' profile; dbt uses the first target."""
     return {NAME: {"target": next(iter(targets)), "outputs": dict(targets)}}
 
 
@@ -34,27 +34,27 @@ PROFILE = profiles({"session": SESSION})
 
 
 def _keep(event: Any, lines: list[str]) -> None:
-    """Collect what dbt says above its debugging."""
+    """Collect dbt's log messages above debug level."""
     if event.info.level not in ("debug", "test"):
         lines.append(event.info.msg)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one dbt command did: its results by node name, and all that it logged."""
+    """The outcome of one dbt command: its results by node name, and its log."""
 
     results: Mapping[str, Any]
     log: str
     success: bool
 
     def message(self, name: str) -> str:
-        """The message that the model or test ended with."""
+        """The final message of a model or test."""
         return str(self.results[name].message)
 
 
 @dataclass
 class Project:
-    """The tests' dbt project; `schema` is the schema of the models the current test writes."""
+    """The tests' dbt project; `schema` is the schema of the current test's models."""
 
     path: Path
     spark: SparkSession
@@ -65,9 +65,9 @@ class Project:
     def create(
         cls, path: Path, spark: SparkSession, targets: Mapping[str, Any] | None = None
     ) -> Project:
-        """Lay out a project at `path` that has the package installed.
+        """Create a project at `path` that has the package installed.
 
-        dbt takes the first of `targets`; without them it takes the session of this process.
+        dbt uses the first of `targets`; without targets it uses the session of this process.
         """
         for folder in ("models", "macros", "dbt_packages"):
             (path / folder).mkdir(parents=True)
@@ -91,14 +91,14 @@ class Project:
         return cls(path, spark)
 
     def write(self, path: str, text: str) -> None:
-        """Write a file of the project; it is gone when the test ends."""
+        """Write a file of the project; it is removed when the test ends."""
         target = self.path / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
         self._written.append(target)
 
     def model(self, name: str, sql: str, **config: Any) -> None:
-        """Write a model into the test's own schema."""
+        """Write a model into the test's schema."""
         arguments = {"schema": self.schema.removeprefix(SCHEMA + "_"), **config}
         settings = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         self.write(f"models/{name}.sql", f"{{{{ config({settings}) }}}}\n\n{sql}\n")
@@ -117,13 +117,13 @@ class Project:
         )
 
     def clear(self) -> None:
-        """Remove what the test wrote."""
+        """Remove the files that the test wrote."""
         for path in self._written:
             path.unlink(missing_ok=True)
         self._written.clear()
 
     def dbt(self, *arguments: str, check: bool = True) -> Run:
-        """Run a dbt command in this process; with `check`, a failure of it fails the test."""
+        """Run a dbt command in this process; with `check`, the test fails if the command does."""
         lines: list[str] = []
         runner = dbtRunner(callbacks=[lambda event: _keep(event, lines)])
         command, *options = arguments
@@ -139,8 +139,8 @@ class Project:
                 "--target-path",
                 str(self.path / "target"),
                 "--quiet",
-                # Writing the manifest takes half of what dbt itself costs a run; the tests that
-                # read what dbt leaves in its target folder say --write-json.
+                # Writing the manifest takes half of dbt's own time per run; tests that read dbt's
+                # artifacts pass --write-json.
                 "--no-write-json",
                 *options,
             ]
@@ -157,11 +157,11 @@ class Project:
         return self.dbt("run", "--select", *models, *options, check=check)
 
     def table(self, name: str) -> str:
-        """The full name of a table of the test's schema."""
+        """The full name of a table in the test's schema."""
         return f"{self.schema}.{name}"
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """All rows of a table of the test's schema, in any order."""
+        """All rows of a table in the test's schema, in any order."""
         return [row.asDict() for row in self.spark.table(self.table(name)).collect()]
 
     def log_of(self, name: str) -> list[dict[str, Any]]:

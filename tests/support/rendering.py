@@ -17,7 +17,7 @@ from tests.support.project import NAME, PROFILE, ROOT
 class Renderer:
     """Calls a macro of the package and returns its result, without a database.
 
-    context    names of dbt's context that a macro call lacks by itself, such as `this` and `model`
+    context    variables of dbt's context that only a node has, such as `this` and `model`
     """
 
     def __init__(self, adapter: Any, manifest: Any) -> None:
@@ -59,7 +59,7 @@ class Renderer:
         return self.relation.create(schema="golden", identifier=name)
 
     def pretend_relations(self, *names: str, schema: str = "golden") -> None:
-        """Let dbt's list of relations hold these tables of the schema, and no other."""
+        """Make dbt find these tables of the schema, and no others."""
         known = {(schema, name) for name in names}
         self._adapter.get_relation = lambda database, schema, identifier: (
             self.relation.create(schema=schema, identifier=identifier)

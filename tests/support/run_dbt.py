@@ -1,9 +1,10 @@
-"""A dbt run in a process of its own: `run_dbt PROJECT WAREHOUSE SCHEMA MODEL`.
+"""A dbt run in its own process: `run_dbt PROJECT WAREHOUSE SCHEMA MODEL`.
 
-The catalog is in memory, so that several processes can work on the same files at once. Beside the
-project lie `model.sql`, and where they are wanted `config.json` (the model's settings; without it
-the model is a `history_batch`) and `setup.sql` (statements that make sources known, one a line).
-With `operation.json` instead of a model it is a run-operation: MODEL, with these arguments.
+The catalog is in memory, so that several processes can work on the same files at the same time.
+The files beside the project are `model.sql`, optionally `config.json` (the model's settings;
+without it the model is a `history_batch`) and optionally `setup.sql` (statements that register
+sources, one per line). With `operation.json` instead of a model, MODEL is a run-operation and the
+file has its arguments.
 """
 
 from __future__ import annotations

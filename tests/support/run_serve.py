@@ -1,4 +1,4 @@
-"""`dbt-history serve` in a process of its own: `run_serve WAREHOUSE ROOT`, at a free port.
+"""`dbt-history serve` in its own process: `run_serve WAREHOUSE ROOT`, at a free port.
 
 The catalog is in memory, so that several processes can work on the same files.
 """
@@ -18,7 +18,7 @@ def main(warehouse: str, root: str) -> None:
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.sql.warehouse.dir", warehouse)
     )
-    # The command takes the session that is there.
+    # The command uses the active session.
     builder.getOrCreate().sparkContext.setLogLevel("OFF")
     command(["serve", "--root", root, "--port", "0"])
 

@@ -1,7 +1,7 @@
-"""Cases whose steps are more than transactions, played through the real macros.
+"""Cases with steps other than transactions, run through the real macros.
 
-All cases share a log, a table of states and a table of branches; each is played to its end,
-questions included, before the next begins, because a horizon is one of the whole table.
+All cases share a log, a table of states and a table of branches. Each case runs to its end, queries
+included, before the next one begins, because a retention horizon applies to the whole table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ READERS = """
 
 @dataclass
 class Scenario:
-    """A played case: its numbers of transactions in the log, and all that it was asked."""
+    """A case after its run: its transactions in the log, and the answers to its queries."""
 
     case: dict[str, Any]
     space: Space
@@ -49,14 +49,14 @@ class Scenario:
         return str(self.case["id"])
 
     def txn(self, number: int) -> int:
-        """The transaction with the case's number; beyond the head as far beyond the last one."""
+        """The transaction with the case's number; beyond the head, as far beyond the last one."""
         numbers, head = self.space.numbers, self.space.database.head
         if number > head:
             return max(numbers.values(), default=self.first) + number - head
         return numbers[number] if number > 0 else self.first + number
 
     def number(self, txn: int) -> int:
-        """The case's number of a point of the log."""
+        """The case's number of a transaction in the log."""
         numbers, head = self.space.numbers, self.space.database.head
         last = max(numbers.values(), default=self.first)
         if txn > last:
@@ -65,7 +65,7 @@ class Scenario:
 
 
 class ScenarioRunner:
-    """The tables that the cases are played on."""
+    """The tables that the cases run on."""
 
     def __init__(self, project: Project, spark: SparkSession) -> None:
         self.project = project
@@ -75,7 +75,7 @@ class ScenarioRunner:
         self.log, self.states = project.table("scenario_log"), project.table("scenarios")
         self.branches = project.table("scene_branches")
         data_frame(spark, [], LOG).write.format("delta").saveAsTable(self.log)
-        # What is asked is rendered by dbt and run here, so that a refusal is one answer only.
+        # dbt renders the queries, and Spark runs them here, so that a refusal fails only one query.
         project.write("macros/answer.sql", READERS)
         project.history(
             "scenarios",
@@ -96,7 +96,7 @@ class ScenarioRunner:
             self.is_ahead = False
 
     def operate(self, name: str, **arguments: Any) -> Run:
-        # What names a point needs only that there is a table; the rest needs what the log says.
+        # Naming a point needs only an existing table; other operations need the states up to date.
         names_a_point = name in ("create_branch", "drop_tag") or (
             name in ("create_tag", "move_tag") and arguments.get("at") is not None
         )
@@ -112,7 +112,7 @@ class ScenarioRunner:
 
 
 def play(runner: ScenarioRunner, case: dict[str, Any]) -> Scenario:
-    """A case from its first step to its last question."""
+    """Run a case from its first step to its last query."""
     options = case.get("options", {})
     database = Database(case.get("collections"), options.get("noop_updates", "record"))
     scenario = Scenario(case, Space(case["id"], database), first=runner.last)
@@ -144,7 +144,7 @@ def _write(
 def _do(
     runner: ScenarioRunner, scenario: Scenario, kind: str, given: dict[str, Any], number: int
 ) -> None:
-    """A step that is no transaction: the operation, and the oracle's step beside it."""
+    """Run a step that is no transaction: the operation, and the same step in the oracle."""
     if kind in ("configure", "suspend"):
         play_step(scenario.space.database, kind, given, number)
         scenario.steps[number] = {"outcome": "OK"}
@@ -167,7 +167,7 @@ def _combined(
     number: int,
     run: Run,
 ) -> None:
-    """An operation that appends a transaction to the log: the oracle writes the same one."""
+    """An operation that appends a transaction to the log; the oracle makes the same one."""
     log = runner.spark.table(runner.log).where(f"txn > {runner.last}").collect()
     rows = {(row["space"].split(":")[1], row["id"]): row for row in log}
     database = scenario.space.database
@@ -215,7 +215,7 @@ def _tag(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> R
 def _retain(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
     if "keep_versions" in given:
         pairs = [f"({txn}L, {number}L)" for number, txn in scenario.space.numbers.items()]
-        # Version 0 of the case: what was there before its first transaction.
+        # Version 0 of the case: the state before its first transaction.
         values = ", ".join([f"({scenario.first}L, 0L)", *pairs])
         limit = {
             "keep_transactions": given["keep_versions"],
@@ -269,7 +269,7 @@ OPERATIONS = {"tag": _tag, "retention": _retain, "branch": _branch, "resume": _r
 
 
 def _look(runner: ScenarioRunner, scenario: Scenario) -> None:
-    """Ask everything that the case asks, and read its states, tags and horizon."""
+    """Run all queries of the case, and read its states, tags and retention horizon."""
     questions = {"deleted": _deleted(runner)}
     for place, question in enumerate(scenario.case.get("as_of", [])):
         questions[f"as_of:{place}"] = _as_of(runner, scenario, question)

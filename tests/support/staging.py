@@ -1,4 +1,4 @@
-"""Short ways to write staged rows of a fivetran table with key `id` and columns `v` and `w`."""
+"""Short functions for staged rows of a fivetran table with key `id` and columns `v` and `w`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def day(number: int) -> datetime:
 
 
 def before(time: datetime) -> datetime:
-    """Where a version ends that the next one follows at `time`."""
+    """The end of a version that is followed by one at `time`."""
     return time - timedelta(milliseconds=1)
 
 
@@ -51,21 +51,21 @@ def delete(batch: int | None, id_: Any, at: datetime) -> dict[str, Any]:
 
 
 def new_version(batch: int, id_: Any, at: datetime, v: str) -> list[dict[str, Any]]:
-    """An update as a writer sends it: its earliest row, and what changed."""
+    """An update as a writer sends it: the earliest row, and the changed values."""
     return [earliest(batch, id_, at), update(batch, id_, at, v)]
 
 
 def stage(
     project: Project, name: str, rows: list[dict[str, Any]], types: dict[str, str] | None = None
 ) -> str:
-    """Offer rows as a view; returns the SELECT that a model takes."""
+    """Create a view of the rows; returns the SELECT for a model."""
     types = {**BOOKKEEPING, **(types or TYPES)}
     data_frame(project.spark, rows, types).createOrReplaceTempView(name)
     return f"select * from {name}"
 
 
 def version(id_: Any, v: str | None, start: datetime, end: datetime = OPEN) -> dict[str, Any]:
-    """A row of the table as it should be."""
+    """An expected row of the table."""
     return {
         "id": id_, "v": v, "w": "w", "_fivetran_start": start, "_fivetran_end": end,
         "_fivetran_active": end == OPEN,
@@ -73,7 +73,7 @@ def version(id_: Any, v: str | None, start: datetime, end: datetime = OPEN) -> d
 
 
 def batches_of_one(count: int) -> tuple[str, list[dict[str, Any]]]:
-    """Batches 1 to `count` of record 1, a version each, as a SELECT; and the table they end in."""
+    """Batches 1 to `count` of record 1, one version each, as a SELECT, and the final table."""
     select = "\nunion all\n".join(
         f"select '{stage_}' as _stage, {number}L as _batch, 1L as id, 'v{number}' as v, 'w' as w,"
         f" timestamp'{day(number)} UTC' as _fivetran_start,"

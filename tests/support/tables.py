@@ -20,9 +20,9 @@ BOOKKEEPING = {
 
 
 def column_types(columns: Iterable[str], convention: Convention) -> dict[str, str]:
-    """Types of a history table's columns: the period's, boolean for the flag, text for the rest.
+    """Types of a history table's columns: the period's, boolean for the flag, else text.
 
-    A version id beside the start is a bigint, `_fivetran_synced` a timestamp.
+    A version id other than the start is a bigint, `_fivetran_synced` a timestamp.
     """
     types = dict.fromkeys(columns, "string")
     known: dict[str, str] = {
@@ -39,9 +39,9 @@ def column_types(columns: Iterable[str], convention: Convention) -> dict[str, st
 def data_frame(
     spark: SparkSession, rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]
 ) -> DataFrame:
-    """Rows as a DataFrame with these columns; a column that a row lacks is NULL there.
+    """Rows as a DataFrame with these columns; a missing cell is NULL.
 
-    Simple values become literals in SQL, which Spark reads without a Python worker.
+    Simple values become SQL literals, which Spark reads without a Python worker.
     """
     cells = [tuple(row.get(name) for name in types) for row in rows]
     if not cells:
@@ -60,7 +60,7 @@ def data_frame(
 
 
 def is_simple(value: Any) -> bool:
-    """Whether `literal` can write the value."""
+    """Whether `literal` supports the value."""
     if isinstance(value, list):
         return all(isinstance(item, str) for item in value)
     return value is None or isinstance(value, str | bool | int | date)
@@ -82,14 +82,14 @@ def literal(value: Any) -> str:
 
 
 def as_counter(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Counter[str]:
-    """Rows without order, with the number of times each is there."""
+    """Rows without order, each with the number of its occurrences."""
     return Counter(repr([(name, row.get(name)) for name in columns]) for row in rows)
 
 
 def assert_same_rows(
     got: Iterable[Row], expected: Iterable[Row], columns: Sequence[str], what: str = ""
 ) -> None:
-    """Fail with the rows that are missing and those that are too many."""
+    """Fail with the missing rows and the unexpected ones."""
     there, wanted = as_counter(got, columns), as_counter(expected, columns)
     missing, unexpected = wanted - there, there - wanted
     lines = [f"- {row}" for row in missing] + [f"+ {row}" for row in unexpected]
@@ -97,7 +97,7 @@ def assert_same_rows(
 
 
 def settings(convention: Convention) -> dict[str, Any]:
-    """A convention as `meta.history` takes it, all fields written out."""
+    """A convention as `meta.history`, with all fields."""
     return {
         "start": convention.start,
         "end": convention.end,
@@ -110,7 +110,7 @@ def settings(convention: Convention) -> dict[str, Any]:
 
 
 def gap_of(convention: Convention) -> str | int:
-    """A gap as a person writes it in yml: microseconds as text, days and integers as a number."""
+    """A gap as in yml: microseconds as text, days and integers as a number."""
     gap = convention.gap
     if not isinstance(gap, timedelta):
         return gap
@@ -120,7 +120,7 @@ def gap_of(convention: Convention) -> str | int:
 
 
 def text_of(value: Any) -> Any:
-    """A time as a person writes it in yml."""
+    """A time as in yml."""
     if isinstance(value, datetime | date):
         return str(value)
     return value

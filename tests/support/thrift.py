@@ -1,4 +1,4 @@
-"""A thrift server as the tests see Spark: what they use of a session, each reader a connection."""
+"""The subset of a Spark session that the tests use, over a thrift server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import Row
 
 from scripts.cluster import HOST, Cluster
 
-# Characters; Derby ends at 32,700.
+# Characters; Derby's limit is 32,700.
 LONGEST_VIEW = 30_000
 QUERIES = ("select", "with", "values", "(")
 
@@ -20,9 +20,9 @@ QUERIES = ("select", "with", "values", "(")
 def profile(
     cluster: Cluster, schema: str, ansi: bool = True, port: int | None = None
 ) -> dict[str, Any]:
-    """A target of dbt for the thrift server, or what listens at `port` for it.
+    """A dbt target for the thrift server, or for a proxy at `port`.
 
-    ANSI is on there unless it is set off.
+    ANSI is on unless it is set off.
     """
     settings = {
         "spark.sql.session.timeZone": "UTC",
@@ -46,7 +46,7 @@ def profile(
 
 
 class ThriftConf:
-    """Settings of the reader's own connection."""
+    """Settings of this connection."""
 
     def __init__(self, spark: ThriftSpark) -> None:
         self.spark = spark
@@ -63,7 +63,7 @@ class ThriftConf:
 
 
 class ThriftFrame:
-    """A query, run when its rows are asked for; a view of it is one that all connections see."""
+    """A query, run when its rows are read; its views are visible to all connections."""
 
     def __init__(self, spark: ThriftSpark, query: str) -> None:
         self.spark = spark
@@ -80,9 +80,9 @@ class ThriftFrame:
         return len(self.collect())
 
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802
-        """A view of the catalog in the schema that connections begin in.
+        """Create a view in the default schema of the catalog.
 
-        A table if its text is longer than the metastore takes.
+        A table if the view's text is longer than the metastore allows.
         """
         kind = "view" if len(self.query) < LONGEST_VIEW else "table"
         using = " using delta" if kind == "table" else ""
@@ -94,7 +94,7 @@ class ThriftFrame:
 
 
 class ThriftWriter:
-    """`frame.write.format("delta").saveAsTable(name)`, and no more."""
+    """Only `frame.write.format("delta").saveAsTable(name)`."""
 
     def __init__(self, frame: ThriftFrame) -> None:
         self.frame = frame
@@ -128,7 +128,7 @@ class ThriftSpark:
             return [Row(**dict(zip(names, cells))) for cells in cursor.fetchall()]
 
     def sql(self, statement: str) -> ThriftFrame:
-        """A query waits until its rows are wanted, everything else is done now: as in a session."""
+        """Run a statement now, but a query only when its rows are read, as a session does."""
         frame = ThriftFrame(self, statement)
         if not statement.strip().lower().startswith(QUERIES):
             rows = self.run(statement)

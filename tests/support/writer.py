@@ -1,4 +1,4 @@
-"""A writer of the contract: a gRPC client, and requests made of `RequestWriter`'s files."""
+"""A client of the gRPC contract, and messages made from the files of a `RequestWriter`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WAIT = 300
 
 @dataclass
 class Client:
-    """Calls by the names of the contract: `client.call("CreateTable", message)`."""
+    """Calls by their names in the contract: `client.call("CreateTable", message)`."""
 
     channel: grpc.Channel
     configuration: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Client:
         return self.method(name)(self.ready(message), timeout=WAIT, metadata=self.metadata)
 
     def start(self, name: str, message: Any) -> Any:
-        """A call that is not waited for."""
+        """Start a call without waiting for it."""
         return self.method(name).future(self.ready(message), metadata=self.metadata)
 
     def ready(self, message: Any) -> Any:
@@ -68,7 +68,7 @@ def batch(writer: RequestWriter) -> pb.WriteBatchRequest:
 
 
 def table(writer: RequestWriter, **more: Any) -> pb.Table:
-    """The table of a request; `more`: columns beside those of the request, by type."""
+    """The table of a request; `more`: further columns, by type."""
     columns = {**writer.columns, **more}
     listed = [ParseDict(writer.column(name, type_), pb.Column()) for name, type_ in columns.items()]
     return pb.Table(name=writer.table, columns=listed)
