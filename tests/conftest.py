@@ -65,7 +65,7 @@ def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSess
         remote = connect.start_session(request.getfixturevalue("cluster"))
         with pytest.MonkeyPatch.context() as patch:
             if way == "thrift":
-                patch.setattr(DataFrame, "createOrReplaceTempView", connect.offer)
+                patch.setattr(DataFrame, "createOrReplaceTempView", connect.create_shared_view)
             yield remote
         remote.stop()
         return

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.case_runs import CaseRun, main_schema, run_cases
 from tests.support.operations import Case, Tables, read_json_cases, statements_of
-from tests.support.playing import CaseRun, main_schema, play
 from tests.support.project import Project, drop_schema
 from tests.support.tables import data_frame
 
@@ -42,7 +42,7 @@ def all_case_runs() -> list[CaseRun]:
     return found
 
 
-PLAYERS = all_case_runs()
+CASE_RUNS = all_case_runs()
 
 
 def is_plain(case: Case) -> bool:
@@ -104,12 +104,12 @@ def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iter
     cases = [*CASES, *WITHOUT_METADATA]
     tables = {case["id"]: Tables(spark, main_schema(case), case["tables"]) for case in cases}
     dbt_project.schema = "tests"
-    for case_run in PLAYERS:
+    for case_run in CASE_RUNS:
         write_models(dbt_project, case_run)
-    play(dbt_project, PLAYERS, tables, control, metadata)
+    run_cases(dbt_project, CASE_RUNS, tables, control, metadata)
     yield
     dbt_project.clear()
-    for case_run in PLAYERS:
+    for case_run in CASE_RUNS:
         drop_schema(spark, case_run.schema, warehouse)
         drop_schema(spark, case_run.tables, warehouse)
 
@@ -135,7 +135,7 @@ def statement_at(spark: SparkSession, case: Case) -> dict[tuple[str, datetime], 
     return found
 
 
-@pytest.mark.parametrize("case_run", PLAYERS, ids=[case_run.id for case_run in PLAYERS])
+@pytest.mark.parametrize("case_run", CASE_RUNS, ids=[case_run.id for case_run in CASE_RUNS])
 def test_events_are_as_expected(finished: None, spark: SparkSession, case_run: CaseRun) -> None:
     places = statement_at(spark, case_run.case)
     for table, expected in case_run.expected["events"].items():
@@ -143,7 +143,7 @@ def test_events_are_as_expected(finished: None, spark: SparkSession, case_run: C
         assert history.columns[:4] == ["_hist_trans_id", "_hist_event", "_hist_user", "_hist_time"]
         key = next(t["key"] for t in case_run.case["tables"] if t["name"] == table)
         got = [row.asDict() for row in history.orderBy("_hist_time", *key, "_hist_event").collect()]
-        names = [n for n in (expected[0] if expected else {}) if n not in SAID]
+        names = [n for n in (expected[0] if expected else {}) if n not in ATTRIBUTES]
         assert [{"event": row["_hist_event"], **pick(row, names)} for row in got] == [
             {"event": row["event"], **pick(row, names)} for row in expected
         ], table
@@ -160,14 +160,14 @@ def test_events_are_as_expected(finished: None, spark: SparkSession, case_run: C
             assert place in (None, (wanted["transaction"], wanted["statement"]))
 
 
-SAID = ("transaction", "statement", "event")
+ATTRIBUTES = ("transaction", "statement", "event")
 
 
 def pick(row: Row, names: list[str]) -> Row:
     return {name: row[name] for name in names}
 
 
-@pytest.mark.parametrize("case_run", PLAYERS, ids=[case_run.id for case_run in PLAYERS])
+@pytest.mark.parametrize("case_run", CASE_RUNS, ids=[case_run.id for case_run in CASE_RUNS])
 def test_the_coarse_log_is_as_expected(
     finished: None, spark: SparkSession, case_run: CaseRun
 ) -> None:
@@ -239,7 +239,7 @@ def as_expected(rows: list[Row], prefix: str = "t") -> list[tuple[str, ...]]:
     )
 
 
-REPORTED = [p for p in PLAYERS if p.name == "base" and not is_plain(p.case)]
+REPORTED = [p for p in CASE_RUNS if p.name == "base" and not is_plain(p.case)]
 
 
 def test_column_changes_reports_who_changed_which_column(

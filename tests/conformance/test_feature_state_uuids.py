@@ -34,7 +34,7 @@ TYPES = {
 BUILD = "{{ dbt_history.uuid_of('object_id', 'date', 'type', 'database_id') }}"
 
 
-def offer(project: Project, name: str, vectors: list[dict[str, Any]]) -> None:
+def create_view(project: Project, name: str, vectors: list[dict[str, Any]]) -> None:
     rows = [
         {**vector, "place": place, "date": date.fromisoformat(vector["date"])}
         for place, vector in enumerate(vectors)
@@ -44,7 +44,7 @@ def offer(project: Project, name: str, vectors: list[dict[str, Any]]) -> None:
 
 @pytest.fixture
 def built(project: Project) -> list[dict[str, Any]]:
-    offer(project, "uuid_vectors", GOOD)
+    create_view(project, "uuid_vectors", GOOD)
     select = (
         f"select place, built, parts.* from (select place, {BUILD} as built, "
         "{{ dbt_history.uuid_parts('uuid') }} as parts from uuid_vectors) as read_back"
@@ -71,7 +71,7 @@ def test_uuids_sort_by_their_bytes() -> None:
 
 def test_values_out_of_range_and_invalid_texts_are_refused(project: Project) -> None:
     for place, vector in enumerate(BAD):
-        offer(project, f"uuid_bad_{place}", [vector])
+        create_view(project, f"uuid_bad_{place}", [vector])
         project.model(
             f"bad_{place}", f"select {BUILD} as u from uuid_bad_{place}", materialized="table"
         )

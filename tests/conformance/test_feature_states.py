@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from tests.oracle.feature_state_cases import case_names, is_scenario, read, time_of
 from tests.oracle.feature_states import ERRORS, Database, sets_of
-from tests.support.features import COLUMNS, LOG, Space, offer_log, state_row
+from tests.support.features import COLUMNS, LOG, Space, create_log_view, state_row
 from tests.support.project import Project
 from tests.support.tables import assert_same_rows, data_frame
 
 # Cases that need their own tables.
-ALONE = ("NP12", "NP9")
+SEPARATE_TABLES = ("NP12", "NP9")
 ARGUMENTS = "id=['space', 'id'], payload=['payload'], json='payload'"
 STATES = "{{ dbt_history.feature_states('%s', " + ARGUMENTS + ") }}"
 OUTCOMES = "{{ dbt_history.feature_outcomes('%s', " + ARGUMENTS + "%s) }}"
@@ -25,7 +25,7 @@ TABLES = ("at_once", "in_parts")
 
 
 @dataclass
-class Played:
+class LoggedCase:
     """A case in the log: its oracle, and the transaction of each step."""
 
     case: dict[str, Any]
@@ -47,97 +47,97 @@ class Played:
         return self.space.numbers[max(known)] if known else 0
 
 
-def write_down(case: dict[str, Any], first: int) -> Played:
+def log_case(case: dict[str, Any], first: int) -> LoggedCase:
     """Write a case's transactions as rows of the log, from transaction `first` on."""
     options = case.get("options", {})
     database = Database(case.get("collections"), options.get("noop_updates", "record"))
-    played = Played(case, Space(case["id"], database))
+    logged = LoggedCase(case, Space(case["id"], database))
     for number, step in enumerate(case["steps"], 1):
         transaction = step["transaction"]
-        played.steps[number] = first + number - 1
-        played.space.transact(
+        logged.steps[number] = first + number - 1
+        logged.space.transact(
             {**transaction, "time": time_of(transaction.get("time"))}, first + number - 1, number
         )
-    return played
+    return logged
 
 
-def write_all() -> list[Played]:
+def log_all_cases() -> list[LoggedCase]:
     cases, first = [], 1
     for name in case_names():
         case = read(name)
-        if not is_scenario(case) and name not in ALONE:
-            cases.append(write_down(case, first))
+        if not is_scenario(case) and name not in SEPARATE_TABLES:
+            cases.append(log_case(case, first))
             first += len(case["steps"])
     return cases
 
 
-PLAYED = write_all()
-BY_ID = {played.id: played for played in PLAYED}
-CASES = pytest.mark.parametrize("played", PLAYED, ids=lambda played: played.id)
+LOGGED = log_all_cases()
+LOGGED_BY_ID = {logged.id: logged for logged in LOGGED}
+CASES = pytest.mark.parametrize("logged", LOGGED, ids=lambda logged: logged.id)
 
 
 def having(part: str) -> pytest.MarkDecorator:
     """The cases with this expected part."""
-    found = [played for played in PLAYED if part in played.case["expected"]]
-    return pytest.mark.parametrize("played", found, ids=lambda played: played.id)
+    found = [logged for logged in LOGGED if part in logged.case["expected"]]
+    return pytest.mark.parametrize("logged", found, ids=lambda logged: logged.id)
 
 
-def asked(kind: str) -> list[tuple[Played, int]]:
+def asked(kind: str) -> list[tuple[LoggedCase, int]]:
     """The queries of a kind: the case, and the query's position in it."""
-    return [(played, place) for played in PLAYED for place in range(len(played.case.get(kind, [])))]
+    return [(logged, place) for logged in LOGGED for place in range(len(logged.case.get(kind, [])))]
 
 
-def space_of(played: Played, question: dict[str, Any]) -> str:
-    return f"{played.id}:{question.get('collection', 'foo')}"
+def space_of(logged: LoggedCase, question: dict[str, Any]) -> str:
+    return f"{logged.id}:{question.get('collection', 'foo')}"
 
 
 def union(selects: list[str]) -> str:
     return "\nunion all\n".join(selects)
 
 
-def as_of_select(played: Played, place: int) -> str:
-    question = played.case["as_of"][place]
+def as_of_select(logged: LoggedCase, place: int) -> str:
+    question = logged.case["as_of"][place]
     if "time" in question:
         own = (
             "'(select * from ' ~ ref('transactions') ~ "
-            f"' where startswith(`table`, \\'{played.id}:\\')) as own'"
+            f"' where startswith(`table`, \\'{logged.id}:\\')) as own'"
         )
         at = f"dbt_history.transaction_at({own}, at='{question['time']}')"
     else:
-        at = str(played.txn(question["txn"]))
+        at = str(logged.txn(question["txn"]))
     return (
-        f"select '{played.id}:{place}' as question, id, payload "
+        f"select '{logged.id}:{place}' as question, id, payload "
         f"from {{{{ dbt_history.as_of(ref('at_once'), {at}, 'naksha') }}}} as states "
-        f"where space = '{space_of(played, question)}'"
+        f"where space = '{space_of(logged, question)}'"
     )
 
 
-def changes_select(kind: str, played: Played, place: int) -> str:
-    question = played.case[kind][place]
-    arguments = [f"where=\"space = '{space_of(played, question)}'\""]
+def changes_select(kind: str, logged: LoggedCase, place: int) -> str:
+    question = logged.case[kind][place]
+    arguments = [f"where=\"space = '{space_of(logged, question)}'\""]
     if "start" in question:
-        is_known = question["start"] <= played.space.database.head
-        start = played.txn(question["start"]) if is_known else 10**6
+        is_known = question["start"] <= logged.space.database.head
+        start = logged.txn(question["start"]) if is_known else 10**6
         arguments.append(f"from_txn={start}")
     if "end" in question:
-        arguments.append(f"to_txn={played.txn(question['end'])}")
+        arguments.append(f"to_txn={logged.txn(question['end'])}")
     for name in ("after_time", "until_time", "author"):
         if name in question:
             arguments.append(f"{name}='{question[name]}'")
     if kind == "squashed":
         arguments.append("squash=true")
     call = f"dbt_history.feature_changes(ref('at_once'), ['space', 'id'], {', '.join(arguments)})"
-    name = f"{kind}:{played.id}:{place}"
+    name = f"{kind}:{logged.id}:{place}"
     return f"select '{name}' as question, txn, id, change from {{{{ {call} }}}} as changes"
 
 
-def activity_select(played: Played, place: int) -> str:
-    question = played.case["activity"][place]
-    arguments = f"where=\"space = '{space_of(played, question)}'\""
+def activity_select(logged: LoggedCase, place: int) -> str:
+    question = logged.case["activity"][place]
+    arguments = f"where=\"space = '{space_of(logged, question)}'\""
     if "from_txn" in question:
-        arguments += f", from_txn={played.txn(question['from_txn'])}"
+        arguments += f", from_txn={logged.txn(question['from_txn'])}"
     call = f"dbt_history.feature_activity(ref('at_once'), ['space', 'id'], {arguments})"
-    return f"select '{played.id}:{place}' as question, i, patch from {{{{ {call} }}}} as activity"
+    return f"select '{logged.id}:{place}' as question, i, patch from {{{{ {call} }}}} as activity"
 
 
 def write_models(project: Project, last: int) -> None:
@@ -177,10 +177,10 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str
     """All tables after all cases; `at_once` read the log in one run, `in_parts` in two."""
     dbt_project.schema = "tests_feature_states"
     spark.sql("create schema if not exists tests_feature_states")
-    rows = [row for played in PLAYED for row in played.space.rows]
+    rows = [row for logged in LOGGED for row in logged.space.rows]
     last = max(row["txn"] for row in rows)
-    offer_log(spark, rows, "all_writes")
-    offer_log(spark, [row for row in rows if row["txn"] <= last // 2], "some_writes")
+    create_log_view(spark, rows, "all_writes")
+    create_log_view(spark, [row for row in rows if row["txn"] <= last // 2], "some_writes")
     # Writes without history cannot be decided again once the states are ahead of the outcomes.
     spark.sql(
         "create or replace temporary view writes_with_history as "
@@ -188,7 +188,7 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str
     )
     write_models(dbt_project, last)
     dbt_project.run("at_once", "in_parts", "outcomes", "transaction_log")
-    offer_log(spark, rows, "some_writes")
+    create_log_view(spark, rows, "some_writes")
     for _ in range(2):
         dbt_project.dbt(
             "run-operation",
@@ -208,31 +208,31 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str
 
 
 def rows_of(
-    played: Played, rows: list[dict[str, Any]], column: str = "space"
+    logged: LoggedCase, rows: list[dict[str, Any]], column: str = "space"
 ) -> list[dict[str, Any]]:
-    return [row for row in rows if row[column].split(":")[0] == played.id]
+    return [row for row in rows if row[column].split(":")[0] == logged.id]
 
 
 def test_every_case_is_played() -> None:
-    scenes = {name for name in case_names() if is_scenario(read(name))}
-    assert {*BY_ID, *ALONE, *scenes} == set(case_names())
+    scenarios = {name for name in case_names() if is_scenario(read(name))}
+    assert {*LOGGED_BY_ID, *SEPARATE_TABLES, *scenarios} == set(case_names())
 
 
 @pytest.mark.parametrize("table", TABLES)
 @CASES
 def test_the_table_has_the_states_of_the_oracle(
-    played: Played, table: str, tables: dict[str, Any]
+    logged: LoggedCase, table: str, tables: dict[str, Any]
 ) -> None:
-    got = [state_row(row) for row in rows_of(played, tables[table])]
-    assert_same_rows(got, played.space.expected_rows(), COLUMNS)
+    got = [state_row(row) for row in rows_of(logged, tables[table])]
+    assert_same_rows(got, logged.space.expected_rows(), COLUMNS)
 
 
 @having("states")
-def test_the_table_has_the_expected_states(played: Played, tables: dict[str, Any]) -> None:
-    origins = {state.origin: n for n, state in played.space.database.ever.items()}
-    uuids = {played.space.uuid(n): n for n in played.space.database.ever}
+def test_the_table_has_the_expected_states(logged: LoggedCase, tables: dict[str, Any]) -> None:
+    origins = {state.origin: n for n, state in logged.space.database.ever.items()}
+    uuids = {logged.space.uuid(n): n for n in logged.space.database.ever}
     got = []
-    for row in map(state_row, rows_of(played, tables["at_once"])):
+    for row in map(state_row, rows_of(logged, tables["at_once"])):
         wanted = {name: row[name] for name in ("id", "version", "action", "app_id", "author")}
         numbers = {
             "txn": row["txn"], "closed_by": row["txn_next"], "author_txn": row["author_txn"],
@@ -242,7 +242,7 @@ def test_the_table_has_the_expected_states(played: Played, tables: dict[str, Any
             {
                 **wanted,
                 **{
-                    name: None if txn is None else played.number(txn)
+                    name: None if txn is None else logged.number(txn)
                     for name, txn in numbers.items()
                 },
                 "n": origins[row["i"]],
@@ -252,22 +252,24 @@ def test_the_table_has_the_expected_states(played: Played, tables: dict[str, Any
                 **({"resync": True} if row["resync"] else {}),
             }
         )
-    assert sorted(got, key=lambda row: row["n"]) == played.case["expected"]["states"]
+    assert sorted(got, key=lambda row: row["n"]) == logged.case["expected"]["states"]
 
 
 @having("steps")
 @pytest.mark.parametrize("table", ["outcomes", "later_outcomes"])
-def test_every_write_has_its_outcome(played: Played, table: str, tables: dict[str, Any]) -> None:
+def test_every_write_has_its_outcome(
+    logged: LoggedCase, table: str, tables: dict[str, Any]
+) -> None:
     later = min(row["txn"] for row in tables["later_outcomes"])
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in sorted(rows_of(played, tables[table]), key=lambda row: row["position"]):
+    for row in sorted(rows_of(logged, tables[table]), key=lambda row: row["position"]):
         found[row["txn"]].append(row)
-    for expected in played.case["expected"]["steps"]:
-        txn = played.steps[expected["step"]]
+    for expected in logged.case["expected"]["steps"]:
+        txn = logged.steps[expected["step"]]
         rows = found[txn]
-        if table == "later_outcomes" and (txn < later or played.id == "ND10"):
+        if table == "later_outcomes" and (txn < later or logged.id == "ND10"):
             continue
-        got: dict[str, Any] = {"step": expected["step"], "number": played.number(txn)}
+        got: dict[str, Any] = {"step": expected["step"], "number": logged.number(txn)}
         errors = [row["outcome"] for row in rows if row["outcome"] in ERRORS]
         if any(row["outcome"] == "ROLLED_BACK" for row in rows):
             got["outcomes"] = None
@@ -280,9 +282,9 @@ def test_every_write_has_its_outcome(played: Played, table: str, tables: dict[st
 
 
 @having("transactions")
-def test_transactions_are_numbered_and_counted(played: Played, tables: dict[str, Any]) -> None:
+def test_transactions_are_numbered_and_counted(logged: LoggedCase, tables: dict[str, Any]) -> None:
     rows = rows_of(
-        played, [row for row in tables["transactions"] if row["schema"] != "COMMIT_MSG"], "table"
+        logged, [row for row in tables["transactions"] if row["schema"] != "COMMIT_MSG"], "table"
     )
     messages = {
         row["txid"]: row["commit_msg"]
@@ -290,7 +292,7 @@ def test_transactions_are_numbered_and_counted(played: Played, tables: dict[str,
         if row["schema"] == "COMMIT_MSG"
     }
     ids = sorted({row["id"] for row in rows})
-    steps = {txn: step for step, txn in played.steps.items()}
+    steps = {txn: step for step, txn in logged.steps.items()}
     got: dict[int, dict[str, Any]] = {}
     for row in rows:
         counts = json.loads(row["commit_json"])
@@ -304,29 +306,29 @@ def test_transactions_are_numbered_and_counted(played: Played, tables: dict[str,
             },
         )  # fmt: skip
         entry["collections"][row["table"].split(":")[1]] = counts
-    assert [got[number] for number in sorted(got)] == played.case["expected"]["transactions"]
+    assert [got[number] for number in sorted(got)] == logged.case["expected"]["transactions"]
 
 
 def test_numbers_have_no_gaps(tables: dict[str, Any]) -> None:
     ids = {row["id"] for row in tables["transactions"] if row["id"] is not None}
     assert ids == set(range(1, len(ids) + 1))
-    assert len(ids) == sum(len(played.space.numbers) for played in PLAYED)
+    assert len(ids) == sum(len(logged.space.numbers) for logged in LOGGED)
 
 
 @having("head")
-def test_the_head_is_the_set_of_open_states(played: Played, tables: dict[str, Any]) -> None:
-    rows = [row for row in rows_of(played, tables["at_once"]) if row["txn_next"] is None]
-    for collection, expected in played.case["expected"]["head"].items():
+def test_the_head_is_the_set_of_open_states(logged: LoggedCase, tables: dict[str, Any]) -> None:
+    rows = [row for row in rows_of(logged, tables["at_once"]) if row["txn_next"] is None]
+    for collection, expected in logged.case["expected"]["head"].items():
         own = [row for row in rows if row["space"].split(":")[1] == collection]
         assert {row["id"]: json.loads(row["payload"]) for row in own} == expected
 
 
 @having("deleted")
 def test_deleted_features_stay_until_they_are_purged(
-    played: Played, tables: dict[str, Any]
+    logged: LoggedCase, tables: dict[str, Any]
 ) -> None:
-    for collection, expected in played.case["expected"]["deleted"].items():
-        rows = rows_of(played, tables["deleted"])
+    for collection, expected in logged.case["expected"]["deleted"].items():
+        rows = rows_of(logged, tables["deleted"])
         assert (
             sorted(row["id"] for row in rows if row["space"].split(":")[1] == collection)
             == expected
@@ -334,26 +336,26 @@ def test_deleted_features_stay_until_they_are_purged(
 
 
 @pytest.mark.parametrize(
-    ("played", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("as_of")]
+    ("logged", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("as_of")]
 )
 def test_as_of_shows_the_states_in_force(
-    played: Played, place: int, tables: dict[str, Any]
+    logged: LoggedCase, place: int, tables: dict[str, Any]
 ) -> None:
-    rows = [row for row in tables["as_of_answers"] if row["question"] == f"{played.id}:{place}"]
+    rows = [row for row in tables["as_of_answers"] if row["question"] == f"{logged.id}:{place}"]
     got = {row["id"]: json.loads(row["payload"]) for row in rows}
-    assert {"rows": got} == played.case["as_of"][place]["expected"]
+    assert {"rows": got} == logged.case["as_of"][place]["expected"]
 
 
 @pytest.mark.parametrize(
-    ("played", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("changesets")]
+    ("logged", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("changesets")]
 )
 def test_changesets_list_what_each_transaction_did(
-    played: Played, place: int, tables: dict[str, Any]
+    logged: LoggedCase, place: int, tables: dict[str, Any]
 ) -> None:
     rows = [
-        row for row in tables["changes"] if row["question"] == f"changesets:{played.id}:{place}"
+        row for row in tables["changes"] if row["question"] == f"changesets:{logged.id}:{place}"
     ]
-    numbers = sorted({played.number(row["txn"]) for row in rows})  # type: ignore[type-var]
+    numbers = sorted({logged.number(row["txn"]) for row in rows})  # type: ignore[type-var]
     sets = [
         {
             "txn": number,
@@ -361,7 +363,7 @@ def test_changesets_list_what_each_transaction_did(
                 change: sorted(
                     row["id"]
                     for row in rows
-                    if row["change"] == change and played.number(row["txn"]) == number
+                    if row["change"] == change and logged.number(row["txn"]) == number
                 )
                 for change in sets_of([])
             },
@@ -369,37 +371,37 @@ def test_changesets_list_what_each_transaction_did(
         for number in numbers
     ]
     first, last = (numbers[0], numbers[-1]) if numbers else (None, None)
-    expected = played.case["changesets"][place]["expected"]
+    expected = logged.case["changesets"][place]["expected"]
     assert {"first": first, "last": last, "sets": sets} == expected
 
 
 @pytest.mark.parametrize(
-    ("played", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("squashed")]
+    ("logged", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("squashed")]
 )
 def test_a_squashed_range_has_one_entry_per_feature(
-    played: Played, place: int, tables: dict[str, Any]
+    logged: LoggedCase, place: int, tables: dict[str, Any]
 ) -> None:
-    rows = [row for row in tables["changes"] if row["question"] == f"squashed:{played.id}:{place}"]
+    rows = [row for row in tables["changes"] if row["question"] == f"squashed:{logged.id}:{place}"]
     got = {
         change: sorted(row["id"] for row in rows if row["change"] == change)
         for change in sets_of([])
     }
-    assert got == played.case["squashed"][place]["expected"]
+    assert got == logged.case["squashed"][place]["expected"]
 
 
 @pytest.mark.parametrize(
-    ("played", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("activity")]
+    ("logged", "place"), [pytest.param(*q, id=f"{q[0].id}-{q[1]}") for q in asked("activity")]
 )
 def test_the_activity_log_has_a_reverse_patch_to_each_predecessor(
-    played: Played, place: int, tables: dict[str, Any]
+    logged: LoggedCase, place: int, tables: dict[str, Any]
 ) -> None:
-    rows = [row for row in tables["activity"] if row["question"] == f"{played.id}:{place}"]
-    origins = {state.origin: n for n, state in played.space.database.ever.items()}
+    rows = [row for row in tables["activity"] if row["question"] == f"{logged.id}:{place}"]
+    origins = {state.origin: n for n, state in logged.space.database.ever.items()}
     entries = [
         {"n": origins[row["i"]], "patch": row["patch"] and json.loads(row["patch"])}
         for row in sorted(rows, key=lambda row: -int(row["i"]))
     ]
-    assert {"entries": entries} == played.case["activity"][place]["expected"]
+    assert {"entries": entries} == logged.case["activity"][place]["expected"]
 
 
 def test_numbered_transactions_gives_the_numbers_of_the_case(

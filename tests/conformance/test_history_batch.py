@@ -81,7 +81,7 @@ def together(cases: list[Case], name: str, times: int = 2) -> Case:
     )
 
 
-def play_together(project: Project, spark: SparkSession, file_format: str) -> list[Case]:
+def run_together(project: Project, spark: SparkSession, file_format: str) -> list[Case]:
     """Run all cases, one table per kind of key; returns the cases with the expected tables."""
     keys = sorted({case.key for case in CASES})
     tables = [
@@ -104,5 +104,5 @@ def play_together(project: Project, spark: SparkSession, file_format: str) -> li
 
 
 def test_every_batch_replayed_changes_nothing(project: Project, spark: SparkSession) -> None:
-    for case in play_together(project, spark, "delta"):
+    for case in run_together(project, spark, "delta"):
         assert_same_rows(project.rows(case.id), case.expected, case.columns, case.id)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.case_runs import CaseRun, main_schema, run_cases
 from tests.support.operations import Tables, read_json_cases
-from tests.support.playing import CaseRun, main_schema, play
 from tests.support.project import Project, drop_schema
 
 CHOSEN = os.environ.get("CASES", "").split()
@@ -37,7 +37,7 @@ def all_case_runs() -> list[CaseRun]:
     return found
 
 
-PLAYERS = all_case_runs()
+CASE_RUNS = all_case_runs()
 
 
 def write_models(project: Project, case_run: CaseRun) -> None:
@@ -79,17 +79,17 @@ def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iter
         listed = [{**table, "needs": case.get("needs", [])} for table in case["tables"]]
         tables[case["id"]] = Tables(spark, main_schema(case), listed)
     dbt_project.schema = "tests"
-    for case_run in PLAYERS:
+    for case_run in CASE_RUNS:
         write_models(dbt_project, case_run)
-    play(dbt_project, PLAYERS, tables, control)
+    run_cases(dbt_project, CASE_RUNS, tables, control)
     yield
     dbt_project.clear()
-    for case_run in PLAYERS:
+    for case_run in CASE_RUNS:
         drop_schema(spark, case_run.schema, warehouse)
         drop_schema(spark, case_run.tables, warehouse)
 
 
-@pytest.mark.parametrize("case_run", PLAYERS, ids=[case_run.id for case_run in PLAYERS])
+@pytest.mark.parametrize("case_run", CASE_RUNS, ids=[case_run.id for case_run in CASE_RUNS])
 def test_a_case_ends_in_its_expected_rows(
     finished: None, spark: SparkSession, case_run: CaseRun
 ) -> None:
@@ -112,7 +112,7 @@ def check_system_columns(rows: list[dict[str, Any]], rules: Mapping[str, Any]) -
 
 
 def test_suspensions_and_resumptions_are_recorded(finished: None, spark: SparkSession) -> None:
-    suspended = [case_run for case_run in PLAYERS if ("suspend", None) in case_run.steps]
+    suspended = [case_run for case_run in CASE_RUNS if ("suspend", None) in case_run.steps]
     assert suspended or CHOSEN
     for case_run in suspended:
         marks = spark.table(f"{case_run.schema}.history_marks").orderBy("recorded_at").collect()
@@ -122,7 +122,7 @@ def test_suspensions_and_resumptions_are_recorded(finished: None, spark: SparkSe
 
 
 def test_current_rows_equal_the_main_table(finished: None, spark: SparkSession) -> None:
-    for case_run in PLAYERS:
+    for case_run in CASE_RUNS:
         for table in case_run.case["tables"] if not case_run.options else []:
             name, key = table["name"], ", ".join(f"`{part}`" for part in table["key"])
             main = spark.table(f"{case_run.tables}.{name}")

@@ -26,16 +26,16 @@ class Table:
     """A table of a case; `name` is that of its model."""
 
     name: str
-    said: dict[str, Any]
+    given: dict[str, Any]
     commits: int = 0
 
     @property
     def axis(self) -> str:
-        return {"integer": "bigint", "timestamp": "timestamp"}[self.said["version_type"]]
+        return {"integer": "bigint", "timestamp": "timestamp"}[self.given["version_type"]]
 
     @property
     def convention(self) -> dict[str, Any]:
-        open_end = self.said["sentinel"]
+        open_end = self.given["sentinel"]
         settings = {"convention": "validity", "type": self.axis, "open_end": open_end}
         if isinstance(open_end, str):
             settings["open_end"] = open_end.replace("T", " ")
@@ -43,12 +43,12 @@ class Table:
 
     @property
     def is_append_only(self) -> bool:
-        return bool(self.said.get("append_only"))
+        return bool(self.given.get("append_only"))
 
     @property
     def columns(self) -> dict[str, str]:
         period = ["valid_from"] if self.is_append_only else ["valid_from", "valid_to"]
-        return {**self.said["columns"], **dict.fromkeys(period, self.axis)}
+        return {**self.given["columns"], **dict.fromkeys(period, self.axis)}
 
     def point(self, value: Any) -> Any:
         """A version as Spark returns it."""
@@ -63,30 +63,30 @@ class Table:
 class Case:
     """A case, its tables by their names in it, and the results of its steps."""
 
-    said: dict[str, Any]
+    given: dict[str, Any]
     tables: dict[str, Table] = field(default_factory=dict)
     outcomes: list[Any] = field(default_factory=list)
 
     @property
     def id(self) -> str:
-        return str(self.said["id"])
+        return str(self.given["id"])
 
 
 def read_cases() -> list[Case]:
     cases = []
     for path in sorted(FOLDER.glob("*.json")):
-        said = json.loads(path.read_text())
+        given = json.loads(path.read_text())
         tables = {
-            table["name"]: Table(f"{said['id']}_{table['name']}".lower(), table)
-            for table in said["tables"]
+            table["name"]: Table(f"{given['id']}_{table['name']}".lower(), table)
+            for table in given["tables"]
         }
-        cases.append(Case(said, tables))
+        cases.append(Case(given, tables))
     return cases
 
 
 def feed(table: Table, step: dict[str, Any], valid: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The operations as a change feed, each in its own commit, all at the step's version."""
-    alive = [{name: row[name] for name in table.said["columns"]} for row in valid]
+    alive = [{name: row[name] for name in table.given["columns"]} for row in valid]
     changes: list[dict[str, Any]] = []
     for op in step["ops"]:
         table.commits += 1
@@ -104,15 +104,15 @@ def feed(table: Table, step: dict[str, Any], valid: list[dict[str, Any]]) -> lis
     return changes
 
 
-class Bench:
+class CaseRunner:
     """Runs all cases together, one step of each at a time."""
 
     def __init__(self, project: Project, spark: SparkSession) -> None:
         self.project, self.spark = project, spark
 
-    def offer(self, table: Table, changes: list[dict[str, Any]]) -> None:
+    def create_view(self, table: Table, changes: list[dict[str, Any]]) -> None:
         types = {
-            **table.said["columns"],
+            **table.given["columns"],
             "_change_type": "string",
             "_commit_version": "bigint",
             "_commit_timestamp": table.axis,
@@ -120,37 +120,37 @@ class Bench:
         data_frame(self.spark, changes, types).createOrReplaceTempView(f"changes_{table.name}")
 
     def set_up(self, table: Table) -> None:
-        rows = [table.row(row) for row in table.said["initial_rows"]]
+        rows = [table.row(row) for row in table.given["initial_rows"]]
         initial = data_frame(self.spark, rows, table.columns)
         initial.write.format("delta").saveAsTable(self.project.table(table.name))
-        self.offer(table, [])
-        source = f"'changes_{table.name}', {table.said['key']!r}, {table.convention!r}"
+        self.create_view(table, [])
+        source = f"'changes_{table.name}', {table.given['key']!r}, {table.convention!r}"
         if not table.is_append_only:
             self.project.history(
                 table.name,
                 f"select * from {{{{ dbt_history.batch_rows({source}) }}}}",
-                key=table.said["key"],
+                key=table.given["key"],
                 version_order="increasing",
                 max_deleted_share=None,
                 **table.convention,
             )
 
     def valid(self, table: Table) -> list[dict[str, Any]]:
-        sentinel = table.point(table.said["sentinel"])
+        sentinel = table.point(table.given["sentinel"])
         return [row for row in self.project.rows(table.name) if row["valid_to"] == sentinel]
 
     def round(self, cases: list[Case], number: int) -> None:
         """Run step `number` of every case that has one."""
         batches: dict[str, Case] = {}
         for case in cases:
-            step = case.said["steps"][number]
+            step = case.given["steps"][number]
             table = case.tables[step["table"]]
             if "clean" in step:
                 case.outcomes.append(self.clean(table, step["clean"]["valid_to_before"]))
             elif table.is_append_only:
                 case.outcomes.append(self.append(table, step))
             else:
-                self.offer(table, feed(table, step, self.valid(table)))
+                self.create_view(table, feed(table, step, self.valid(table)))
                 batches[table.name] = case
         if batches:
             run = self.project.run(*batches, check=False)
@@ -197,12 +197,12 @@ def done(dbt_project: Project, spark: SparkSession) -> dict[str, Case]:
     """All cases after their steps."""
     dbt_project.schema = SCHEMA
     spark.sql(f"create schema if not exists {SCHEMA}")
-    bench = Bench(dbt_project, spark)
+    runner = CaseRunner(dbt_project, spark)
     for case in CASES:
         for table in case.tables.values():
-            bench.set_up(table)
-    for number in range(max(len(case.said["steps"]) for case in CASES)):
-        bench.round([case for case in CASES if number < len(case.said["steps"])], number)
+            runner.set_up(table)
+    for number in range(max(len(case.given["steps"]) for case in CASES)):
+        runner.round([case for case in CASES if number < len(case.given["steps"])], number)
     dbt_project.clear()
     return {case.id: case for case in CASES}
 
@@ -218,7 +218,7 @@ def test_case_ends_in_its_expected_rows(
     case_id: str, done: dict[str, Case], call: Renderer, spark: SparkSession
 ) -> None:
     case = done[case_id]
-    expected = case.said["expected"]
+    expected = case.given["expected"]
     assert case.outcomes == expected["outcomes"]
     for name, table in case.tables.items():
         rows = [row.asDict() for row in spark.table(f"{SCHEMA}.{table.name}").collect()]
@@ -230,7 +230,7 @@ def test_case_ends_in_its_expected_rows(
             "current_version",
             relation=relation,
             convention=table.convention,
-            empty_table_version=table.said["empty_table_version"],
+            empty_table_version=table.given["empty_table_version"],
         )
         found = spark.sql(f"select * from {version}").collect()[0][0]
         assert found == table.point(expected["discovered_version"][name])
@@ -251,7 +251,7 @@ def test_case_reads_as_of_a_version(
     case_id: str, done: dict[str, Case], call: Renderer, spark: SparkSession
 ) -> None:
     case = done[case_id]
-    for question in case.said["as_of"]:
+    for question in case.given["as_of"]:
         versions = question.get("versions") or {question["table"]: question["version"]}
         answers = (
             question["expected"]
@@ -270,5 +270,5 @@ def test_case_reads_as_of_a_version(
                 continue
             rows = [row.asDict() for row in spark.sql(f"select * from {query}").collect()]
             assert_same_rows(
-                rows, answers[name]["rows"], list(table.said["columns"]), str(question)
+                rows, answers[name]["rows"], list(table.given["columns"]), str(question)
             )

@@ -281,7 +281,7 @@ def test_a_view_and_a_parquet_table_are_compared(project: Project, form: str) ->
     spark.sql(f"create schema if not exists {project.schema}")
     name = project.table("items")
 
-    def offer(values: str) -> None:
+    def replace_source(values: str) -> None:
         select = f"select * from values {values} as items (id, v)"
         if form == "view":
             spark.sql(f"create or replace view {name} as {select}")
@@ -289,11 +289,11 @@ def test_a_view_and_a_parquet_table_are_compared(project: Project, form: str) ->
             spark.sql(f"drop table if exists {name}")
             spark.sql(f"create table {name} using parquet as {select}")
 
-    offer("(1L, 'a'), (2L, 'b')")
+    replace_source("(1L, 'a'), (2L, 'b')")
     mirror(project)
     run(project)
     assert run(project) == "nothing new"
-    offer("(1L, 'A'), (3L, 'c')")
+    replace_source("(1L, 'A'), (3L, 'c')")
     run(project)
     assert run(project) == "nothing new"
     assert taken(project, "id", "v") == [

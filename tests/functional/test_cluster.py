@@ -21,7 +21,7 @@ import pytest
 from scripts.cluster import HOST, Cluster, started_at
 from tests.conformance.test_history_batch import CASES, adopt, stage, together
 from tests.support import connect, thrift
-from tests.support.processes import PATIENCE, kill
+from tests.support.processes import TIMEOUT, kill
 from tests.support.project import Project, profiles
 from tests.support.staging import COLUMNS, batches_of_one, before, day, version
 from tests.support.tables import assert_same_rows
@@ -62,8 +62,8 @@ def thrift_project(
 
 
 @pytest.fixture
-def at_length(request: pytest.FixtureRequest) -> None:
-    """Run the test only in `make test-all`."""
+def cluster_only(request: pytest.FixtureRequest) -> None:
+    """Run the test only in `make test-cluster`: it takes too long for `make test`."""
     if not request.config.getoption("--on-cluster"):
         pytest.skip("a part of make test-cluster")
 
@@ -103,7 +103,7 @@ def start_dbt(
     )
 
 
-class Line:
+class CuttingProxy:
     """A proxy to the server that closes the connection for good once `word` has passed."""
 
     def __init__(self, port: int, word: bytes) -> None:
@@ -124,9 +124,9 @@ class Line:
                 server = socket.create_connection((HOST, self.port))
                 self.open += [client, server]
                 for ends in ((client, server), (server, client)):
-                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+                    threading.Thread(target=self._forward, args=ends, daemon=True).start()
 
-    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
                 target.sendall(data)
@@ -172,7 +172,7 @@ def write_slowly(project: Project) -> None:
     project.history("h", SLOW_SELECT)
 
 
-def asked(cluster: Cluster, what: str) -> Any:
+def driver_api(cluster: Cluster, what: str) -> Any:
     """The REST API of the driver for its application."""
     address = f"http://{HOST}:{cluster.record()['ports']['driver_ui']}/api/v1/applications"
     with urllib.request.urlopen(address, timeout=10) as page:
@@ -184,11 +184,11 @@ def asked(cluster: Cluster, what: str) -> Any:
 def merging(cluster: Cluster, process: subprocess.Popen[str]) -> int:
     """Wait until the tasks of a MERGE have run for a second; returns their stage."""
     since: dict[int, float] = {}
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while True:
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
-        for active in asked(cluster, "stages?status=active"):
+        for active in driver_api(cluster, "stages?status=active"):
             # Connect's jobs do not have the statement as their description.
             if "merge" in (active["details"] + active.get("description", "")).lower():
                 first = since.setdefault(active["stageId"], time.monotonic())
@@ -240,9 +240,9 @@ def test_two_concurrent_runs_on_one_server_apply_every_batch_once(
 
     target = thrift.profile(cluster, "tests")
     both = [start_dbt(project, name, target) for name in ("one", "two")]
-    said = [process.communicate(timeout=PATIENCE)[0] for process in both]
+    output = [process.communicate(timeout=TIMEOUT)[0] for process in both]
 
-    assert [process.returncode for process in both] == [0, 0], said
+    assert [process.returncode for process in both] == [0, 0], output
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
     assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))
 
@@ -252,13 +252,13 @@ def test_a_batch_whose_connection_was_cut_in_the_merge_is_finished_by_the_next_r
     project: Project, cluster: Cluster
 ) -> None:
     project.history("h", SELECT)
-    line = Line(cluster.thrift_port, b"merge into")
+    proxy = CuttingProxy(cluster.thrift_port, b"merge into")
 
-    cut = start_dbt(project, "cut", thrift.profile(cluster, "tests", port=line.own_port))
-    said = cut.communicate(timeout=PATIENCE)[0]
+    cut = start_dbt(project, "cut", thrift.profile(cluster, "tests", port=proxy.own_port))
+    output = cut.communicate(timeout=TIMEOUT)[0]
 
-    assert line.is_cut.is_set(), said
-    assert cut.returncode != 0, said
+    assert proxy.is_cut.is_set(), output
+    assert cut.returncode != 0, output
     project.run("h")
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
     assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))
@@ -272,7 +272,7 @@ def test_an_executor_killed_between_batches_loses_and_duplicates_nothing(
     commit = cluster.warehouse / f"{project.schema}.db" / "h" / "_delta_log" / f"{1:020}.json"
 
     process = start_dbt(project, "killed", thrift.profile(cluster, "tests"))
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not commit.exists():
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
@@ -281,10 +281,10 @@ def test_an_executor_killed_between_batches_loses_and_duplicates_nothing(
     assert before_it
     for pid in before_it:
         os.kill(pid, signal.SIGKILL)
-    said = process.communicate(timeout=PATIENCE)[0]
+    output = process.communicate(timeout=TIMEOUT)[0]
 
     # The staged rows were lost with the executor: they are computed again, or the run refuses them.
-    assert process.returncode == 0 or "changed between the plan and the merge" in said, said
+    assert process.returncode == 0 or "changed between the plan and the merge" in output, output
     project.run("h")
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
     assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))
@@ -293,7 +293,7 @@ def test_an_executor_killed_between_batches_loses_and_duplicates_nothing(
 
 @pytest.mark.thorough
 def test_an_executor_killed_in_the_tasks_of_a_merge_loses_and_duplicates_nothing(
-    project: Project, cluster: Cluster, at_length: None
+    project: Project, cluster: Cluster, cluster_only: None
 ) -> None:
     write_slowly(project)
 
@@ -301,11 +301,11 @@ def test_an_executor_killed_in_the_tasks_of_a_merge_loses_and_duplicates_nothing
     at = merging(cluster, process)
     for pid in executors(cluster):
         os.kill(pid, signal.SIGKILL)
-    said = process.communicate(timeout=PATIENCE)[0]
+    output = process.communicate(timeout=TIMEOUT)[0]
 
-    lost = asked(cluster, f"stages/{at}")
+    lost = driver_api(cluster, f"stages/{at}")
     assert sum(attempt["numFailedTasks"] for attempt in lost) > 0, lost
-    assert process.returncode == 0 or "changed between the plan and the merge" in said, said
+    assert process.returncode == 0 or "changed between the plan and the merge" in output, output
     project.run("h")
     assert_same_rows(project.rows("h"), SLOW_EXPECTED, COLUMNS)
     assert numbers_in_the_log(project) == [1]
@@ -323,9 +323,9 @@ def test_a_batch_whose_connect_client_was_killed_in_the_merge_is_finished_by_the
     kill(killed)
     # The server may continue the MERGE of the killed client: then two runs are concurrent.
     again = start_dbt(project, "next", target)
-    said = again.communicate(timeout=PATIENCE)[0]
+    output = again.communicate(timeout=TIMEOUT)[0]
 
-    assert again.returncode == 0, said
+    assert again.returncode == 0, output
     assert "no new batch" in project.run("h").message("h")
     assert_same_rows(project.rows("h"), SLOW_EXPECTED, COLUMNS)
     assert numbers_in_the_log(project) == [1]
@@ -365,18 +365,18 @@ def settings_shown(log: str) -> dict[str, Any]:
 
 
 def test_a_run_over_connect_is_applied_once_and_leaves_no_setting(
-    project: Project, cluster: Cluster, server: ThriftSpark, at_length: None
+    project: Project, cluster: Cluster, server: ThriftSpark, cluster_only: None
 ) -> None:
     write_models_that_show_settings(project)
 
     for name in ("first", "again"):
         target = connect.profile(cluster, "tests")
         process = start_dbt(project, name, target, "h", "other", "tokyo")
-        said = process.communicate(timeout=PATIENCE)[0]
-        assert process.returncode == 0, said
-        assert settings_shown(said) == {"h": LEFT, "other": LEFT}
+        output = process.communicate(timeout=TIMEOUT)[0]
+        assert process.returncode == 0, output
+        assert settings_shown(output) == {"h": LEFT, "other": LEFT}
 
-    assert said.count("no new batch") == 2, said
+    assert output.count("no new batch") == 2, output
     for name in ("h", "other"):
         assert_same_rows(project.rows(name), EXPECTED, COLUMNS, name)
     assert numbers_in_the_log(project) == list(range(1, BATCHES + 1))

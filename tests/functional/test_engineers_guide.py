@@ -46,8 +46,8 @@ def printed(project: Project, command: str) -> list[str]:
         done = CliRunner().invoke(main, arguments, env={"DBT_TARGET_PATH": "target"})
         assert done.exit_code == 0, done.output
         return done.output.splitlines()
-    told = project.dbt(*arguments).log.splitlines()
-    return [line.partition(MARK)[2] for line in told if MARK in line]
+    lines = project.dbt(*arguments).log.splitlines()
+    return [line.partition(MARK)[2] for line in lines if MARK in line]
 
 
 def test_the_commands_of_the_guide_print_what_it_shows(

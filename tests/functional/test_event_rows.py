@@ -64,7 +64,7 @@ def test_letter_codes_not_null_and_altered_columns_are_carried_over(project: Pro
     ]
     assert all(row["_hist_user"] for row in project.rows("items_history"))
     trans_ids = {row["_hist_trans_id"] for row in project.rows("items_history")}
-    assert all(said.startswith(f"{project.schema}.items:") for said in trans_ids)
+    assert all(trans_id.startswith(f"{project.schema}.items:") for trans_id in trans_ids)
     assert len(trans_ids) == 3
 
 

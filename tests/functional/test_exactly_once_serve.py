@@ -58,7 +58,7 @@ def wait_for(moment: str, landing: Path, call: Any) -> None:
         time.sleep(0.005)
 
 
-def know(spark: SparkSession, schema: str, folder: Path) -> None:
+def register_table(spark: SparkSession, schema: str, folder: Path) -> None:
     """Register a table that another session created, if it exists."""
     if (folder / "_delta_log/00000000000000000000.json").exists():
         spark.sql(f"create table {schema}.{folder.name} using delta location '{folder}'")
@@ -81,7 +81,7 @@ def test_a_call_to_a_killed_destination_is_finished_by_its_repeat(
 
     spark.sql(f"create schema if not exists {schema}")
     for name in ("items", "items__landing"):
-        know(spark, schema, landing.parent / name)
+        register_table(spark, schema, landing.parent / name)
     assert spark.table(f"{schema}.items").isEmpty()
     landed = spark.table(f"{schema}.items__landing").count()
     assert landed in ((0, ROWS) if moment == "while_landing" else (ROWS,))
@@ -117,6 +117,6 @@ def test_a_stopped_destination_finishes_the_current_call(
     assert call.result(timeout=240).success
     assert stopped.wait(60) == 0
     spark.sql(f"create schema if not exists {schema}")
-    know(spark, schema, landing.parent / "items")
+    register_table(spark, schema, landing.parent / "items")
     assert spark.table(f"{schema}.items").count() == ROWS
     drop_schema(spark, schema, warehouse)

@@ -160,12 +160,12 @@ def test_each_row_of_several_tables_is_joined_to_the_run_that_wrote_it(
     def written(name: str, *columns: str) -> set[tuple[Any, ...]]:
         rows = project.rows(f"{name}_by_run")
         assert len(rows) == len(project.rows(name))
-        said = {
+        attribution = {
             (row["_author"], row["_application"], row["_message"])
             for row in rows
             if row["_invocation_id"]
         }
-        assert said == {(author, *rest) for author, rest in writers.items()}
+        assert attribution == {(author, *rest) for author, rest in writers.items()}
         return {(row["_author"], *(row[column] for column in columns)) for row in rows}
 
     assert written("core", "event") == {("ann", "insert"), ("bob", "update"), ("bob", "delete")}
@@ -333,16 +333,16 @@ def test_branches_of_branches_are_read_and_dropped_and_main_is_rewound(project: 
     again = edits.on_branch("drop_branch", False, branch="draft")
     assert "there is no branch draft" in again.log
 
-    said: dict[str, Any] = {
+    attribution: dict[str, Any] = {
         "writes": edits.log,
         "app_id": "undo",
         "payload": ["payload"],
         "json": ["payload"],
     }
-    dry = edits.operate("rewind", to=1, dry_run=True, **said)
+    dry = edits.operate("rewind", to=1, dry_run=True, **attribution)
     assert "would go back to 1: 1 writes" in dry.log
     assert project.spark.table(edits.log).count() == 6
-    edits.operate("rewind", to="2024-01-01 12:00:00", **said)
+    edits.operate("rewind", to="2024-01-01 12:00:00", **attribution)
     project.run("features")
     assert edits.shown("main") == {"main": {"f": 1, "g": 1}}
     versions = [row["txn"] for row in project.rows("features") if row["id"] == "f"]

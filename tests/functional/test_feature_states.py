@@ -189,7 +189,13 @@ def test_a_resync_beside_another_writer_takes_no_number_twice(
     spark.sql(
         f"create table {now} using delta as select * from values ('a', '1'), ('b', '2') t(id, v)"
     )
-    said = {"writes": log, "states": states, "snapshot": now, "app_id": "app", "payload": "v"}
+    common = {
+        "writes": log,
+        "states": states,
+        "snapshot": now,
+        "app_id": "app",
+        "payload": "v",
+    }
     execute = Cursor.execute
 
     def resync(meanwhile: Callable[[str], object], **more: Any) -> Run:
@@ -199,7 +205,7 @@ def test_a_resync_beside_another_writer_takes_no_number_twice(
             execute(self, sql, *arguments)
 
         monkeypatch.setattr(Cursor, "execute", run)
-        arguments = json.dumps(said | more)
+        arguments = json.dumps(common | more)
         return project.dbt("run-operation", "resync_features", "--args", arguments, check=False)
 
     def another(_: str) -> None:

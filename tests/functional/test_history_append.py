@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dbt.adapters.spark.session import Cursor
 
-from tests.support.processes import die_before
+from tests.support.processes import fail_before
 from tests.support.project import Project
 
 
@@ -104,7 +104,7 @@ def test_a_log_left_unlocked_by_a_killed_full_refresh_is_locked_by_the_next_run(
     log(project, "select 1 as id", meta={"history": {"allow_full_refresh": True}})
     project.run("log")
     with pytest.MonkeyPatch.context() as patch:
-        die_before(patch, "create or replace table")
+        fail_before(patch, "create or replace table")
         assert not project.run("log", check=False, options=["--full-refresh"]).success
     assert values(project, "id") == [(1,)]
 

@@ -15,7 +15,7 @@ from tests.functional.test_readers import ALL, random_versions
 from tests.oracle.convention import FIVETRAN, Convention
 from tests.oracle.periods import as_of, period_of
 from tests.oracle.random_histories import scale_of
-from tests.support.processes import die_before
+from tests.support.processes import fail_before
 from tests.support.project import Project, Run
 from tests.support.rendering import Renderer, renderer
 from tests.support.staging import before
@@ -107,7 +107,7 @@ def test_cleaning_changes_no_state_at_or_after_the_horizon_or_at_a_tag(
     assert f"{len(seen)} of {len(rows)} versions dropped" in run.log
     left = project.rows("h")
     assert len(rows) - len(gone) <= len(left) <= len(rows) - len(seen)
-    points = sorted({scale.at(tick) + nudge for tick in range(13) for nudge in scale.nudges()})
+    points = sorted({scale.at(tick) + nudge for tick in range(13) for nudge in scale.offsets()})
     asked = [*[at for at in points if at >= horizon][:6], points[-1], horizon, tagged]
     for at in asked:
         found = read_as_of(call, project, "h", text_of(at), settings(convention))
@@ -395,26 +395,28 @@ def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
     def refused(**arguments: Any) -> str:
         return operate("erase_subject", table="h", check=False, **arguments).log
 
-    said = refused(only={"ID": None, "x": 1}, columns=["vv", "valid_to"], mirrors=names)
-    assert "only: ID has no value" in said
-    assert "x is no key column" in said
-    assert "h has no column vv" in said
-    assert "valid_to belongs to the key or the period" in said
-    assert f"{project.schema}.other: has no key column id" in said
-    assert f"mirror {names[1]}: there is no such table" in said
-    said = refused(only={"id": "nobody"}, mirrors=names[2])
-    assert "no table has a row of this key" in said
-    said = refused(only={"id": "a"}, mirrors=names[2:])
-    assert "v is NOT NULL" in said
-    assert "alter column `v` drop not null" in said
-    assert "the constraint filled (" in said
-    assert ") would refuse 1 rows" in said
+    message = refused(only={"ID": None, "x": 1}, columns=["vv", "valid_to"], mirrors=names)
+    assert "only: ID has no value" in message
+    assert "x is no key column" in message
+    assert "h has no column vv" in message
+    assert "valid_to belongs to the key or the period" in message
+    assert f"{project.schema}.other: has no key column id" in message
+    assert f"mirror {names[1]}: there is no such table" in message
+    message = refused(only={"id": "nobody"}, mirrors=names[2])
+    assert "no table has a row of this key" in message
+    message = refused(only={"id": "a"}, mirrors=names[2:])
+    assert "v is NOT NULL" in message
+    assert "alter column `v` drop not null" in message
+    assert "the constraint filled (" in message
+    assert ") would refuse 1 rows" in message
     assert [row["v"] for row in project.rows("h")] == ["secret"]
     assert not spark.catalog.tableExists(project.table("history_marks"))
 
     spark.sql(f"alter table {log} alter column `v` drop not null")
-    said = operate("erase_subject", table="h", only={"id": "a"}, columns="v", mirrors=names[2:]).log
-    assert "1 versions erased, columns v" in said
+    message = operate(
+        "erase_subject", table="h", only={"id": "a"}, columns="v", mirrors=names[2:]
+    ).log
+    assert "1 versions erased, columns v" in message
     assert [(row["v"], row["w"]) for row in project.rows("main_hx")] == [(None, "secret")]
     assert [row["v"] for row in project.rows("h")] == [None]
 
@@ -430,7 +432,7 @@ def test_a_killed_erasure_is_finished_by_the_next_and_its_log_is_locked_again(
     arguments = {"table": "h", "only": {"id": "a"}, "mirrors": [f"{project.schema}.main_hx"]}
     with pytest.MonkeyPatch.context() as patch:
         # The update of the main table itself is executed.
-        die_before(patch, moment if moment != "update `" else f"update {mirror_name(project)}")
+        fail_before(patch, moment if moment != "update `" else f"update {mirror_name(project)}")
         assert not operate("erase_subject", **arguments, check=False).success
 
     for _ in range(2):

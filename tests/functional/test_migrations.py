@@ -54,10 +54,10 @@ def test_a_migrated_history_table_accepts_further_batches(project: Project) -> N
     migrate(project, "add_column_in_history_mode", **arguments)
     stage(project, "staged", rows)
     run = project.run("h")
-    told = migrate(project, "add_column_in_history_mode", **arguments)
+    output = migrate(project, "add_column_in_history_mode", **arguments)
 
     assert run.message("h").startswith("1 batch: 1 added, 1 closed")
-    assert "was migrated before; nothing to do" in told
+    assert "was migrated before; nothing to do" in output
     expected = [
         {**version(1, "a", day(1), before(day(2))), "n": None},
         {**version(1, "a", day(2), before(day(3))), "n": 7},
@@ -71,7 +71,7 @@ def test_all_problems_of_a_migration_are_reported_together_and_nothing_is_writte
 ) -> None:
     table = write(project, "h", [version(1, "a", day(1))], TYPES)
 
-    told = migrate(
+    output = migrate(
         project, "add_column_in_history_mode", check=False,
         table=table, column="v", default="x", type="int", at="soon", key=["id", "nope"],
     )  # fmt: skip
@@ -81,24 +81,24 @@ def test_all_problems_of_a_migration_are_reported_together_and_nothing_is_writte
         "column v is there as string, not int",
         "at is no point in time: soon",
     ):
-        assert reason in told
-    told = migrate(
+        assert reason in output
+    output = migrate(
         project, "add_column_in_history_mode", check=False,
         table=table, column="n", default="x", type="int", at=JUNE, key="id",
     )  # fmt: skip
-    assert "the value x is no int" in told
+    assert "the value x is no int" in output
     assert version_of(project, "h") == 0
 
 
 def test_a_dry_run_reports_and_writes_nothing(project: Project) -> None:
     table = write(project, "h", [version(1, "a", day(1))], TYPES)
 
-    told = migrate(
+    output = migrate(
         project, "drop_column_in_history_mode", table=table, column="v", at=JUNE, key="id",
         dry_run=True,
     )  # fmt: skip
 
-    assert "would end v in 1 current versions" in told
+    assert "would end v in 1 current versions" in output
     assert version_of(project, "h") == 0
 
 
@@ -130,10 +130,10 @@ def test_a_rename_keeps_past_values_and_reports_what_it_enables(project: Project
     assert "gets column mapping (delta.columnMapping.mode = name)" in first
     assert "has Value and no v; nothing to do" in again
     assert sorted(row["Value"] for row in project.rows("h")) == ["a", "b"]
-    told = migrate(
+    output = migrate(
         project, "rename_column", check=False, table=table, from_column="w", to_column="VALUE"
     )
-    assert "the table has a column VALUE already" in told
+    assert "the table has a column VALUE already" in output
 
 
 def test_a_value_for_all_rows_is_set_and_unset(project: Project) -> None:
@@ -141,8 +141,8 @@ def test_a_value_for_all_rows_is_set_and_unset(project: Project) -> None:
 
     migrate(project, "update_column_value", table=table, column="v", value="NULL")
     assert [row["v"] for row in project.rows("h")] == ["NULL", "NULL"]
-    told = migrate(project, "update_column_value", table=table, column="v", value="NULL")
-    assert "changes v in 0 rows" in told
+    output = migrate(project, "update_column_value", table=table, column="v", value="NULL")
+    assert "changes v in 0 rows" in output
     assert version_of(project, "h") == 1
     migrate(project, "update_column_value", table=table, column="v", value=None)
     assert [row["v"] for row in project.rows("h")] == [None, None]
@@ -160,9 +160,9 @@ def test_a_default_is_set_in_every_row_and_a_repeat_keeps_later_values(project: 
     assert {row["at"] for row in project.rows("t")} == {datetime(2024, 1, 1, 12)}
 
     project.spark.sql(f"update {table} set at = null where id = 1")
-    told = migrate(project, "add_column_with_default_value", **arguments)
+    output = migrate(project, "add_column_with_default_value", **arguments)
 
-    assert "nothing to do" in told
+    assert "nothing to do" in output
     assert {row["at"] for row in project.rows("t")} == {datetime(2024, 1, 1, 12), None}
     other = migrate(
         project, "add_column_with_default_value", check=False,
@@ -184,11 +184,11 @@ def test_rows_synced_before_a_time_are_removed_or_marked(project: Project) -> No
 
     migrate(project, "truncate_before", table=soft, at=at, deleted_column="gone")
     migrate(project, "truncate_before", table=hard, at=at)
-    told = migrate(project, "truncate_before", table=project.table("nothing"), at=at)
+    output = migrate(project, "truncate_before", table=project.table("nothing"), at=at)
 
     assert {row["id"] for row in project.rows("soft") if row["gone"]} == {1, 2}
     assert {row["id"] for row in project.rows("hard")} == {3, 4}
-    assert "is not there; nothing to do" in told
+    assert "is not there; nothing to do" in output
 
 
 def test_a_table_that_changes_its_mode_keeps_layout_and_properties(project: Project) -> None:
@@ -222,9 +222,9 @@ def test_a_history_table_cannot_become_a_history_table_again(
     table = write(project, "h", [version(1, "a", day(1))], TYPES)
     more: dict[str, Any] = {"to": table} if operation == "copy_table_to_history_mode" else {}
 
-    told = migrate(project, operation, check=False, table=table, **more)
+    output = migrate(project, operation, check=False, table=table, **more)
 
-    assert "it is in history mode" in told
-    assert "no timestamp column _fivetran_synced" in told
-    assert ("is no copy made by this migration" in told) == bool(more)
+    assert "it is in history mode" in output
+    assert "no timestamp column _fivetran_synced" in output
+    assert ("is no copy made by this migration" in output) == bool(more)
     assert version_of(project, "h") == 0

@@ -187,8 +187,8 @@ def test_readers_of_random_tables_agree_with_the_definitions(
     columns = table_of(spark, "versions", rows, convention)
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
     request.addfinalizer(lambda: spark.conf.set("spark.sql.session.timeZone", "UTC"))
-    said = {"relation": "versions", "convention": settings(convention)}
-    points = sorted({scale.at(tick) + nudge for tick in range(13) for nudge in scale.nudges()})
+    given = {"relation": "versions", "convention": settings(convention)}
+    points = sorted({scale.at(tick) + nudge for tick in range(13) for nudge in scale.offsets()})
     points = random.Random(3).sample(points, min(len(points), 24))
     ranges = [tuple(random.Random(n).sample(points, 2)) for n in range(8)]
 
@@ -200,7 +200,7 @@ def test_readers_of_random_tables_agree_with_the_definitions(
         ]
         return [row.asDict() for row in spark.sql(" union all ".join(parts)).collect()]
 
-    found = numbered([call("as_of", at=text_of(at), **said) for at in points])
+    found = numbered([call("as_of", at=text_of(at), **given) for at in points])
     expected = [
         {"n": n, **row} for n, at in enumerate(points) for row in as_of(rows, at, convention)
     ]
@@ -228,14 +228,14 @@ def test_readers_of_random_tables_agree_with_the_definitions(
         more = {"key": "id"} if reader == "changeset" else {}
         found = numbered(
             [
-                call(reader, from_at=text_of(first), to_at=text_of(last), **said, **more)
+                call(reader, from_at=text_of(first), to_at=text_of(last), **given, **more)
                 for first, last in ranges
             ]
         )
         first_columns = ("_change_type", "_changed_at") if more else ()
         assert_same_rows(found, expected, ("n", *first_columns, *columns), reader)
 
-    version = spark.sql("select * from " + call("current_version", **said)).collect()[0][0]
+    version = spark.sql("select * from " + call("current_version", **given)).collect()[0][0]
     ends = [p.until for p in (period_of(row, convention) for row in rows) if p.until is not None]
     assert version == max([row[convention.start] for row in rows] + ends)
 
@@ -248,7 +248,7 @@ def test_a_join_of_periods_is_the_common_refinement(
     tables = [random_versions(seed, convention) for seed in (1, 2, 3)]
     for place, rows in enumerate(tables):
         table_of(spark, f"side_{place}", rows, convention)
-    said = {f"the {place}": f"side_{place}" for place in range(3)}
+    given = {f"the {place}": f"side_{place}" for place in range(3)}
     refined = refine(tables, "id", convention)
     wanted = {
         "full": refined,
@@ -258,7 +258,7 @@ def test_a_join_of_periods_is_the_common_refinement(
     assert all(wanted.values())
     for kind, expected in wanted.items():
         query = call(
-            "history_join", tables=said, key="id", convention=settings(convention), kind=kind
+            "history_join", tables=given, key="id", convention=settings(convention), kind=kind
         )
         found = [
             row.asDict(recursive=True) for row in spark.sql(f"select * from {query}").collect()
@@ -267,7 +267,7 @@ def test_a_join_of_periods_is_the_common_refinement(
             {**row, **{f"the {place}": there for place, there in enumerate(row["rows"])}}
             for row in expected
         ]
-        columns = ("id", "valid_from", "valid_to", *said)
+        columns = ("id", "valid_from", "valid_to", *given)
         assert_same_rows(in_order(found, columns), in_order(named, columns), columns, kind)
 
 

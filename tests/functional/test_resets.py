@@ -46,7 +46,7 @@ def before_statement(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     return install
 
 
-def die() -> None:
+def fail() -> None:
     raise RuntimeError("killed")
 
 
@@ -57,7 +57,7 @@ def time_of(project: Project, version: int) -> str:
     return next(str(row["at"]) for row in texts if row["version"] == version)
 
 
-def forge(project: Project, name: str, *minutes: int) -> None:
+def set_commit_times(project: Project, name: str, *minutes: int) -> None:
     """Set the commit times of a table to so many minutes after the clocks went back."""
     place = project.spark.sql(f"describe detail {project.table(name)}").collect()[0]["location"]
     for version, number in enumerate(minutes):
@@ -87,14 +87,14 @@ def statement(kind: str, table: str) -> str:
 def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Python, unlike Java, is in the zone of New York; the function restores the zone."""
 
-    def go_home() -> None:
+    def restore_zone() -> None:
         monkeypatch.undo()
         time.tzset()
 
     monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()
-    yield go_home
-    go_home()
+    yield restore_zone
+    restore_zone()
 
 
 @pytest.mark.parametrize(
@@ -129,13 +129,13 @@ def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next
 
     def replace_and_die_after() -> None:
         project.spark.sql(statement("replace", table))
-        before_statement("describe history", 1, die)
+        before_statement("describe history", 1, fail)
 
     before_statement("merge into", 3, replace_and_die_after)
 
     assert not project.run("h", check=False).success
     assert commits(project, "h") == ["CREATE TABLE", 1, 2, "CREATE OR REPLACE TABLE AS SELECT", 3]
-    before_statement("nothing has this in it", 1, die)
+    before_statement("nothing has this in it", 1, fail)
     project.run("h")
 
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
@@ -302,13 +302,13 @@ def test_a_mirror_waits_for_an_earlier_change_when_local_time_repeats_an_hour(
     )
     spark.sql(f"insert into {project.table('a')} values (1)")
     spark.sql(f"insert into {project.table('b')} values (1, 1)")
-    forge(project, "a", -60, -50)
-    forge(project, "b", -60, -50)
+    set_commit_times(project, "a", -60, -50)
+    set_commit_times(project, "b", -60, -50)
     project.run("a_hx", "b_hx")
     spark.sql(f"insert into {project.table('a')} values (2)")
     spark.sql(f"insert into {project.table('b')} values (2, 2)")
-    forge(project, "a", -60, -50, -10)
-    forge(project, "b", -60, -50, 10)
+    set_commit_times(project, "a", -60, -50, -10)
+    set_commit_times(project, "b", -60, -50, 10)
 
     assert project.run("b_hx").message("b_hx") == "nothing new"
     project.run("a_hx", "b_hx")

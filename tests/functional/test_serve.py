@@ -101,8 +101,8 @@ def versions(destination: Destination, name: str) -> list[tuple[Any, ...]]:
 def numbers(destination: Destination, name: str) -> list[int]:
     """The batches in a table's log, oldest first."""
     log = destination.spark.sql(f"describe history {SCHEMA}.{name}").collect()
-    said = [row.userMetadata for row in log if row.userMetadata]
-    return [int(text.split('"batch": ')[1].split(",")[0]) for text in said[::-1]]
+    records = [row.userMetadata for row in log if row.userMetadata]
+    return [int(text.split('"batch": ')[1].split(",")[0]) for text in records[::-1]]
 
 
 def at(day: int) -> str:

@@ -51,11 +51,11 @@ def test_a_history_is_drawn_with_the_records_of_its_commits(
     project.run("things", "numbers", "links_hx", options=["--write-json"])
 
     track = read_track(project.spark, project.table("things"), ["id"])
-    told = [
+    versions = [
         (one.key, one.values["v"], one.until is None, one.arrived, one.is_late, one.is_back)
         for one in track.versions
     ]
-    assert told == [
+    assert versions == [
         (("1",), "a", False, "batch 1", False, False),
         (("1",), "b", False, "batch 3", True, False),
         (("1",), "c", True, "batch 2", False, False),

@@ -11,9 +11,9 @@ import pytest
 from dbt.adapters.spark.session import Cursor
 from pyspark.sql import SparkSession
 
-from tests.conformance.test_history_batch import play_together
+from tests.conformance.test_history_batch import run_together
 from tests.support.iceberg import Catalog, numbers, records, refs
-from tests.support.processes import PATIENCE, go, kill, start
+from tests.support.processes import TIMEOUT, kill, release, start
 from tests.support.project import Project
 from tests.support.staging import (
     COLUMNS,
@@ -45,14 +45,14 @@ AFTER_FIRST = [
 def test_every_case_with_every_batch_replayed_ends_in_its_expected_rows(
     project: Project, spark: SparkSession
 ) -> None:
-    tables = play_together(project, spark, "iceberg")
+    tables = run_together(project, spark, "iceberg")
     for case in tables:
         assert_same_rows(project.rows(case.id), case.expected, case.columns, case.id)
         applied = numbers(spark, project.table(case.id))
         assert applied == list(range(1, len(case.batches) + 1))
 
 
-def offer(project: Project, *rows: dict[str, object], **config: object) -> None:
+def write_model(project: Project, *rows: dict[str, object], **config: object) -> None:
     """Write the model with these staged rows."""
     select = stage(project, "staged_h", [*FIRST, *rows])
     project.history("h", select, config=ICEBERG | config)
@@ -61,7 +61,7 @@ def offer(project: Project, *rows: dict[str, object], **config: object) -> None:
 def test_a_batch_is_one_snapshot_with_a_record_and_is_applied_only_once(
     project: Project, spark: SparkSession
 ) -> None:
-    offer(project)
+    write_model(project)
     assert project.run("h").message("h") == (
         "2 batches: 3 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
     )
@@ -72,10 +72,12 @@ def test_a_batch_is_one_snapshot_with_a_record_and_is_applied_only_once(
 
     # A batch without effect is recorded, an update without a base is counted, and a lower batch
     # number is skipped.
-    offer(project, delete(5, 99, day(9)), update(6, 77, day(5)), *new_version(4, 2, day(2), "late"))
+    write_model(
+        project, delete(5, 99, day(9)), update(6, 77, day(5)), *new_version(4, 2, day(2), "late")
+    )
     assert "3 batches: 1 added, 1 closed, 0 removed, 1 skipped" in project.run("h").message("h")
     assert numbers(spark, table) == [1, 2, 4, 5, 6]
-    offer(project, *new_version(3, 1, day(9), "too late"))
+    write_model(project, *new_version(3, 1, day(9), "too late"))
     assert "no new batch" in project.run("h").message("h")
 
     # After compaction and expiry of snapshots, the records of the batches are gone with them.
@@ -93,7 +95,7 @@ def test_a_batch_is_one_snapshot_with_a_record_and_is_applied_only_once(
 def test_batches_undone_by_a_rollback_or_a_truncate_are_applied_again(
     project: Project, spark: SparkSession
 ) -> None:
-    offer(project)
+    write_model(project)
     project.run("h")
     table = project.table("h")
     of_batch = {record["batch"]: record["parent"] for record in records(spark, table)}
@@ -109,7 +111,7 @@ def test_batches_undone_by_a_rollback_or_a_truncate_are_applied_again(
 def test_destructive_or_impossible_runs_are_refused_before_anything_is_written(
     project: Project, spark: SparkSession
 ) -> None:
-    offer(project)
+    write_model(project)
     project.run("h")
     table = project.table("h")
     snapshots = f"select count(*) from {table}.snapshots"
@@ -121,11 +123,11 @@ def test_destructive_or_impossible_runs_are_refused_before_anything_is_written(
         assert "Spark" not in found
 
     refused("a full refresh would replace the history that is there", "--full-refresh")
-    offer(project, file_format="delta")
+    write_model(project, file_format="delta")
     refused("the target is an Iceberg table, and the model says file_format: delta")
     project.history("h", "select *, 'x' as _file from staged_h", config=ICEBERG)
     refused("column _file has a name that Iceberg keeps for itself")
-    offer(project, {**upsert(7, 3, day(1)), "_stage": "insert"})
+    write_model(project, {**upsert(7, 3, day(1)), "_stage": "insert"})
     refused("_stage is not earliest_start, update, upsert, replace or delete")
     done = project.dbt(
         "run-operation", "drop_column_in_history_mode", "--args",
@@ -158,7 +160,7 @@ def test_a_table_of_another_writer_is_adopted_and_keeps_its_write_mode(
 
 
 BATCHES = 4
-SELECT, PLAYED = batches_of_one(BATCHES)
+SELECT, EXPECTED = batches_of_one(BATCHES)
 
 
 def ready(folder: Path, catalog: Catalog, schema: str) -> subprocess.Popen[str]:
@@ -177,7 +179,7 @@ def test_two_concurrent_runs_apply_every_batch_once(
 ) -> None:
     both = [ready(tmp_path / name, catalog, project.schema) for name in ("one", "two")]
     for process in both:
-        go(process)
+        release(process)
     # The loser of a simultaneous commit ends with an error; it has written nothing.
     ended = [process.communicate(timeout=300) and process.returncode for process in both]
     assert 0 in ended
@@ -186,7 +188,7 @@ def test_two_concurrent_runs_apply_every_batch_once(
     after = project.run("h").message("h")
     if ended == [0, 0]:
         assert after == "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 4 replayed"
-    assert_same_rows(project.rows("h"), PLAYED, COLUMNS)
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
     assert numbers(spark, project.table("h")) == [1, 2, 3, 4]
     assert len({record["invocation_id"] for record in records(spark, project.table("h"))}) >= 1
 
@@ -195,10 +197,10 @@ def test_two_concurrent_runs_apply_every_batch_once(
 def test_a_run_overtaken_before_its_commit_is_reported_and_old_branches_are_dropped(
     project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offer(project)
+    write_model(project)
     project.run("h")
     table = project.table("h")
-    offer(project, *new_version(3, 1, day(5), "c"))
+    write_model(project, *new_version(3, 1, day(5), "c"))
     execute = Cursor.execute
 
     def overtaken(cursor: Cursor, sql: str, *parameters: object) -> None:
@@ -229,9 +231,9 @@ def test_a_killed_run_is_finished_by_the_next(
     project: Project, spark: SparkSession, catalog: Catalog, tmp_path: Path, commits: int
 ) -> None:
     process = ready(tmp_path / "killed", catalog, project.schema)
-    go(process)
+    release(process)
     metadata = catalog.folder / "tables" / project.schema / "h" / "metadata"
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while len(list(metadata.glob("*.metadata.json"))) < commits:
         assert process.poll() is None
         assert time.monotonic() < deadline
@@ -241,5 +243,5 @@ def test_a_killed_run_is_finished_by_the_next(
 
     project.run("h")
 
-    assert_same_rows(project.rows("h"), PLAYED, COLUMNS)
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
     assert numbers(spark, project.table("h")) == [1, 2, 3, 4]

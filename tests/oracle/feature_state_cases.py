@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[1] / "conformance/cases/feature_states"
 
 
 @dataclass
-class Played:
+class CaseResult:
     """A case after its steps: the database, and the result of each step."""
 
     database: Database
@@ -47,24 +47,24 @@ def time_of(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def play(case: dict[str, Any]) -> Played:
+def run_case(case: dict[str, Any]) -> CaseResult:
     """Run all steps of a case in order."""
     database = Database(
         case.get("collections"), case.get("options", {}).get("noop_updates", "record")
     )
-    played = Played(database)
+    case_result = CaseResult(database)
     for number, step in enumerate(case["steps"], 1):
         ((kind, given),) = step.items()
-        result = play_step(database, kind, given, number)
+        result = apply_step(database, kind, given, number)
         if isinstance(result, str):
-            played.steps.append({"step": number, "outcome": result})
+            case_result.steps.append({"step": number, "outcome": result})
         else:
             filled = {name: value for name, value in asdict(result).items() if value is not None}
-            played.steps.append({"step": number, "number": None, "outcomes": None, **filled})
-    return played
+            case_result.steps.append({"step": number, "number": None, "outcomes": None, **filled})
+    return case_result
 
 
-def play_step(database: Database, kind: str, step: dict[str, Any], number: int) -> Result | str:
+def apply_step(database: Database, kind: str, step: dict[str, Any], number: int) -> Result | str:
     if kind == "transaction":
         return database.transact({**step, "time": time_of(step.get("time"))}, number)
     if kind == "configure":
@@ -144,14 +144,14 @@ QUESTIONS = {
 }
 
 
-def part(played: Played, name: str, expected: Any) -> Any:
+def part(case_result: CaseResult, name: str, expected: Any) -> Any:
     """A part of `expected` from the oracle, in the form of the cases."""
-    database = played.database
+    database = case_result.database
     if name == "steps":
         wanted = {step["step"]: step for step in expected}
         return [
             {key: step.get(key) for key in wanted[step["step"]]}
-            for step in played.steps
+            for step in case_result.steps
             if step["step"] in wanted
         ]
     if name == "states":
@@ -182,7 +182,7 @@ def state_row(state: Any) -> dict[str, Any]:
     return {**row, "collection": state.key[1], "id": state.key[2], "resync": True}
 
 
-def play_sequencer(case: dict[str, Any]) -> list[dict[str, int]]:
+def run_sequencer(case: dict[str, Any]) -> list[dict[str, int]]:
     """The numbers after each run of a case of kind `sequencer`."""
     numbers: dict[int, int] = {}
     after = []

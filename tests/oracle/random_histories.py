@@ -95,7 +95,7 @@ class Scale:
     def at(self, tick: int) -> Time:
         return self.origin + tick * self.tick
 
-    def nudges(self) -> tuple[Any, ...]:
+    def offsets(self) -> tuple[Any, ...]:
         """Distances at which rules decide differently: 0, least, gap, gap and least, both ways."""
         zero = self.least - self.least
         steps = (self.least, self.gap, self.gap - self.least, self.gap + self.least)
@@ -420,7 +420,7 @@ def written_history(
 
 
 @dataclass
-class Dice:
+class Draws:
     """The state for drawing wild rows: randomness, and the times at which rules change.
 
     moments  starts and ends of the key's versions so far, and of the batch's rows
@@ -437,11 +437,11 @@ class Dice:
 
     def time(self) -> Time:
         """A start, E or delete time: at or near a known moment, later, or at random."""
-        scale, dice = scale_of(self.convention), self.rng.random()
-        if self.moments and dice < 0.5:
+        scale, number = scale_of(self.convention), self.rng.random()
+        if self.moments and number < 0.5:
             moment = self.rng.choice(self.moments)
-            time = moment + self.rng.choice(scale.nudges()) if self.chance(0.6) else moment
-        elif dice < 0.85:
+            time = moment + self.rng.choice(scale.offsets()) if self.chance(0.6) else moment
+        elif number < 0.85:
             time = scale.at(self.now + self.rng.randint(1, 4))
         else:
             time = scale.at(self.rng.randint(0, self.now + 1))
@@ -511,13 +511,13 @@ def wild_history(
 def initial_versions(rng: random.Random, values: KeyValues, convention: Convention) -> list[Row]:
     """Versions of one key, in order: contiguous or with gaps, the last one open or ended."""
     scale = scale_of(convention)
-    dice = Dice(rng, convention, [], 0)
+    draws = Draws(rng, convention, [], 0)
     time = scale.at(0)
     rows: list[Row] = []
     for number in range(rng.randint(0, 5)):
         time += rng.choice((scale.tick, scale.tick, 2 * scale.tick, scale.least))
         row: Row = {**values, **random_values(rng), convention.start: time}
-        row[convention.version_id] = dice.version_id(time)
+        row[convention.version_id] = draws.version_id(time)
         set_period(row, rng.choice(open_ends(convention)), True, convention)
         if rows:
             cut_off(rng, rows[-1], time, convention)
@@ -566,52 +566,52 @@ def wild_rows(
     """Rows of one key for one batch; not validated."""
     if past and rng.random() < 0.1:
         return rng.choice(past)
-    dice = Dice(rng, convention, moments_of(table, convention), now)
+    draws = Draws(rng, convention, moments_of(table, convention), now)
     key = tuple(values.items())
-    rows = rng.choice((mixed_rows, mixed_rows, chain_rows))(dice, key)
+    rows = rng.choice((mixed_rows, mixed_rows, chain_rows))(draws, key)
     starts = [row[convention.start] for row in rows]
     for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
-        rows.append(delete_row(key, dice.time(), rng, convention))
-    if dice.chance(0.3) or (starts and dice.chance(0.3)):
-        earliest = min(starts) if starts and dice.chance(0.7) else dice.time()
+        rows.append(delete_row(key, draws.time(), rng, convention))
+    if draws.chance(0.3) or (starts and draws.chance(0.3)):
+        earliest = min(starts) if starts and draws.chance(0.7) else draws.time()
         rows.append(earliest_row(key, earliest, convention))
-        if dice.chance(0.15):
-            rows.append(earliest_row(key, dice.time(), convention))
+        if draws.chance(0.15):
+            rows.append(earliest_row(key, draws.time(), convention))
     return numbered(rows, 0, rng)
 
 
-def mixed_rows(dice: Dice, key: KeyItems) -> Batch:
+def mixed_rows(draws: Draws, key: KeyItems) -> Batch:
     """Some update and upsert rows that need not be consistent."""
     rows: Batch = []
-    for _ in range(dice.rng.choice((0, 0, 1, 1, 2, 3))):
-        stage = dice.rng.choice(("update", "update", "upsert", "replace"))
-        rows.append(wild_change(stage, dice, key, dice.time()))
-    if rows and dice.chance(0.1):
-        rows.append(dict(dice.rng.choice(rows)))
-    if rows and dice.chance(0.15):
-        twin = dice.rng.choice(rows)
-        again = wild_change(twin["_stage"], dice, key, twin[dice.convention.start])
-        rows.append({**again, dice.convention.version_id: twin[dice.convention.version_id]})
+    for _ in range(draws.rng.choice((0, 0, 1, 1, 2, 3))):
+        stage = draws.rng.choice(("update", "update", "upsert", "replace"))
+        rows.append(wild_change(stage, draws, key, draws.time()))
+    if rows and draws.chance(0.1):
+        rows.append(dict(draws.rng.choice(rows)))
+    if rows and draws.chance(0.15):
+        twin = draws.rng.choice(rows)
+        again = wild_change(twin["_stage"], draws, key, twin[draws.convention.start])
+        rows.append({**again, draws.convention.version_id: twin[draws.convention.version_id]})
     return rows
 
 
-def chain_rows(dice: Dice, key: KeyItems) -> Batch:
+def chain_rows(draws: Draws, key: KeyItems) -> Batch:
     """Chain fill: perhaps an upsert, then successive updates of one or two columns each."""
-    tick = scale_of(dice.convention).tick
-    start = dice.time()
-    rows = [wild_change("upsert", dice, key, start)] if dice.chance(0.4) else []
-    for number in range(1, dice.rng.randint(2, 4)):
-        rows.append(wild_change("update", dice, key, start + number * tick))
+    tick = scale_of(draws.convention).tick
+    start = draws.time()
+    rows = [wild_change("upsert", draws, key, start)] if draws.chance(0.4) else []
+    for number in range(1, draws.rng.randint(2, 4)):
+        rows.append(wild_change("update", draws, key, start + number * tick))
     return rows
 
 
-def wild_change(stage: str, dice: Dice, key: KeyItems, start: Time) -> Row:
+def wild_change(stage: str, draws: Draws, key: KeyItems, start: Time) -> Row:
     """An update or upsert row with a random period."""
-    convention, rng = dice.convention, dice.rng
+    convention, rng = draws.convention, draws.rng
     row = staged_row(stage, key, convention, random_values(rng))
     row[convention.start] = start
-    row[convention.version_id] = dice.version_id(start)
-    set_period(row, *dice.period(start), convention)
+    row[convention.version_id] = draws.version_id(start)
+    set_period(row, *draws.period(start), convention)
     if stage == "update":
         kept = rng.sample(DATA_COLUMNS, rng.choice((0, 1, 2, 2, 3)))
         names = [name for name in (convention.end, convention.active) if name is not None]

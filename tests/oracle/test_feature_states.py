@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .feature_state_cases import QUESTIONS, case_names, part, play, play_sequencer, read
+from .feature_state_cases import QUESTIONS, case_names, part, read, run_case, run_sequencer
 
 CASES = {name: read(name) for name in case_names()}
 PARTS = [
@@ -31,7 +31,7 @@ def by_n(rows: Any) -> Any:
 def test_the_oracle_gives_every_expected_part(name: str, wanted: str) -> None:
     case = CASES[name]
     expected = case["expected"][wanted]
-    got = part(play(case), wanted, expected)
+    got = part(run_case(case), wanted, expected)
     if wanted == "states":
         got, expected = by_n(got), by_n(expected)
     assert got == expected
@@ -40,11 +40,11 @@ def test_the_oracle_gives_every_expected_part(name: str, wanted: str) -> None:
 @pytest.mark.parametrize(("name", "kind", "place"), ASKED)
 def test_the_oracle_answers_every_query(name: str, kind: str, place: int) -> None:
     question = CASES[name][kind][place]
-    assert QUESTIONS[kind](play(CASES[name]).database, question) == question["expected"]
+    assert QUESTIONS[kind](run_case(CASES[name]).database, question) == question["expected"]
 
 
 @pytest.mark.parametrize(
     "name", [name for name, case in CASES.items() if case.get("kind") == "sequencer"]
 )
 def test_the_oracle_numbers_transactions(name: str) -> None:
-    assert play_sequencer(CASES[name]) == CASES[name]["expected"]
+    assert run_sequencer(CASES[name]) == CASES[name]["expected"]

@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.oracle.feature_state_cases import play_step
+from tests.oracle.feature_state_cases import apply_step
 from tests.oracle.feature_states import Result
 from tests.oracle.random_features import (
     random_branch_step,
     random_branched_database,
     random_branched_transaction,
 )
-from tests.support.features import COLUMNS, DAY, LOG, Space, number_of, offer_log, state_row
+from tests.support.features import COLUMNS, DAY, LOG, Space, create_log_view, number_of, state_row
 from tests.support.project import Project
-from tests.support.scenarios import ARGUMENTS, CONFLICT, KEY, READERS
+from tests.support.scenarios import ANSWER_MACRO, ARGUMENTS, CONFLICT, KEY
 from tests.support.tables import assert_same_rows, data_frame
 
 pytestmark = pytest.mark.thorough
@@ -59,7 +59,7 @@ class Logs:
         ]
         spark.sql(f"create schema if not exists {project.schema}")
         data_frame(spark, [], LOG).write.format("delta").saveAsTable(self.log)
-        project.write("macros/operate.sql", OPERATE + READERS)
+        project.write("macros/operate.sql", OPERATE + ANSWER_MACRO)
 
     def model(self, name: str, log: str) -> None:
         """A table of states of a log."""
@@ -98,7 +98,7 @@ class Logs:
                 continue
             call = self._call(space, step)
             known = space.database.made
-            result = play_step(space.database, "branch", step, 0)
+            result = apply_step(space.database, "branch", step, 0)
             if isinstance(result, Result):
                 done.append((space, result, known))
             if isinstance(result, Result) and result.error is not None:
@@ -209,9 +209,9 @@ def test_random_logs_with_branches_agree_with_the_oracle(
             logs.operate()
     log = [row.asDict() for row in spark.table(logs.log).collect()]
     cut = random.Random(SEED).randint(1, logs.last - 1)
-    offer_log(spark, [row for row in log if row["txn"] <= cut], "some_branched_writes")
+    create_log_view(spark, [row for row in log if row["txn"] <= cut], "some_branched_writes")
     project.run("otherwise")
-    offer_log(spark, log, "some_branched_writes")
+    create_log_view(spark, log, "some_branched_writes")
     project.run("otherwise", "at_once")
 
     expected = [row for space in logs.spaces for row in space.expected_rows()]

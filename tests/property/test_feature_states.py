@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.oracle.feature_states import ERRORS, Result
 from tests.oracle.random_features import random_database, random_transaction
-from tests.support.features import COLUMNS, Space, offer_log, state_row
+from tests.support.features import COLUMNS, Space, create_log_view, state_row
 from tests.support.project import Project
 from tests.support.tables import assert_same_rows
 
@@ -62,7 +62,7 @@ def test_random_logs_agree_with_the_oracle(project: Project, spark: SparkSession
     spaces, results = random_logs(seed=6)
     rows = [row for space in spaces for row in space.rows]
     expected = [row for space in spaces for row in space.expected_rows()]
-    offer_log(spark, rows, "all_random_writes")
+    create_log_view(spark, rows, "all_random_writes")
     select = "{{ dbt_history.feature_states('%s', " + ARGUMENTS + ") }}"
     for name, log in (("at_once", "all_random_writes"), ("in_parts", "some_random_writes")):
         project.history(
@@ -75,7 +75,7 @@ def test_random_logs_agree_with_the_oracle(project: Project, spark: SparkSession
     )
     for part, models in ((0.3, ["in_parts"]), (0.6, ["in_parts"]), (1.0, [])):
         until = int(part * TRANSACTIONS * LOGS)
-        offer_log(spark, [row for row in rows if row["txn"] <= until], "some_random_writes")
+        create_log_view(spark, [row for row in rows if row["txn"] <= until], "some_random_writes")
         project.run(*(models or ["in_parts", "at_once", "outcomes"]))
 
     for name in ("at_once", "in_parts"):

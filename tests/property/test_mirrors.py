@@ -41,7 +41,7 @@ COLUMNS = {
 }
 
 
-class Play:
+class MirroredTables:
     """The same main tables in Spark and in Python."""
 
     def __init__(self, spark: SparkSession, schema: str, choice: random.Random) -> None:
@@ -179,7 +179,7 @@ def test_a_mirror_has_the_same_rows_whenever_it_runs(
 ) -> None:
     choice = random.Random(seed)
     mains = f"{project.schema}_main"
-    play = Play(spark, mains, choice)
+    main_tables = MirroredTables(spark, mains, choice)
     sets = {name: write_models(project, mains, name) for name in ("often", "seldom")}
     moments = {
         "often": {0, *choice.sample(range(1, COMMITS), 3), COMMITS},
@@ -195,9 +195,9 @@ def test_a_mirror_has_the_same_rows_whenever_it_runs(
         if models:
             project.run(*models)
         if number < COMMITS:
-            play.step()
+            main_tables.step()
 
-    expected = mirror((A, B, C), play.commits)
+    expected = mirror((A, B, C), main_tables.commits)
     for name in sets:
         for main in (A, B, C):
             own = f"{main.name}_hx_id"

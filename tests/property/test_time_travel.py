@@ -36,7 +36,7 @@ class Stream:
 
 
 def random_stream(seed: int, axis: str) -> Stream:
-    """Inserts, updates and deletes of five keys; some commits have the same time as the previous."""
+    """Inserts, updates and deletes of five keys; some commits have the time of the previous one."""
     dice = random.Random(seed)
     at: Any = 0 if axis == "bigint" else datetime(2024, 1, 1)
     state: State = {}
@@ -69,7 +69,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
     return made
 
 
-def offer(spark: SparkSession, name: str, changes: list[dict[str, Any]], axis: str) -> None:
+def create_view(spark: SparkSession, name: str, changes: list[dict[str, Any]], axis: str) -> None:
     types = {
         "id": "string",
         "v": "string",
@@ -97,7 +97,7 @@ def test_every_instant_equals_a_replay_of_the_events(
     for first, last in zip([0, *splits], [*splits, COMMITS], strict=True):
         for name, (axis, _, stream) in tables.items():
             part = [row for row in stream.changes if first < row["_commit_version"] <= last]
-            offer(spark, name, part, axis)
+            create_view(spark, name, part, axis)
         project.run(*tables)
 
     for name, (_, convention, stream) in tables.items():
@@ -110,7 +110,7 @@ def test_every_instant_equals_a_replay_of_the_events(
             expected += [{"place": place, "id": key, "v": v} for key, v in state.items()]
         found = [row.asDict() for row in spark.sql(" union all ".join(queries)).collect()]
         if convention == FIVETRAN:
-            # A deletion ends at its own instant, the last one of the period, which lasts a millisecond.
+            # A deleted version includes the instant of its deletion, for one millisecond.
             found, expected = without_deletions(found, stream), without_deletions(expected, stream)
         assert_same_rows(found, expected, ("place", "id", "v"), name)
 

@@ -42,9 +42,9 @@ def refusal(call: Renderer, meta: Any, unique_key: Any = "id", of: str = "batch"
 
 
 @pytest.mark.parametrize("of", ["batch", "append"])
-@pytest.mark.parametrize("said", [["validity"], [], 1, 0, 1.5, " "], ids=repr)
-def test_history_as_a_list_or_a_number_is_refused(call: Renderer, of: str, said: Any) -> None:
-    assert f"dbt_history.history_{of}: the metadata" in refusal(call, {"history": said}, of=of)
+@pytest.mark.parametrize("value", [["validity"], [], 1, 0, 1.5, " "], ids=repr)
+def test_history_as_a_list_or_a_number_is_refused(call: Renderer, of: str, value: Any) -> None:
+    assert f"dbt_history.history_{of}: the metadata" in refusal(call, {"history": value}, of=of)
 
 
 @pytest.mark.parametrize("name", ["histroy", "History", "histry", "hiistory"])
@@ -69,9 +69,9 @@ def test_empty_history_metadata_is_the_default(call: Renderer, meta: Any) -> Non
 
 
 @pytest.mark.parametrize("of", ["batch", "append"])
-@pytest.mark.parametrize("said", ["false", "true", 1, 0, None], ids=repr)
-def test_allow_full_refresh_must_be_a_boolean(call: Renderer, of: str, said: Any) -> None:
-    meta = {"history": {**(HISTORY if of == "batch" else {}), "allow_full_refresh": said}}
+@pytest.mark.parametrize("value", ["false", "true", 1, 0, None], ids=repr)
+def test_allow_full_refresh_must_be_a_boolean(call: Renderer, of: str, value: Any) -> None:
+    meta = {"history": {**(HISTORY if of == "batch" else {}), "allow_full_refresh": value}}
     assert "allow_full_refresh is" in refusal(call, meta, of=of)
     meta["history"]["allow_full_refresh"] = False
     assert settings(call, meta, of=of)["allow_full_refresh"] is False
@@ -169,13 +169,13 @@ def test_generate_history_refuses_invalid_metadata(call: Renderer, meta: Any, pr
 
 
 def test_a_node_whose_metadata_names_a_convention_is_a_history(call: Renderer) -> None:
-    for said, is_tracked in ((True, True), ({"kind": "hx"}, True), ("validity", False)):
-        assert call("_is_tracked", node=node({"history": said})) is is_tracked
+    for value, is_tracked in ((True, True), ({"kind": "hx"}, True), ("validity", False)):
+        assert call("_is_tracked", node=node({"history": value})) is is_tracked
 
 
 def test_timelines_read_the_same_metadata() -> None:
-    def read(said: Any) -> Any:
-        found = {**node({"history": said}), "schema": "s", "alias": "customers"}
+    def read(value: Any) -> Any:
+        found = {**node({"history": value}), "schema": "s", "alias": "customers"}
         return settings_of({"nodes": {"n": found}}, "s.customers").convention
 
     assert read("validity") == read({"convention": "validity"}) is not None

@@ -227,10 +227,10 @@ def opened(file: Path, place: str, folder: Path) -> tuple[Page, list[str], list[
     lines = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     complaints = [line for line in lines if "/%7B%7B%20" not in line]
     # The browser itself requests updates and the time; such requests have no page as initiator.
-    told = [event.get("params", {}) for event in json.loads(log.read_text("utf-8"))["events"]]
+    requests = [event.get("params", {}) for event in json.loads(log.read_text("utf-8"))["events"]]
     asked = [
         one["url"]
-        for one in told
+        for one in requests
         if one.get("initiator", "not an origin") != "not an origin"
         and leaves_the_file(one["url"])
         and not one["url"].startswith("file:")

@@ -205,8 +205,8 @@ def test_the_key_of_a_log_is_that_of_its_newest_record() -> None:
 def test_the_timeline_shows_each_version_each_deletion_and_late_versions() -> None:
     drawn = svg(version_chart([picture()]))
 
-    for said in ("things · 1", "things · 2", ">a<", "&lt;b&gt;", ">c<", "deleted"):
-        assert said in drawn
+    for text in ("things · 1", "things · 2", ">a<", "&lt;b&gt;", ">c<", "deleted"):
+        assert text in drawn
     assert drawn.count(f'fill="{ORANGE}"') == 1
 
 

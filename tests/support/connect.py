@@ -35,7 +35,7 @@ def start_session(cluster: Cluster) -> SparkSession:
     return session
 
 
-def offer(frame: connect.DataFrame, name: str) -> None:
+def create_shared_view(frame: connect.DataFrame, name: str) -> None:
     """Create a view or table of these rows in the default schema, for all connections.
 
     It replaces `createOrReplaceTempView`, whose view is visible to this session only.

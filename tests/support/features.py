@@ -27,7 +27,7 @@ DAY = datetime(2024, 1, 1)
 PLACES = 1 << 20
 
 
-def offer_log(
+def create_log_view(
     spark: SparkSession, rows: Iterable[dict[str, Any]], name: str = "feature_log"
 ) -> None:
     """Create a view of rows of a log."""

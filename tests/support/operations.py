@@ -87,8 +87,8 @@ class Tables:
         if op == "update":
             pairs = []
             for column, value in operation["set"].items():
-                said = value["expr"] if isinstance(value, dict) else cell(value, types[column])
-                pairs.append(f"`{column}` = {said}")
+                sql = value["expr"] if isinstance(value, dict) else cell(value, types[column])
+                pairs.append(f"`{column}` = {sql}")
             return (
                 f"update {name} set {', '.join(pairs)}"
                 f" where {self.condition(table, operation['where'])}"

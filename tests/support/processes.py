@@ -16,7 +16,7 @@ from dbt.adapters.spark.session import Cursor
 from tests.support.project import ROOT
 
 # Seconds; longer than any step of these tests needs.
-PATIENCE = 240
+TIMEOUT = 240
 
 
 def start_python(module: str, *arguments: str, ready: str) -> tuple[subprocess.Popen[str], str]:
@@ -41,7 +41,7 @@ def start(folder: Path, warehouse: Path, schema: str, model: str = "h") -> subpr
     return start_python("tests.support.run_dbt", *arguments, ready="ready")[0]
 
 
-def go(process: subprocess.Popen[str]) -> None:
+def release(process: subprocess.Popen[str]) -> None:
     """Let the process run the model."""
     assert process.stdin is not None
     process.stdin.write("\n")
@@ -58,7 +58,7 @@ def last_line(process: subprocess.Popen[str]) -> str:
 def together(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
     """Let all of them run concurrently; returns their last lines."""
     for process in processes:
-        go(process)
+        release(process)
     return [last_line(process) for process in processes]
 
 
@@ -75,8 +75,8 @@ def kill_at(process: subprocess.Popen[str], commit: Path) -> None:
 
 def kill_when(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
     """Let it run, and kill it as soon as the condition is true."""
-    go(process)
-    deadline = time.monotonic() + PATIENCE
+    release(process)
+    deadline = time.monotonic() + TIMEOUT
     while not happened():
         assert process.poll() is None
         assert time.monotonic() < deadline
@@ -84,15 +84,15 @@ def kill_when(process: subprocess.Popen[str], happened: Callable[[], bool]) -> N
     kill(process)
 
 
-def die_before(patch: pytest.MonkeyPatch, statement: str) -> None:
+def fail_before(patch: pytest.MonkeyPatch, statement: str) -> None:
     """Fail every statement of dbt from the first one that contains this text."""
     execute = Cursor.execute
-    dead = False
+    failing = False
 
     def run(self: Cursor, sql: str, *arguments: Any) -> None:
-        nonlocal dead
-        dead = dead or statement in sql
-        if dead:
+        nonlocal failing
+        failing = failing or statement in sql
+        if failing:
             raise RuntimeError("killed")
         execute(self, sql, *arguments)
 

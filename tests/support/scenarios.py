@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.oracle.feature_state_cases import play_step, time_of
+from tests.oracle.feature_state_cases import apply_step, time_of
 from tests.oracle.feature_states import Database
 from tests.support.features import DAY, LOG, Space
 from tests.support.project import Project, Run
@@ -22,7 +22,7 @@ from tests.support.tables import data_frame
 KEY = ["branch", "space", "id"]
 ARGUMENTS = f"id={KEY}, payload=['payload'], json='payload'"
 CONFLICT = re.compile(r"^ +(\S+) (\S+) payload (\S+)$", re.MULTILINE)
-READERS = """
+ANSWER_MACRO = """
 {% macro answer(questions) %}
     {% for name, sql in questions.items() %}
         {% do print('ANSWER ' ~ tojson({'name': name, 'sql': render(sql)})) %}
@@ -73,10 +73,10 @@ class ScenarioRunner:
         self.last = 0
         self.is_ahead = False
         self.log, self.states = project.table("scenario_log"), project.table("scenarios")
-        self.branches = project.table("scene_branches")
+        self.branches = project.table("scenario_branches")
         data_frame(spark, [], LOG).write.format("delta").saveAsTable(self.log)
         # dbt renders the queries, and Spark runs them here, so that a refusal fails only one query.
-        project.write("macros/answer.sql", READERS)
+        project.write("macros/answer.sql", ANSWER_MACRO)
         project.history(
             "scenarios",
             f"{{{{ dbt_history.feature_states('{self.log}', {ARGUMENTS}, "
@@ -111,7 +111,7 @@ class ScenarioRunner:
         )
 
 
-def play(runner: ScenarioRunner, case: dict[str, Any]) -> Scenario:
+def run_case(runner: ScenarioRunner, case: dict[str, Any]) -> Scenario:
     """Run a case from its first step to its last query."""
     options = case.get("options", {})
     database = Database(case.get("collections"), options.get("noop_updates", "record"))
@@ -121,9 +121,9 @@ def play(runner: ScenarioRunner, case: dict[str, Any]) -> Scenario:
         if kind == "transaction":
             _write(runner, scenario, given, number)
         else:
-            _do(runner, scenario, kind, given, number)
+            _run_step(runner, scenario, kind, given, number)
     runner.catch_up()
-    _look(runner, scenario)
+    _read_answers(runner, scenario)
     return scenario
 
 
@@ -141,25 +141,25 @@ def _write(
     runner.write(space.rows[known:])
 
 
-def _do(
+def _run_step(
     runner: ScenarioRunner, scenario: Scenario, kind: str, given: dict[str, Any], number: int
 ) -> None:
     """Run a step that is no transaction: the operation, and the same step in the oracle."""
     if kind in ("configure", "suspend"):
-        play_step(scenario.space.database, kind, given, number)
+        apply_step(scenario.space.database, kind, given, number)
         scenario.steps[number] = {"outcome": "OK"}
         return
     run = OPERATIONS[kind](runner, scenario, given)
     if kind == "resume" or given.get("op") in ("merge", "rebase"):
-        _combined(runner, scenario, kind, given, number, run)
+        _run_appending_step(runner, scenario, kind, given, number, run)
         return
-    play_step(scenario.space.database, kind, given, number)
+    apply_step(scenario.space.database, kind, given, number)
     missing = re.search(r"no table has a tag|there is no branch", run.log)
     outcome = "OK" if run.success else ("NOT_FOUND" if missing else "ERROR")
     scenario.steps[number] = {"outcome": outcome}
 
 
-def _combined(
+def _run_appending_step(
     runner: ScenarioRunner,
     scenario: Scenario,
     kind: str,
@@ -172,7 +172,7 @@ def _combined(
     rows = {(row["space"].split(":")[1], row["id"]): row for row in log}
     database = scenario.space.database
     before = database.made
-    result = play_step(database, kind, given, number)
+    result = apply_step(database, kind, given, number)
     assert not isinstance(result, str)
     for state in database.states:
         if state.n > before:
@@ -240,9 +240,9 @@ def _branch(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -
         return runner.operate("create_branch", **arguments)
     if given["op"] in ("drop", "delete"):
         return runner.operate("drop_branch", **arguments)
-    said = {name: given.get(name) for name in ("app_id", "author", "message")}
-    said["at"] = given.get("time") or str(DAY)
-    return runner.operate(f"{given['op']}_branch", **arguments, **said, json="payload")
+    attribution = {name: given.get(name) for name in ("app_id", "author", "message")}
+    attribution["at"] = given.get("time") or str(DAY)
+    return runner.operate(f"{given['op']}_branch", **arguments, **attribution, json="payload")
 
 
 def _resume(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
@@ -268,7 +268,7 @@ def _resume(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -
 OPERATIONS = {"tag": _tag, "retention": _retain, "branch": _branch, "resume": _resume}
 
 
-def _look(runner: ScenarioRunner, scenario: Scenario) -> None:
+def _read_answers(runner: ScenarioRunner, scenario: Scenario) -> None:
     """Run all queries of the case, and read its states, tags and retention horizon."""
     questions = {"deleted": _deleted(runner)}
     for place, question in enumerate(scenario.case.get("as_of", [])):

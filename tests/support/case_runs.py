@@ -1,6 +1,6 @@
-"""Conformance cases on mirrors and events, played together: a statement of each, then what is due.
+"""Runs conformance cases on mirrors and events together: a statement of each, then due models.
 
-Variants of a case are models over the same main tables that run at other moments.
+Variants of a case are models over the same main tables that run at other points in time.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tests.support.project import Project
 
 @dataclass
 class CaseRun:
-    """The models of one case, variant and choice of options; `models` run together, in order.
+    """The models of one case, variant and set of options; `models` run together, in order.
 
     tables     schema of the main tables
-    expected   what must result
+    expected   the expected rows by table
     """
 
     case: Case
@@ -47,8 +47,8 @@ class CaseRun:
     def schema(self) -> str:
         return f"tests_{self.id}"
 
-    def settle(self, number: int, control: Callable[[CaseRun, str], None]) -> bool:
-        """Pass the statements up to `number`, suspend and resume; whether a run is due then."""
+    def is_due(self, number: int, control: Callable[[CaseRun, str], None]) -> bool:
+        """Pass statements up to `number`, suspending and resuming; whether a run is due then."""
         while self.place < len(self.steps):
             kind, what = self.steps[self.place]
             if kind in ("mirror", "populate"):
@@ -65,18 +65,18 @@ def main_schema(case: Case) -> str:
     return f"tests_{case['id'].lower().replace('-', '_')}"
 
 
-def play(
+def run_cases(
     project: Project,
     case_runs: Sequence[CaseRun],
     tables: Mapping[str, Tables],
     control: Callable[[CaseRun, str], None],
     metadata: Callable[[Case, int], str | None] = lambda case, transaction: None,
 ) -> dict[str, list[int]]:
-    """Play all cases. Returns for each case the numbers of the statements, in order."""
+    """Run all cases. Returns for each case the numbers of the statements, in order."""
     cases = {case_run.case["id"]: case_run.case for case_run in case_runs}
-    number, played = 0, {name: list[int]() for name in cases}
+    number, done = 0, {name: list[int]() for name in cases}
     while any(case_run.place < len(case_run.steps) for case_run in case_runs):
-        while due := [case_run for case_run in case_runs if case_run.settle(number, control)]:
+        while due := [case_run for case_run in case_runs if case_run.is_due(number, control)]:
             project.run(*(model for case_run in due for model in case_run.models))
             for case_run in due:
                 case_run.place += 1
@@ -84,8 +84,8 @@ def play(
         for name, case in cases.items():
             for transaction, operation in statement(case, number):
                 tables[name].run(operation, metadata(case, transaction))
-                played[name].append(number)
-    return played
+                done[name].append(number)
+    return done
 
 
 def statement(case: Case, number: int) -> Iterable[tuple[int, Mapping[str, Any]]]:

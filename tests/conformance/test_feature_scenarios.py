@@ -12,7 +12,7 @@ from tests.oracle.feature_state_cases import case_names, is_scenario, read
 from tests.oracle.feature_states import ERRORS, sets_of
 from tests.support.features import COLUMNS, state_row
 from tests.support.project import Project
-from tests.support.scenarios import ARGUMENTS, Scenario, ScenarioRunner, play
+from tests.support.scenarios import ARGUMENTS, Scenario, ScenarioRunner, run_case
 from tests.support.tables import assert_same_rows
 
 CASES = {name: case for name in case_names() if is_scenario(case := read(name))}
@@ -35,10 +35,10 @@ def having(part: str) -> pytest.MarkDecorator:
 @pytest.fixture(scope="module")
 def scenarios(dbt_project: Project, spark: SparkSession) -> dict[str, Any]:
     """All cases after their runs, and the outcomes and transactions of the whole log."""
-    dbt_project.schema = "tests_feature_scenes"
-    spark.sql("create schema if not exists tests_feature_scenes")
+    dbt_project.schema = "tests_feature_scenarios"
+    spark.sql("create schema if not exists tests_feature_scenarios")
     runner = ScenarioRunner(dbt_project, spark)
-    played: dict[str, Any] = {name: play(runner, case) for name, case in CASES.items()}
+    done: dict[str, Any] = {name: run_case(runner, case) for name, case in CASES.items()}
     dbt_project.model(
         "outcomes",
         f"{{{{ dbt_history.feature_outcomes('{runner.log}', {ARGUMENTS}, "
@@ -52,7 +52,7 @@ def scenarios(dbt_project: Project, spark: SparkSession) -> dict[str, Any]:
     )
     dbt_project.run("outcomes", "transactions")
     dbt_project.clear()
-    return {**played, **{table: dbt_project.rows(table) for table in ("outcomes", "transactions")}}
+    return {**done, **{table: dbt_project.rows(table) for table in ("outcomes", "transactions")}}
 
 
 @EACH
