@@ -64,7 +64,7 @@ def test_a_request_gets_the_next_number_and_a_given_number_must_be_higher(
     numbers = [land_it(table, path, batch=n).batch for path, n in zip(paths, (None, 7, None))]
 
     assert numbers == [1, 7, 8]
-    with pytest.raises(RefusedError, match="batch 8 is not above 8"):
+    with pytest.raises(RefusedError, match="batch 8 is not greater than 8"):
         land_it(table, paths[3], batch=8)
 
 
@@ -167,8 +167,9 @@ def test_an_invalid_cell_at_the_end_of_one_file_refuses_the_whole_request(
     with pytest.raises(RefusedError) as refused:
         land_it(table, writer.write())
 
-    assert "many.csv, line 60,000, column amount: 'much' is no DECIMAL(10, 2)" in str(refused.value)
-    assert "many.csv, line 60,001, column id: is NULL, and must not be" in str(refused.value)
+    message = str(refused.value)
+    assert "many.csv, line 60,000, column amount: 'much' is not a valid DECIMAL(10, 2)" in message
+    assert "many.csv, line 60,001, column id: must not be NULL" in message
     assert rows_of(table) == []
 
 
@@ -177,7 +178,7 @@ def test_a_dry_run_reads_everything_and_writes_nothing(table: LandingTable, tmp_
 
     assert land_it(table, writer.write(), dry_run=True).counts == {"upsert": 1}
     writer.add_csv("update", "wrong.csv", ["id", "_fivetran_start"], [["x", START]])
-    with pytest.raises(RefusedError, match=r"wrong.csv, line 2, column id: 'x' is no LONG"):
+    with pytest.raises(RefusedError, match=r"wrong.csv, line 2, column id: 'x' is not a valid"):
         land_it(table, writer.write(), dry_run=True)
     assert not table.exists()
 

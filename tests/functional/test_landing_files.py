@@ -42,7 +42,7 @@ def test_a_path_outside_the_folder_is_refused(name: str, tmp_path: Path) -> None
     (tmp_path / "out.csv").write_bytes((folder / "upsert.csv").read_bytes())
     writer.files["replace_files"].append(name)
 
-    assert f"{name}: lies outside the folder of the request" in problems(writer.write())
+    assert f"{name}: is outside the folder of the request" in problems(writer.write())
 
 
 def test_an_absolute_path_inside_the_folder_is_accepted(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_symbolic_link_anywhere_in_the_path_is_refused(is_folder: bool, tmp_pa
     else:
         (tmp_path / "r/upsert.csv").symlink_to(real / "upsert.csv")
 
-    assert "is a symbolic link, or lies behind one" in problems(writer.write())
+    assert "is a symbolic link or below one" in problems(writer.write())
 
 
 def test_a_path_that_is_no_regular_file_is_refused_without_blocking(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_a_path_that_is_no_regular_file_is_refused_without_blocking(tmp_path: Pa
 
     found = problems(writer.write())
 
-    assert "pipe: is no regular file" in found
-    assert "folder: is no regular file" in found
-    assert "missing: is not there" in found
+    assert "pipe: is not a regular file" in found
+    assert "folder: is not a regular file" in found
+    assert "missing: does not exist" in found
 
 
 @pytest.mark.parametrize("compression", ["ZSTD", "GZIP"])
@@ -126,23 +126,23 @@ def test_a_file_that_changes_between_check_and_read_is_refused(tmp_path: Path) -
 def test_a_header_with_unknown_duplicate_or_missing_columns_is_refused(tmp_path: Path) -> None:
     found = problems(one_file(tmp_path, b"id,id,nme,_fivetran_start,_fivetran_active\n"))
 
-    assert "rows.csv, line 1, column 'id': the header names it twice" in found
-    assert "rows.csv, line 1, column 'nme': the table has no such column" in found
-    assert "column _fivetran_end: the header of a file of upsert rows must name it" in found
+    assert "rows.csv, line 1, column 'id': occurs twice in the header" in found
+    assert "rows.csv, line 1, column 'nme': is not a column of the table" in found
+    assert "column _fivetran_end: is missing in the header of a file of upsert rows" in found
 
 
 @pytest.mark.parametrize(
     ("stage", "header", "row", "reason"),
     [
         ("upsert", HEADER, ["1", UNMODIFIED, "1", START, END, "true"],
-         "column name: is the unmodified marker, in a file of upsert rows"),
+         "column name: is the unmodified marker, not allowed in upsert rows"),
         ("update", ["id", "_fivetran_start"], [UNMODIFIED, START],
-         "column id: is the unmodified marker, in a file of update rows"),
+         "column id: is the unmodified marker, not allowed in update rows"),
         ("update", ["id", "_fivetran_start"], ["1", UNMODIFIED],
          "column _fivetran_start: is the unmodified marker"),
-        ("update", ["id", "_fivetran_start"], [NULL, START], "column id: is NULL, and must not be"),
+        ("update", ["id", "_fivetran_start"], [NULL, START], "column id: must not be NULL"),
         ("delete", ["id", "_fivetran_end"], ["1", NULL],
-         "column _fivetran_end: is NULL, and must not be"),
+         "column _fivetran_end: must not be NULL"),
     ],
 )  # fmt: skip
 def test_a_marker_in_a_place_that_does_not_allow_it_is_refused(
@@ -225,17 +225,23 @@ def test_a_value_that_does_not_fit_its_type_is_refused(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda d: d.update(nonsense=1), "there is no field nonsense"),
+        (lambda d: d.update(nonsense=1), "unknown field nonsense"),
         (lambda d: d["fileParams"].update(compression="LZ4"), "compression is 'LZ4'"),
         (lambda d: d["fileParams"].update(unmodifiedString=NULL), "are the same text"),
-        (lambda d: d["table"]["columns"].append({"name": "ID", "type": "INT"}), "ID stands twice"),
-        (lambda d: d["table"]["columns"].append({"name": "_batch", "type": "INT"}), "is kept for"),
-        (lambda d: d["table"]["columns"].append({"name": "x"}), "column x has no type"),
+        (
+            lambda d: d["table"]["columns"].append({"name": "ID", "type": "INT"}),
+            "is listed twice",
+        ),
+        (
+            lambda d: d["table"]["columns"].append({"name": "_batch", "type": "INT"}),
+            "is reserved",
+        ),
+        (lambda d: d["table"]["columns"].append({"name": "x"}), "column x has an unknown type"),
         (lambda d: [c.pop("primaryKey", 0) for c in d["table"]["columns"]], "as primary_key"),
-        (lambda d: d["keys"].update({"upsert.csv": "c2hvcnQ="}), "is not base64 of 32 bytes"),
-        (lambda d: d["keys"].clear(), "upsert.csv: there is no key for it"),
+        (lambda d: d["keys"].update({"upsert.csv": "c2hvcnQ="}), "is not 32 bytes in base64"),
+        (lambda d: d["keys"].clear(), "upsert.csv: has no key in keys"),
         (lambda d: d.update(updateFiles=["upsert.csv"]), "the request names it twice"),
-        (lambda d: d.update(deleteFiles="x"), "delete_files is no list"),
+        (lambda d: d.update(deleteFiles="x"), "delete_files is not a list"),
     ],
 )
 def test_an_invalid_request_is_refused(
@@ -438,7 +444,7 @@ def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
     data = sink.getvalue().to_pybytes()
     for length in (5, 50, len(data) - 1):
         path = one_file(tmp_path, data[:length], "update", columns={"id": "INT"})
-        assert "is no whole Parquet file" in problems(path)
+        assert "is damaged or not a complete" in problems(path)
 
 
 def parquet_bytes(cells: dict[str, Any], **how: Any) -> bytes:
@@ -467,7 +473,7 @@ def test_a_damaged_page_of_a_parquet_file_is_refused_by_its_checksum(tmp_path: P
     data[2000] ^= 1
     path = one_file(tmp_path, bytes(data), "update", columns={"id": "LONG"})
 
-    assert "rows.csv: is damaged, or is no whole Parquet file" in problems(path)
+    assert "rows.csv: is damaged or not a complete Parquet file" in problems(path)
 
 
 def test_a_parquet_file_with_any_bit_of_its_footer_or_index_flipped_is_read_or_refused(
@@ -502,7 +508,7 @@ def test_parquet_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
          [b"\0", None, "unmodified", None]),
         ("STRING", [b"a", NULL.encode(), UNMODIFIED.encode(), b""], ["a", None, "unmodified", ""]),
         ("INT", [b"7", NULL.encode(), UNMODIFIED.encode(), None], [7, None, "unmodified", None]),
-        ("STRING", [b"a", b"\xff"], ["\"b'\\\\xff'\" is no STRING"]),
+        ("STRING", [b"a", b"\xff"], ["\"b'\\\\xff'\" is not a valid STRING"]),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("is_large", [False, True])
@@ -519,7 +525,7 @@ def test_the_unmodified_marker_in_a_byte_column_of_upsert_rows_is_refused(tmp_pa
     cells |= {"_fivetran_end": [END], "_fivetran_active": ["true"]}
     path = one_file(tmp_path, parquet_bytes(cells), columns={"id": "INT", "b": "BINARY"})
 
-    assert "column b: is the unmodified marker, in a file of upsert rows" in problems(path)
+    assert "column b: is the unmodified marker, not allowed in upsert rows" in problems(path)
 
 
 @pytest.mark.parametrize(
@@ -541,7 +547,7 @@ def test_a_double_of_a_parquet_file_is_refused_where_csv_refuses_its_text(
     found = parquet_cells(tmp_path, type_, doubles)
 
     named = type_ if isinstance(type_, str) else f"DECIMAL({type_[1]}, {type_[2]})"
-    assert found == [f"{str(value)!r} is no {named}" for value in refused]
+    assert found == [f"{str(value)!r} is not a valid {named}" for value in refused]
     if taken:
         values = parquet_cells(tmp_path, type_, pa.array(taken, pa.float64()))
         assert values == [
@@ -569,13 +575,15 @@ def test_times_outside_the_years_1_to_9999_are_refused_in_parquet(
     found = [parquet_cells(tmp_path, type_, cells)[0] for cells in midnights]
 
     assert [value.year for value in found[1:3]] == [1, 9999]
-    assert all(found[place].endswith(f" is no {type_}") for place in (0, 3)), found
+    assert all(found[place].endswith(f" is not a valid {type_}") for place in (0, 3)), found
 
 
 def test_a_native_value_of_another_type_or_with_a_time_of_day_is_refused(tmp_path: Path) -> None:
     noon = pa.array([datetime(2024, 1, 1, 12)], pa.timestamp("us"))
 
-    assert parquet_cells(tmp_path, "NAIVE_DATE", noon) == ["'2024-01-01 12:00:00' is no NAIVE_DATE"]
+    assert parquet_cells(tmp_path, "NAIVE_DATE", noon) == [
+        "'2024-01-01 12:00:00' is not a valid NAIVE_DATE"
+    ]
     for type_, cells in (
         ("UTC_DATETIME", pa.array([5])),
         ("LONG", noon),
@@ -583,7 +591,7 @@ def test_a_native_value_of_another_type_or_with_a_time_of_day_is_refused(tmp_pat
         ("INT", pa.array([True])),
         ("STRING", pa.array([[1]])),
     ):
-        assert parquet_cells(tmp_path, type_, cells)[0].endswith(f" is no {type_}")
+        assert parquet_cells(tmp_path, type_, cells)[0].endswith(f" is not a valid {type_}")
 
 
 def test_an_int96_time_of_a_parquet_file_is_read_in_all_years(tmp_path: Path) -> None:

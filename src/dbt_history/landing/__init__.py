@@ -1,4 +1,4 @@
-"""From the files of a `WriteHistoryBatchRequest` to staged rows in a Delta landing table."""
+"""Lands the files of a `WriteHistoryBatchRequest` as staged rows in a Delta landing table."""
 
 from dbt_history.landing.errors import BusyError, LandingError, Problem, RefusedError
 from dbt_history.landing.files import Limits

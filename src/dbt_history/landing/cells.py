@@ -1,4 +1,4 @@
-"""Cells as text become values: markers first, then the cast. Whole columns at once, in Arrow."""
+"""Casts columns of text to Arrow arrays, after replacing the NULL and unmodified markers."""
 
 from __future__ import annotations
 
@@ -24,36 +24,38 @@ ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})"
 TIME = rf"^{CLOCK}$"
 NAIVE = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}$"
 INSTANT = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}{ZONE}?$"
-# Microseconds are what Spark keeps; what lies beyond is cut, not rounded.
+# Spark stores microseconds; further digits are truncated, not rounded.
 BEYOND_MICROSECONDS = r"(\.[0-9]{6})[0-9]+"
 
 
 @dataclass(frozen=True)
-class Typed:
-    """A column after the cast: its values, which cells keep their value, and the wrong cells."""
+class CastColumn:
+    """A cast column: its values, the mask of unmodified cells, the indexes of invalid cells."""
 
     values: pa.Array
     unmodified: pa.Array | None
-    wrong: list[int]
+    invalid: list[int]
 
 
-# Values of an Arrow type, from an array of another type. Raises ValueError for what is none.
+# Converts an array to an Arrow type. Raises ValueError if a value does not fit the type.
 Convert = Callable[[pa.Array, pa.DataType], pa.Array]
 
 
-def typed(cells: pa.Array, type_: ColumnType, markers: Markers, convert: Convert) -> Typed:
-    """Cast a column of text or bytes. A cell is NULL, "unmodified" or a value, in this order."""
+def cast_column(
+    cells: pa.Array, type_: ColumnType, markers: Markers, convert: Convert
+) -> CastColumn:
+    """Cast a column of text or bytes. The NULL marker is tested first, then unmodified."""
     unmodified = is_marker(cells, markers.unmodified)
     null = is_marker(cells, markers.null)
     for mask in (null, unmodified):
         if mask is not None:
             cells = pc.if_else(mask, pa.scalar(None, cells.type), cells)
-    values, wrong = cast(cells, type_, convert)
-    return Typed(values, unmodified, wrong)
+    values, invalid = cast(cells, type_, convert)
+    return CastColumn(values, unmodified, invalid)
 
 
 def is_marker(cells: pa.Array, marker: str | None) -> pa.Array | None:
-    """Which cells are the marker; None if no cell is."""
+    """Mask of the cells that equal the marker; None if there are none."""
     if marker is None:
         return None
     wanted = pa.scalar(marker.encode()).cast(cells.type)
@@ -62,46 +64,46 @@ def is_marker(cells: pa.Array, marker: str | None) -> pa.Array | None:
 
 
 def cast(cells: pa.Array, type_: ColumnType, convert: Convert) -> tuple[pa.Array, list[int]]:
-    """Values of the type, and the places of the cells that are none (NULL in the values)."""
+    """The values, and the indexes of cells that cannot be cast (NULL in the values)."""
     try:
         return convert(cells, type_.arrow), []
     except (pa.ArrowNotImplementedError, ValueError):
         pass
-    values, wrong = [], []
-    for place in range(len(cells)):
+    values, invalid = [], []
+    for index in range(len(cells)):
         value = pa.nulls(1, type_.arrow)
-        if cells[place].is_valid:
+        if cells[index].is_valid:
             try:
-                value = convert(cells.slice(place, 1), type_.arrow)
+                value = convert(cells.slice(index, 1), type_.arrow)
             except (pa.ArrowNotImplementedError, ValueError):
-                wrong.append(place)
+                invalid.append(index)
         values.append(value)
-    return pa.concat_arrays(values), wrong
+    return pa.concat_arrays(values), invalid
 
 
-def check(text: pa.Array, pattern: str) -> None:
-    """Arrow reads more than the contract writes (hexadecimal, for one)."""
+def check_pattern(text: pa.Array, pattern: str) -> None:
+    """Raise ValueError for text that Arrow accepts but the contract does not, such as 0x1F."""
     if not pc.all(pc.match_substring_regex(text, pattern), min_count=0).as_py():
         raise ValueError(pattern)
 
 
 def to_boolean(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    check(text, r"(?i)^(true|false)$")
+    check_pattern(text, r"(?i)^(true|false)$")
     return pc.equal(pc.utf8_lower(text), "true")
 
 
 def to_integer(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    check(text, INTEGER)
+    check_pattern(text, INTEGER)
     return pc.cast(pc.utf8_ltrim(text, "+"), arrow)
 
 
 def to_decimal(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    check(text, DECIMAL)
+    check_pattern(text, DECIMAL)
     return pc.cast(text, arrow)
 
 
 def to_float(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    check(text, FLOAT)
+    check_pattern(text, FLOAT)
     values = pc.cast(text, arrow)
     overflown = pc.and_not(pc.is_inf(values), pc.match_substring_regex(text, INFINITE))
     if pc.any(overflown).as_py():
@@ -110,35 +112,35 @@ def to_float(text: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def to_date(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    check(text, DATE)
-    return in_years(pc.cast(text, arrow))
+    check_pattern(text, DATE)
+    return check_years(pc.cast(text, arrow))
 
 
 def to_time(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    check(text, TIME)
+    check_pattern(text, TIME)
     return pc.replace_substring_regex(text, BEYOND_MICROSECONDS, r"\1")
 
 
 def to_naive(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    check(text, NAIVE)
+    check_pattern(text, NAIVE)
     text = pc.replace_substring_regex(text, BEYOND_MICROSECONDS, r"\1")
-    return in_years(pc.cast(text, arrow))
+    return check_years(pc.cast(text, arrow))
 
 
 def to_instant(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    check(text, INSTANT)
+    check_pattern(text, INSTANT)
     text = pc.replace_substring_regex(text, BEYOND_MICROSECONDS, r"\1")
     has_zone = pc.match_substring_regex(text, ZONE + "$")
     text = pc.if_else(has_zone, text, pc.binary_join_element_wise(text, "Z", ""))
-    return in_years(pc.cast(text, arrow))
+    return check_years(pc.cast(text, arrow))
 
 
-def in_years(times: pa.Array) -> pa.Array:
-    """The dates or timestamps as they are. Raises ValueError outside the years 1 to 9999 (UTC)."""
+def check_years(times: pa.Array) -> pa.Array:
+    """Return the dates or timestamps. Raises ValueError outside the years 1 to 9999 (UTC)."""
     naive = pa.timestamp("us") if pa.types.is_timestamp(times.type) else times.type
     first, last = (pa.scalar(limit, naive) for limit in (datetime.min, datetime.max))
-    times_as_they_are = pc.cast(times, naive)
-    is_outside = pc.or_(pc.less(times_as_they_are, first), pc.greater(times_as_they_are, last))
+    naive_times = pc.cast(times, naive)
+    is_outside = pc.or_(pc.less(naive_times, first), pc.greater(naive_times, last))
     if pc.any(is_outside).as_py():
         raise ValueError("outside the years 1 to 9999")
     return times
@@ -155,7 +157,7 @@ def to_binary(text: pa.Array, arrow: pa.DataType) -> pa.Array:
     return pa.array(decoded, arrow)
 
 
-def as_it_is(text: pa.Array, arrow: pa.DataType) -> pa.Array:
+def unchanged(text: pa.Array, arrow: pa.DataType) -> pa.Array:
     return text
 
 
@@ -172,7 +174,7 @@ CASTS: dict[str, Convert] = {
     "NAIVE_DATETIME": to_naive,
     "UTC_DATETIME": to_instant,
     "BINARY": to_binary,
-    "XML": as_it_is,
-    "STRING": as_it_is,
-    "JSON": as_it_is,
+    "XML": unchanged,
+    "STRING": unchanged,
+    "JSON": unchanged,
 }

@@ -1,4 +1,4 @@
-"""`dbt-history land`: its options, its messages, its exit codes."""
+"""The command `dbt-history land`."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class Size(click.ParamType[int]):
     ) -> int:
         found = re.fullmatch(r"(\d+)\s*([kmgt]?)i?b?", str(value).strip().lower())
         if not found or not int(found[1]):
-            self.fail(f"{value!r} is no size such as 16M or 64G", param, ctx)
+            self.fail(f"{value!r} is not a size such as 16M or 64G", param, ctx)
         return int(found[1]) * UNITS[found[2]]
 
 
 def find_requests(paths: tuple[Path, ...]) -> list[Path]:
-    """Requests in the order in which they are landed: as named; a folder's by number and name."""
+    """The requests in landing order: as given, and in a folder by number and name."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(path.glob("*.json"), key=natural)
+            inside = sorted(path.glob("*.json"), key=natural_order)
             if not inside:
-                raise click.UsageError(f"there is no *.json in {path}")
+                raise click.UsageError(f"no *.json in {path}")
             found += inside
         elif not path.exists() and any(letter in str(path) for letter in "*?["):
             anchor = Path(path.anchor) if path.is_absolute() else Path()
-            matching = sorted(anchor.glob(str(path.relative_to(path.anchor))), key=natural)
+            matching = sorted(anchor.glob(str(path.relative_to(path.anchor))), key=natural_order)
             if not matching:
                 raise click.UsageError(f"nothing matches {path}")
             found += matching
@@ -53,8 +53,8 @@ def find_requests(paths: tuple[Path, ...]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def natural(path: Path) -> list[tuple[int, str]]:
-    """A sort key by which request_2 comes before request_10."""
+def natural_order(path: Path) -> list[tuple[int, str]]:
+    """Sort key that orders request_2 before request_10."""
     parts = re.split(r"(\d+)", path.name)
     return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
@@ -67,7 +67,7 @@ def summary_lines(landed: Landed) -> Iterator[str]:
         yield f"{name}: landed before as batch {landed.batch} of {landed.table}; nothing to do"
         return
     stages = ", ".join(f"{count:,} {stage}" for stage, count in sorted(landed.counts.items()))
-    what = "is right, and would be" if landed.is_dry else "landed as"
+    what = "valid, would be landed as" if landed.is_dry else "landed as"
     rows = f"{sum(landed.counts.values()):,} rows"
     yield f"{name}: {what} batch {landed.batch} of {landed.table}: {rows}" + (
         f" ({stages})" if stages else ""
@@ -78,7 +78,7 @@ def summary_lines(landed: Landed) -> Iterator[str]:
 @click.argument("requests", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--schema", help="Schema of the landing table.  [default: the request's schema]")
 @click.option("--table", help="Name of the landing table.  [default: <table>_landing]")
-@click.option("--batch", type=click.IntRange(1), help="Number to give, for one request only.")
+@click.option("--batch", type=click.IntRange(1), help="Batch number; only with a single request.")
 @click.option(
     "--root",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
@@ -104,21 +104,21 @@ def land_command(
     max_cell_size: int,
     quiet: bool,
 ) -> None:
-    """Land history-mode batches: WriteHistoryBatchRequest files as staged rows in Delta.
+    """Land history-mode batches as staged rows in a Delta table.
 
-    REQUESTS are requests in protobuf's JSON form, folders of them, or patterns; they are landed in
-    order, each as one batch and one commit. A request that was landed before changes nothing, and
-    one that is refused lands nothing.
+    REQUESTS are WriteHistoryBatchRequest files in protobuf's JSON form, folders of such files, or
+    patterns. They are landed in order, each as one batch in one commit. A request that was landed
+    before changes nothing; a refused request lands nothing.
 
     \b
-    Exit codes: 0  all requests are landed (now or before), or right with --dry-run
-                1  a request is refused; those before it are landed
-                2  the options are wrong
-                3  Spark failed, or other writers came first
+    Exit codes: 0  all requests are landed, now or earlier; with --dry-run, all are valid
+                1  a request was refused; the requests before it are landed
+                2  the options are invalid
+                3  Spark failed, or concurrent writers won every attempt
     """
     paths = find_requests(requests)
     if batch is not None and len(paths) > 1:
-        raise click.UsageError(f"--batch is for one request, here are {len(paths)}")
+        raise click.UsageError(f"--batch is only for a single request, got {len(paths)}")
     limits = Limits(max_file_size, max_ratio, max_cell_size, max(4 * max_cell_size, Limits.row))
 
     def progress(done: int, total: int) -> None:
@@ -149,7 +149,7 @@ def land_command(
             click.echo(f"dbt-history land: {error}", err=True)
             raise SystemExit(FAILED) from None
         except Exception as error:
-            # The first line says what failed; the rest is Java's stack.
+            # The first line is the error; the rest is a Java stack trace.
             lines = str(error).strip().splitlines() or [type(error).__name__]
             click.echo(f"dbt-history land: {path}: {lines[0]}", err=True)
             raise SystemExit(FAILED) from None

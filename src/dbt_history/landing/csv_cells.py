@@ -1,7 +1,7 @@
-"""CSV as the writer writes it: RFC 4180, UTF-8. Quotes are doubled, a backslash is text.
+"""Reads CSV as the writer produces it: RFC 4180, UTF-8, doubled quotes, no escape character.
 
-A file is read in pieces of whole rows. A line break ends a row where the number of quotes before it
-is even, so a piece ends there; a row longer than a chunk makes its piece grow.
+A file is read in pieces of whole rows. A line break ends a row if an even number of quotes precede
+it. A row longer than a chunk extends its piece.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.csv
 from dbt_history.landing.errors import FileError, Problem
 from dbt_history.landing.files import CHUNK, Limits, Readable
 
-# A quoted cell, for messages: a quote begins and ends it, and stands doubled inside.
+# A quoted cell with doubled quotes inside; used to locate misplaced quotes for messages.
 QUOTED = re.compile(rb'(?:^|(?<=[,\r\n]))"(?:[^"]++|"")*+"(?=[,\r\n]|$)')
 QUOTE = ord('"')
 SEPARATORS = np.frombuffer(b",\r\n", np.uint8)
@@ -28,14 +28,14 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Piece:
-    """Whole rows of a file; `line` is where the first of them begins, from 1."""
+    """Whole rows of a file; `line` is the line on which the first one starts, from 1."""
 
     data: bytes
     line: int
 
 
 def pieces(content: Readable, limits: Limits) -> Iterator[Piece]:
-    """The file in pieces of about a chunk; the last row may lack its line break."""
+    """Split the file into pieces of about one chunk; the last row may lack its line break."""
     rest, quotes, line = b"", 0, 1
     while data := content.read(CHUNK):
         end = end_of_rows(data, quotes)
@@ -49,28 +49,28 @@ def pieces(content: Readable, limits: Limits) -> Iterator[Piece]:
         if len(rest) > limits.row:
             raise FileError(f"line {line:,}: a row is longer than {limits.row:,} bytes")
     if quotes % 2:
-        raise FileError(f"line {line:,}: a quote is not closed; the file is cut, or no CSV")
+        raise FileError(f"line {line:,}: a quote is not closed; the file is truncated or not CSV")
     if rest:
         yield Piece(rest, line)
 
 
 def end_of_rows(data: bytes, before: int) -> int:
-    """The place after the last line break outside quotes, 0 if there is none.
+    """The position after the last line break outside quotes, 0 if there is none.
 
-    `before` is the number of quotes between the beginning of the row and the data.
+    `before` is the number of quotes between the start of the row and `data`.
     """
     quotes, end = before + data.count(b'"'), len(data)
     while (place := data.rfind(b"\n", 0, end)) >= 0:
         quotes -= data.count(b'"', place, end)
         if quotes % 2 == 0:
             return place + 1
-        # All line breaks back to the quote before this one stand in the same cell.
+        # All line breaks back to the previous quote are in the same cell.
         end = data.rfind(b'"', 0, place) + 1
     return 0
 
 
 def split_header(piece: Piece) -> tuple[list[str], Piece]:
-    """The names in the first row, and the rest of the piece. Raises FileError if it is no CSV."""
+    """The names in the first row, and the rest of the piece. Raises FileError if it is not CSV."""
     data = piece.data.removeprefix(BYTE_ORDER_MARK)
     end = data.find(b"\n")
     while end >= 0 and data.count(b'"', 0, end) % 2:
@@ -82,12 +82,12 @@ def split_header(piece: Piece) -> tuple[list[str], Piece]:
         raise FileError("line 1: the header is not UTF-8") from None
     rows = list(csv.reader(io.StringIO(text, newline=""), strict=True)) if is_strict(head) else []
     if len(rows) != 1 or not rows[0]:
-        raise FileError("line 1: there is no CSV header")
+        raise FileError("line 1: no CSV header found")
     return rows[0], Piece(data[len(head) :], piece.line + head.count(b"\n"))
 
 
 def is_strict(data: bytes) -> bool:
-    """Whether every quote begins or ends a cell, or stands doubled inside one.
+    """Whether every quote starts or ends a cell, or is doubled inside one.
 
     , " a b " , " c " " d " ,    0, 2, 4 open: after a separator, or after a closing one
       0     1   2   3 4   5      1, 3, 5 close: before a separator, or an opening one
@@ -108,7 +108,7 @@ def is_strict(data: bytes) -> bool:
 
 
 def read_cells(piece: Piece, width: int) -> pa.Table:
-    """The rows of a piece as columns of text, by place. Raises ArrowInvalid or ValueError."""
+    """The rows of a piece as text columns named by index. Raises ArrowInvalid or ValueError."""
     names = [str(place) for place in range(width)]
     if not is_strict(piece.data):
         raise ValueError("a quote inside a cell")
@@ -121,7 +121,7 @@ def read_cells(piece: Piece, width: int) -> pa.Table:
             double_quote=True,
             escape_char=False,
             newlines_in_values=True,
-            # In a file of one column an empty line is a row with an empty cell.
+            # With a single column, an empty line is a row with an empty cell.
             ignore_empty_lines=width > 1,
         ),
         pyarrow.csv.ConvertOptions(
@@ -135,7 +135,7 @@ def is_blank(piece: Piece, width: int) -> bool:
 
 
 def find_problems(piece: Piece, names: list[str], file: str) -> list[Problem]:
-    """What makes a piece unreadable, by line and column; the slow way, for the message."""
+    """Find by line and column why a piece cannot be parsed; slow, used for the message only."""
     problems = []
     for line, row in rows_with_lines(piece, len(names)):
         if len(row) != len(names):
@@ -146,7 +146,7 @@ def find_problems(piece: Piece, names: list[str], file: str) -> list[Problem]:
             if any("\udc80" <= letter <= "\udcff" for letter in cell):
                 problems.append(Problem("is not UTF-8", file, line, name))
     if not problems:
-        problems.append(Problem(f"is no CSV: {misplaced_quote(piece)}", file, piece.line))
+        problems.append(Problem(f"is not CSV: {misplaced_quote(piece)}", file, piece.line))
     return problems
 
 
@@ -159,7 +159,7 @@ def misplaced_quote(piece: Piece) -> str:
 
 
 def rows_with_lines(piece: Piece, width: int) -> Iterator[tuple[int, list[str]]]:
-    """Each row with the line it begins at; bytes that are not UTF-8 are surrogates."""
+    """Each row with its first line; bytes that are not UTF-8 become surrogates."""
     csv.field_size_limit(1 << 30)
     reader = csv.reader(io.StringIO(piece.data.decode("utf-8", "surrogateescape"), newline=""))
     line = piece.line

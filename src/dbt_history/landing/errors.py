@@ -1,16 +1,16 @@
-"""What can go wrong while landing, and how it is told. No message ever holds a key."""
+"""Errors of landing and their messages. No message contains an encryption key."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SHOWN = 20
+MAX_SHOWN = 20
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One reason for a refusal. `line` counts from 1, the header included; `row` of Parquet too."""
+    """One reason for a refusal. `line` counts from 1, header included; in Parquet, the row."""
 
     text: str
     file: str = ""
@@ -25,11 +25,11 @@ class Problem:
 
 
 class LandingError(Exception):
-    """Base of all errors of landing."""
+    """Base class of landing errors."""
 
 
 class RefusedError(LandingError):
-    """The request or its files are wrong; nothing of the request was landed."""
+    """The request or its files are invalid; nothing of the request was landed."""
 
     def __init__(self, title: str, problems: Sequence[Problem] = ()) -> None:
         self.title = title
@@ -37,19 +37,19 @@ class RefusedError(LandingError):
         super().__init__(title)
 
     def __str__(self) -> str:
-        lines = [self.title, *(f"  {problem}" for problem in self.problems[:SHOWN])]
-        hidden = len(self.problems) - SHOWN
+        lines = [self.title, *(f"  {problem}" for problem in self.problems[:MAX_SHOWN])]
+        hidden = len(self.problems) - MAX_SHOWN
         return "\n".join(lines + ([f"  and {hidden:,} more"] if hidden > 0 else []))
 
 
 class FileError(LandingError):
-    """A file cannot be read to its end: wrong key, cut, too large, not what it is said to be."""
+    """A file cannot be read completely: wrong key, truncated, too large, or another format."""
 
 
 class BusyError(LandingError):
-    """Other writers came first again and again."""
+    """Concurrent writers won every attempt."""
 
 
-def shown(cell: str) -> str:
-    """A cell for a message: short, on one line."""
+def abbreviated(cell: str) -> str:
+    """A cell abbreviated to one short line for a message."""
     return repr(cell if len(cell) <= 40 else cell[:37] + "…")

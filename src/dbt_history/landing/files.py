@@ -1,4 +1,4 @@
-"""The bytes of a file: found safely, decrypted and decompressed in chunks, within limits."""
+"""Opens files below a root folder and decrypts and decompresses them in chunks, within limits."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ BLOCK = 16
 
 @dataclass(frozen=True)
 class Limits:
-    """What a file may grow to. Sizes in bytes.
+    """Limits on the expansion of a file. Sizes are in bytes.
 
-    `ratio` (expanded to stored) is checked from `RATIO_CHECKED_FROM` expanded bytes on: small files
-    compress far.
+    `ratio` (expanded to stored size) is checked only above `RATIO_CHECKED_FROM` expanded bytes,
+    because small files can have very high ratios.
     """
 
     expanded: int = 64 << 30
@@ -41,7 +41,7 @@ RATIO_CHECKED_FROM = 64 << 20
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file as it lies on disk. `path` is below `root`, relative to it; `digest` is SHA-256."""
+    """A file on disk. `path` is relative to `root`; `digest` is SHA-256."""
 
     name: str
     root: str
@@ -56,24 +56,25 @@ class Readable(Protocol):
     def read(self, size: int) -> bytes: ...
 
 
-def place_below(root: Path, name: str) -> str:
-    """The path of a file below `root`, relative to it. Raises FileError for a path outside."""
+def path_below(root: Path, name: str) -> str:
+    """The path of a file relative to `root`. Raises FileError if it is outside `root`."""
     path = PurePosixPath(name)
     if path.is_absolute():
         try:
             path = path.relative_to(PurePosixPath(root.absolute()))
         except ValueError:
-            raise FileError("lies outside the folder of the request") from None
+            raise FileError("is outside the folder of the request") from None
     if ".." in path.parts or not path.parts:
-        raise FileError("lies outside the folder of the request")
+        raise FileError("is outside the folder of the request")
     return str(path)
 
 
 @contextmanager
 def open_below(root: str, path: str) -> Iterator[io.BufferedReader]:
-    """Open a regular file below `root`; no part of the path may be a link.
+    """Open a regular file below `root`; no part of the path may be a symbolic link.
 
-    Folder after folder by descriptor, so that nobody can put a link there between look and use.
+    Opens one folder after the other by descriptor, so that no link can be inserted between the
+    check and the use.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -83,19 +84,19 @@ def open_below(root: str, path: str) -> Iterator[io.BufferedReader]:
             inner = os.open(part, flags | os.O_DIRECTORY, dir_fd=folder)
             os.close(folder)
             folder = inner
-        # Without O_NONBLOCK a named pipe would wait for a writer for ever.
+        # Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
         descriptor = os.open(last, flags | os.O_NONBLOCK, dir_fd=folder)
     except FileNotFoundError:
-        raise FileError("is not there") from None
+        raise FileError("does not exist") from None
     except OSError as error:
         if is_link(root, path):
-            raise FileError("is a symbolic link, or lies behind one") from None
+            raise FileError("is a symbolic link or below one") from None
         raise FileError(f"cannot be opened: {error.strerror}") from None
     finally:
         os.close(folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise FileError("is no regular file")
+        raise FileError("is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
         yield file
 
@@ -112,8 +113,8 @@ def digest_of(root: str, path: str) -> tuple[str, int]:
         return digest.hexdigest(), file.tell()
 
 
-class Hashed:
-    """Hands bytes on and takes their digest on the way."""
+class HashingReader:
+    """Computes the digest of the bytes it reads."""
 
     def __init__(self, source: Readable) -> None:
         self.source = source
@@ -125,14 +126,14 @@ class Hashed:
         return data
 
 
-class Decrypted:
-    """AES-256-CBC with PKCS padding; the first 16 bytes are the IV."""
+class DecryptingReader:
+    """Decrypts AES-256-CBC with PKCS padding; the first 16 bytes are the IV."""
 
     def __init__(self, source: Readable, key: bytes) -> None:
         self.source = source
         iv = source.read(BLOCK)
         if len(iv) < BLOCK:
-            raise FileError("is cut: it is shorter than the IV")
+            raise FileError("is truncated: it is shorter than the IV")
         self.cipher = Cipher(algorithms.AES(key), modes.CBC(iv)).decryptor()
         self.padding = padding.PKCS7(BLOCK * 8).unpadder()
         self.pending = b""
@@ -148,13 +149,15 @@ class Decrypted:
             try:
                 self.pending = self.padding.update(self.cipher.finalize()) + self.padding.finalize()
             except ValueError:
-                raise FileError("cannot be decrypted: wrong key, or the file is cut") from None
+                raise FileError(
+                    "cannot be decrypted: wrong key, or the file is truncated"
+                ) from None
         data, self.pending = self.pending[:size], self.pending[size:]
         return data
 
 
 class ByteStream(io.RawIOBase):
-    """What pyarrow needs to read from a `Readable`."""
+    """Adapts a `Readable` for pyarrow."""
 
     def __init__(self, source: Readable) -> None:
         self.source = source
@@ -166,8 +169,8 @@ class ByteStream(io.RawIOBase):
         return self.source.read(CHUNK if size < 0 else size)
 
 
-class Decompressed:
-    """gzip or zstd; never more than the asked size is expanded at once."""
+class DecompressingReader:
+    """Decompresses gzip or zstd; never expands more than the requested size at once."""
 
     def __init__(self, source: Readable, method: str, hint: str) -> None:
         self.hint = hint
@@ -181,8 +184,8 @@ class Decompressed:
         return data
 
 
-class Limited:
-    """Refuses a file that expands too far. `is_at_end`: there is nothing more to read."""
+class LimitedReader:
+    """Refuses a file that expands beyond the limits. `is_at_end`: all content was read."""
 
     def __init__(self, source: Readable, limits: Limits, stored: int) -> None:
         self.source = source
@@ -204,23 +207,23 @@ class Limited:
 
 @contextmanager
 def open_content(file: StoredFile, limits: Limits) -> Iterator[Readable]:
-    """The content of a file: decrypted, decompressed, limited; checked against its digest."""
+    """Open a file's content: decrypted, decompressed, limited, and checked against its digest."""
     with open_below(file.root, file.path) as raw:
         size = os.fstat(raw.fileno()).st_size
-        hashed = Hashed(raw)
+        hashed = HashingReader(raw)
         source: Readable = hashed
         if file.key is not None:
             if size % BLOCK or size < 2 * BLOCK:
-                raise FileError("is cut: an encrypted file is whole blocks of 16 bytes")
-            source = Decrypted(source, file.key)
+                raise FileError("is truncated: its size is not a multiple of 16 bytes")
+            source = DecryptingReader(source, file.key)
         if file.compression != "OFF":
             hint = "wrong key, " if file.key is not None else ""
-            hint += f"not {file.compression}, or the file is cut"
-            source = Decompressed(source, file.compression, hint)
-        content = Limited(source, limits, size)
+            hint += f"not {file.compression}, or the file is truncated"
+            source = DecompressingReader(source, file.compression, hint)
+        content = LimitedReader(source, limits, size)
         yield content
         if file.digest and content.is_at_end:
-            # Bytes after the end of a compressed stream belong to the digest, too.
+            # The digest includes bytes after the end of a compressed stream.
             while hashed.read(CHUNK):
                 pass
             if hashed.digest.hexdigest() != file.digest:

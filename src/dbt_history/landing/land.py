@@ -1,4 +1,4 @@
-"""A request becomes rows of its landing table: checked, read in parallel, one commit, once."""
+"""Lands a request: checks it, reads its files in parallel, appends the rows in one commit, once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt_history import __version__
 from dbt_history.landing import rows
 from dbt_history.landing.errors import BusyError, FileError, LandingError, Problem, RefusedError
-from dbt_history.landing.files import Limits, StoredFile, digest_of, place_below
+from dbt_history.landing.files import Limits, StoredFile, digest_of, path_below
 from dbt_history.landing.request import Request, RequestFile
 from dbt_history.landing.rows import Source
 from dbt_history.landing.table import (
@@ -31,17 +31,17 @@ from dbt_history.landing.table import (
 )
 
 ATTEMPTS = 6
-READERS = 8
+MAX_THREADS = 8
 OUR_ERROR = "dbt_history.landing.errors."
 CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentTransaction", "ConcurrentAppend", "MetadataChanged")
 
-# Told how many of how many files are read.
+# Called with the number of files read and the number of all files.
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Landed:
-    """What became of a request. `is_new` is false for one that was landed before."""
+    """The result of landing a request. `is_new` is false if it was landed before."""
 
     request: Request
     table: str
@@ -63,17 +63,17 @@ def land(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Landed:
-    """Land one request whole, or raise: RefusedError (nothing was landed), BusyError.
+    """Land one request completely, or raise RefusedError (nothing was landed) or BusyError.
 
-    `root` is the folder that every file of the request must lie in. `batch` is the number to give;
-    None: the next one. A request that the table took before changes nothing.
+    `root` is the folder that must contain every file of the request. `batch` is its number; None
+    assigns the next one. A request that was landed before changes nothing.
     """
     refuse_iceberg(spark)
     sources = find_sources(request, root, limits or Limits())
     fingerprint = fingerprint_of(request, sources)
     table.check(request.columns)
     records = table.records() if table.exists() else []
-    known = landed_before(records, fingerprint)
+    known = find_landed(records, fingerprint)
     if known is not None:
         return Landed(request, str(table), known.batch, False, {})
     number = next_batch(table, records, batch)
@@ -82,7 +82,7 @@ def land(
         return Landed(request, str(table), number, True, counts, is_dry=True)
     check_heads(request, sources)
     notes = table.prepare(request.columns)
-    # A table that was taken over may have taken this very request.
+    # A table registered from leftover files may already contain this request.
     records = records or table.records()
     writer = Writer(spark, request, sources, table, fingerprint, progress)
     return replace(writer.write(records, batch), notes=notes)
@@ -95,7 +95,7 @@ def find_sources(request: Request, root: Path, limits: Limits) -> list[Source]:
     def find(item: tuple[int, RequestFile]) -> Source | None:
         place, file = item
         try:
-            path = place_below(root, file.name)
+            path = path_below(root, file.name)
             digest, size = digest_of(str(root), path)
         except FileError as error:
             problems.append(Problem(str(error), file.name))
@@ -113,7 +113,7 @@ def find_sources(request: Request, root: Path, limits: Limits) -> list[Source]:
             has_period=request.has_period,
         )
 
-    with ThreadPoolExecutor(READERS) as pool:
+    with ThreadPoolExecutor(MAX_THREADS) as pool:
         found = list(pool.map(find, enumerate(request.files, 1)))
     if problems:
         raise refusal(request, problems)
@@ -121,17 +121,17 @@ def find_sources(request: Request, root: Path, limits: Limits) -> list[Source]:
 
 
 def refusal(request: Request, problems: Sequence[Problem]) -> RefusedError:
-    return RefusedError(f"{request.source}: refused, nothing of it was landed", problems)
+    return RefusedError(f"{request.source}: refused; nothing of it was landed", problems)
 
 
 def fingerprint_of(request: Request, sources: Sequence[Source]) -> str:
-    """What tells a request from others: what it says and what its files hold, not its keys."""
+    """Identifies a request by its content and the content of its files, without encryption keys."""
     files = [[source.file.name, source.stage, source.file.digest] for source in sources]
-    said = json.dumps([request.describe(), files], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()
+    content = json.dumps([request.describe(), files], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
-def landed_before(records: Sequence[LandedRecord], fingerprint: str) -> LandedRecord | None:
+def find_landed(records: Sequence[LandedRecord], fingerprint: str) -> LandedRecord | None:
     for record in records:
         if record.is_there and record.request == fingerprint:
             return record
@@ -139,19 +139,21 @@ def landed_before(records: Sequence[LandedRecord], fingerprint: str) -> LandedRe
 
 
 def next_batch(table: LandingTable, records: list[LandedRecord], batch: int | None) -> int:
-    """The number to give. Raises RefusedError for one that is not above all numbers given."""
+    """The batch's number. Raises RefusedError unless it exceeds all numbers in use."""
     last = table.last_batch(records) if table.exists() else 0
     if batch is None:
         return last + 1
     if batch <= last:
-        text = f"batch {batch} is not above {last}, the last batch of {table}; nothing was landed"
-        raise RefusedError(text)
+        raise RefusedError(
+            f"batch {batch} is not greater than {last}, the last batch of {table};"
+            " nothing was landed"
+        )
     return batch
 
 
 def check_heads(request: Request, sources: Sequence[Source]) -> None:
-    """Look at the beginning of every file before the table is touched."""
-    with ThreadPoolExecutor(READERS) as pool:
+    """Check the start of every file before the table is changed."""
+    with ThreadPoolExecutor(MAX_THREADS) as pool:
         found = list(pool.map(rows.check_head, sources))
     problems = [problem for problems in found for problem in problems]
     if problems:
@@ -159,7 +161,10 @@ def check_heads(request: Request, sources: Sequence[Source]) -> None:
 
 
 def staged(spark: SparkSession, request: Request, sources: Sequence[Source]) -> DataFrame:
-    """The rows of all files; each file is a task. Keys are in the task's code, not in the plan."""
+    """The rows of all files, one task per file.
+
+    Encryption keys are in the serialized function only, so query plans do not show them.
+    """
     schema = staged_schema(request.columns)
     if not sources:
         return spark.createDataFrame([], schema)
@@ -177,7 +182,7 @@ def staged(spark: SparkSession, request: Request, sources: Sequence[Source]) -> 
 def check_all(
     spark: SparkSession, request: Request, sources: Sequence[Source], progress: Progress | None
 ) -> dict[str, int]:
-    """Read every file to its end for all problems. Returns the rows by stage."""
+    """Read all files completely and report all problems. Returns the number of rows by stage."""
     by_place = list(sources)
 
     def check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -206,7 +211,7 @@ def check_all(
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes a request's rows, again if another writer took its number."""
+    """Writes a request's rows; retries with the next number if another writer took it."""
 
     spark: SparkSession
     request: Request
@@ -219,7 +224,7 @@ class Writer:
         for attempt in range(ATTEMPTS):
             if attempt:
                 records = self.table.records()
-            known = landed_before(records, self.fingerprint)
+            known = find_landed(records, self.fingerprint)
             if known is not None:
                 return Landed(self.request, str(self.table), known.batch, False, {})
             number = next_batch(self.table, records, wanted)
@@ -232,7 +237,7 @@ class Writer:
         )
 
     def commit(self, number: int, table_id: str) -> bool:
-        """One try; false if another writer was first."""
+        """Try once; returns False if another writer committed first."""
         landing = uuid.uuid4().hex
         record = {
             "dbt_history": __version__,
@@ -251,10 +256,10 @@ class Writer:
             if any(name in str(error) for name in CONFLICTS):
                 return False
             if OUR_ERROR in str(error):
-                # Once more, for all that is wrong with all files.
+                # Read all files again to report every problem.
                 check_all(self.spark, self.request, sources, self.progress)
                 raise LandingError(
-                    f"{self.request.source}: a file could not be read, and can be read now;"
+                    f"{self.request.source}: a file could not be read at first but can be read now;"
                     " nothing was landed, try again"
                 ) from None
             raise
@@ -263,7 +268,7 @@ class Writer:
 
 @contextmanager
 def shown_progress(spark: SparkSession, total: int, progress: Progress | None) -> Iterator[None]:
-    """Tell now and then how many files are read. Spark Connect knows no jobs: nothing is told."""
+    """Report every two seconds how many files are read. Not available on Spark Connect."""
     context = None
     if progress is not None:
         with suppress(PySparkException):
@@ -285,14 +290,14 @@ def shown_progress(spark: SparkSession, total: int, progress: Progress | None) -
                     number = max(number, found.numCompletedTasks)
         return number
 
-    def tell() -> None:
+    def report() -> None:
         while not finished.wait(2):
             progress(done(), total)
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
     try:
         yield
     finally:
         finished.set()
-        teller.join()
+        reporter.join()

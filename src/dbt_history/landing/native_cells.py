@@ -1,6 +1,6 @@
-"""Cells of a Parquet file become values: text, bytes, or native types of the file.
+"""Casts the columns of a Parquet file, which may be text, bytes or native types.
 
-A native value is refused where CSV refuses its text, and where the cast would change it.
+A native value is refused if CSV would refuse its text, or if the cast would change it.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dbt_history.landing.cells import CASTS, Convert, Typed, cast, in_years, typed
+from dbt_history.landing.cells import CASTS, CastColumn, Convert, cast, cast_column, check_years
 from dbt_history.landing.request import Markers
 from dbt_history.landing.types import ColumnType
 
 
-def typed_cells(cells: pa.Array, type_: ColumnType, markers: Markers) -> Typed:
-    """Cast a column of a file, of any type that Arrow reads."""
+def typed_cells(cells: pa.Array, type_: ColumnType, markers: Markers) -> CastColumn:
+    """Cast a column of any type that Arrow reads."""
     if is_text(cells.type):
-        return typed(pc.cast(cells, pa.string()), type_, markers, CASTS[type_.name])
+        return cast_column(pc.cast(cells, pa.string()), type_, markers, CASTS[type_.name])
     if is_bytes(cells.type):
-        return typed(pc.cast(cells, pa.binary()), type_, markers, from_bytes(type_))
-    values, wrong = cast(cells, type_, from_native(type_))
-    return Typed(values, None, wrong)
+        return cast_column(pc.cast(cells, pa.binary()), type_, markers, from_bytes(type_))
+    values, invalid = cast(cells, type_, from_native(type_))
+    return CastColumn(values, None, invalid)
 
 
 def is_text(type_: pa.DataType) -> bool:
@@ -38,7 +38,7 @@ def is_bytes(type_: pa.DataType) -> bool:
 
 
 def from_bytes(type_: ColumnType) -> Convert:
-    """Bytes stay bytes; for another type they are text that the file does not mark as text."""
+    """Bytes stay bytes for BINARY; for other types they are text without the text annotation."""
 
     def convert(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
         if pa.types.is_binary(arrow):
@@ -63,7 +63,7 @@ def from_native(type_: ColumnType) -> Convert:
 
 
 def kind_of(type_: pa.DataType) -> str:
-    """Within a kind a value keeps its meaning; an integer is no time and no truth value."""
+    """Casts are allowed within a kind only: an integer is neither a time nor a boolean."""
     if pa.types.is_date(type_) or pa.types.is_timestamp(type_):
         return "time"
     if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
@@ -81,7 +81,7 @@ def to_number(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def to_time(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Beyond microseconds a time is cut; a date has no time of day to be cut."""
+    """Truncate to microseconds. Raises ValueError if a date would lose a time of day."""
     if pa.types.is_timestamp(cells.type) and cells.type.unit == "ns":
         cells = pc.floor_temporal(cells, unit="microsecond")
     values = pc.cast(cells, arrow)
@@ -89,4 +89,4 @@ def to_time(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
         midnights = pc.cast(pc.cast(values, pa.timestamp("us")), cells.type)
         if pc.any(pc.not_equal(midnights, cells)).as_py():
             raise ValueError("a time of day")
-    return in_years(values)
+    return check_years(values)

@@ -1,4 +1,4 @@
-"""Parquet files as record batches, a few MB at once, however far a dictionary would expand."""
+"""Reads Parquet files as record batches of a few MB, even if dictionaries expand much further."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BATCH_BYTES = 8 << 20
 
 @contextmanager
 def spooled(content: Readable) -> Iterator[IO[bytes]]:
-    """Parquet is read from its end, so the plain bytes go to a file that has no name."""
+    """Copy to an unnamed temporary file, because reading Parquet needs random access."""
     with tempfile.TemporaryFile() as file:
         shutil.copyfileobj(ByteStream(content), file, CHUNK)
         file.seek(0)
@@ -31,9 +31,9 @@ def spooled(content: Readable) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_parquet(file: IO[bytes]) -> Iterator[pyarrow.parquet.ParquetFile]:
-    """A Parquet file whose texts stay in their dictionaries.
+    """Open a Parquet file; text columns stay dictionary-encoded.
 
-    An INT96 time is read in microseconds: nanoseconds do not reach beyond the years 1677 to 2262.
+    INT96 times are read in microseconds: nanoseconds only cover the years 1677 to 2262.
     """
     with refused_if_damaged():
         with pyarrow.parquet.ParquetFile(file) as parquet:
@@ -53,11 +53,11 @@ def open_parquet(file: IO[bytes]) -> Iterator[pyarrow.parquet.ParquetFile]:
 
 @contextmanager
 def refused_if_damaged() -> Iterator[None]:
-    """Around calls of pyarrow: what damaged bytes make it raise can be any exception."""
+    """Turn any exception into FileError: damaged bytes can make pyarrow raise any class."""
     try:
         yield
     except Exception:
-        raise FileError("is damaged, or is no whole Parquet file") from None
+        raise FileError("is damaged or not a complete Parquet file") from None
 
 
 def is_bytes(type_: pa.DataType) -> bool:
@@ -67,7 +67,7 @@ def is_bytes(type_: pa.DataType) -> bool:
 def record_batches(
     parquet: pyarrow.parquet.ParquetFile, limits: Limits, stored: int
 ) -> Iterator[pa.RecordBatch]:
-    """Its rows, no more than `BATCH_BYTES` at once. `stored`: size of the file, 0 if not known."""
+    """The rows, at most `BATCH_BYTES` at once. `stored`: size of the file, 0 if unknown."""
     limit = min(
         limits.expanded,
         max(RATIO_CHECKED_FROM, limits.ratio * stored) if stored else limits.expanded,
@@ -79,7 +79,7 @@ def record_batches(
             batch = next(batches, None)
             if batch is None:
                 break
-            # Text that is no UTF-8, a place outside a dictionary: Arrow would read on.
+            # Otherwise Arrow accepts invalid UTF-8 and indexes outside a dictionary.
             batch.validate(full=True)
             expanded += expanded_size(batch)
         if expanded > limit:
@@ -91,7 +91,7 @@ def record_batches(
 
 
 def small_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in halves, until each is small enough or a single row."""
+    """Halve a batch until each part is small enough or a single row."""
     if batch.num_rows <= 1 or expanded_size(batch) <= BATCH_BYTES:
         yield batch
         return
@@ -101,7 +101,7 @@ def small_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def expanded_size(batch: pa.RecordBatch) -> int:
-    """Bytes of the cells as they will be, each text written out."""
+    """Size of the cells in bytes after dictionaries are expanded."""
     size = 0
     for column in batch.columns:
         if pa.types.is_dictionary(column.type):

@@ -1,4 +1,4 @@
-"""A `WriteHistoryBatchRequest` in protobuf's JSON form: read, and all problems told at once."""
+"""Reads a `WriteHistoryBatchRequest` in protobuf's JSON form; reports all problems at once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 from dbt_history.landing.errors import Problem, RefusedError
 from dbt_history.landing.types import (
     DEFAULT_DECIMAL,
-    GREATEST_PRECISION,
     KNOWN,
+    MAX_PRECISION,
     NAMES,
     ColumnType,
 )
@@ -26,9 +26,9 @@ PERIOD = {
     ACTIVE: ColumnType("BOOLEAN"),
 }
 BOOKKEEPING = ("_stage", "_batch", "_order", "_unmodified")
-KEPT_BY_DELTA = ("_metadata", "_tmp_metadata_row_index")
+RESERVED_BY_DELTA = ("_metadata", "_tmp_metadata_row_index")
 
-# The lists of files in the order of the stages; the contract says replace, its guide also upsert.
+# File lists in stage order. The contract uses replace, its guide also upsert.
 STAGES = {
     "earliest_start_files": "earliest_start",
     "replace_files": "upsert",
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Markers:
-    """The texts that stand for NULL and for "keeps its value"; None: the request has none."""
+    """The texts for NULL and for an unmodified cell; None if the request defines none."""
 
     null: str | None
     unmodified: str | None
@@ -60,7 +60,7 @@ class Markers:
 
 @dataclass(frozen=True)
 class RequestFile:
-    """A file of the request: its name there, and what its rows do."""
+    """A file of the request: its name and the stage of its rows."""
 
     name: str
     stage: str
@@ -69,9 +69,9 @@ class RequestFile:
 
 @dataclass(frozen=True)
 class Request:
-    """What a request says. `key` is the record's key: the primary key without the start column.
+    """A checked request. `key` is the record's key: the primary key without the start column.
 
-    `has_period` is false for a batch of a table without history: no periods, no earliest starts.
+    `has_period` is false for a table without history, which has no periods and earliest starts.
     """
 
     source: str
@@ -86,7 +86,7 @@ class Request:
     has_period: bool = True
 
     def describe(self) -> dict[str, Any]:
-        """What makes this request the one it is, without its keys and its place on disk."""
+        """The request's content, without encryption keys and its location on disk."""
         return {
             "schema": self.schema,
             "table": self.table,
@@ -105,17 +105,17 @@ def read_request(path: Path) -> Request:
     except OSError as error:
         raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        # The text of a JSON error holds a position and no content.
-        raise RefusedError(f"{path}: is no JSON request: {error}") from None
+        # The text of a JSON error contains a position but no content.
+        raise RefusedError(f"{path}: is not valid JSON: {error}") from None
     if not isinstance(document, dict):
-        raise RefusedError(f"{path}: is no request: a JSON object is expected")
+        raise RefusedError(f"{path}: is not a request: expected a JSON object")
     return parse_request(document, str(path))
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("a name occurs twice in one object")
     return found
 
 
@@ -145,15 +145,15 @@ def parse_request(document: Mapping[str, Any], source: str, *, has_period: bool 
         has_period=has_period,
     )
     for name in sorted(set(reader.document) - FIELDS):
-        reader.problem(f"there is no field {name} in a request")
-    reader.problems += [Problem(text) for text in contradictions(request)]
+        reader.problem(f"unknown field {name}")
+    reader.problems += [Problem(text) for text in inconsistencies(request)]
     if reader.problems:
-        raise RefusedError(f"{source}: the request is not right", reader.problems)
+        raise RefusedError(f"{source}: the request is invalid", reader.problems)
     return request
 
 
 class Reader:
-    """Takes values out of the document and keeps what is wrong with them."""
+    """Reads values from the document and collects problems."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document = document
@@ -165,14 +165,14 @@ class Reader:
     def object(self, name: str) -> Mapping[str, Any]:
         value = self.document.get(name)
         if not isinstance(value, dict):
-            self.problem(f"{name} is missing" if value is None else f"{name} is no object")
+            self.problem(f"{name} is missing" if value is None else f"{name} is not an object")
             return {}
         return value
 
     def text(self, values: Mapping[str, Any], name: str, prefix: str = "") -> str:
         value = values.get(name)
         if not isinstance(value, str) or not value:
-            self.problem(f"{prefix}{name} is missing, or no text")
+            self.problem(f"{prefix}{name} is missing or not a text")
             return ""
         return value
 
@@ -181,13 +181,13 @@ class Reader:
         if value is None:
             return []
         if not isinstance(value, list):
-            self.problem(f"{name} is no list")
+            self.problem(f"{name} is not a list")
             return []
         return value
 
 
 def snake_case(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Protobuf writes `schemaName` and reads `schema_name` too."""
+    """Normalize names: protobuf writes `schemaName` and also accepts `schema_name`."""
 
     def snake(name: str) -> str:
         return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
@@ -210,9 +210,9 @@ def read_choice(
 def read_marker(reader: Reader, params: Mapping[str, Any], name: str) -> str | None:
     value = params.get(name)
     if value is not None and not isinstance(value, str):
-        reader.problem(f"file_params.{name} is no text")
+        reader.problem(f"file_params.{name} is not a text")
         return None
-    # An empty text is how protobuf says that the field is not set.
+    # Protobuf encodes an unset field as an empty text.
     return value or None
 
 
@@ -225,10 +225,10 @@ def read_columns(reader: Reader, table: Mapping[str, Any]) -> Iterator[Column]:
         name = value["name"]
         if not name or not name.isprintable():
             reader.problem(f"table.columns: entry {place} has an empty or unprintable name")
-        elif name.lower() in (*BOOKKEEPING, *KEPT_BY_DELTA):
-            reader.problem(f"column {name}: this name is kept for the landing table's own use")
+        elif name.lower() in (*BOOKKEEPING, *RESERVED_BY_DELTA):
+            reader.problem(f"column {name}: this name is reserved for the landing table")
         elif name.lower() in seen:
-            reader.problem(f"column {name} stands twice (Spark compares names without case)")
+            reader.problem(f"column {name} is listed twice (Spark ignores case)")
         seen[name.lower()] = name
         type_ = read_type(reader, name, snake_case(value))
         if type_ is not None:
@@ -236,34 +236,38 @@ def read_columns(reader: Reader, table: Mapping[str, Any]) -> Iterator[Column]:
 
 
 def read_type(reader: Reader, name: str, value: Mapping[str, Any]) -> ColumnType | None:
-    said = value.get("type", "UNSPECIFIED")
-    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(NAMES):
-        said = NAMES[said]
-    if said == "DECIMAL":
+    type_name = value.get("type", "UNSPECIFIED")
+    if (
+        isinstance(type_name, int)
+        and not isinstance(type_name, bool)
+        and 0 <= type_name < len(NAMES)
+    ):
+        type_name = NAMES[type_name]
+    if type_name == "DECIMAL":
         return read_decimal(reader, name, value)
-    if isinstance(said, str) and said in KNOWN:
-        return ColumnType(said)
-    reader.problem(f"column {name} has no type that is known: {said!r}")
+    if isinstance(type_name, str) and type_name in KNOWN:
+        return ColumnType(type_name)
+    reader.problem(f"column {name} has an unknown type: {type_name!r}")
     return None
 
 
 def read_decimal(reader: Reader, name: str, value: Mapping[str, Any]) -> ColumnType | None:
     params = value.get("params") if isinstance(value.get("params"), dict) else {}
-    # An older form of the contract has the two numbers beside the type.
+    # An older version of the contract has both numbers next to the type.
     found = (params or {}).get("decimal", value.get("decimal"))
     if found is None:
         return ColumnType("DECIMAL", *DEFAULT_DECIMAL)
     numbers = [found.get("precision", 0), found.get("scale", 0)] if isinstance(found, dict) else []
     if all(type(number) is int for number in numbers) and numbers:
         precision, scale = numbers
-        if 0 <= scale <= precision and 1 <= precision <= GREATEST_PRECISION:
+        if 0 <= scale <= precision and 1 <= precision <= MAX_PRECISION:
             return ColumnType("DECIMAL", precision, scale)
-    reader.problem(f"column {name}: precision 1 to {GREATEST_PRECISION} and scale 0 to precision")
+    reader.problem(f"column {name}: precision 1 to {MAX_PRECISION} and scale 0 to precision")
     return None
 
 
 def period_columns(reader: Reader, columns: tuple[Column, ...]) -> Iterator[Column]:
-    """The columns of the period that the table does not list; those it lists have its types."""
+    """The period columns that the table does not list. Listed ones must have the right type."""
     listed = {column.name.lower(): column for column in columns}
     for name, type_ in PERIOD.items():
         if name not in listed:
@@ -280,10 +284,10 @@ def primary_key(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def read_keys(reader: Reader) -> dict[str, bytes]:
-    """The key of each file; a message names the file and never the key."""
+    """The encryption key of each file. Messages name the file, never the key."""
     keys = reader.document.get("keys", {})
     if not isinstance(keys, dict):
-        reader.problem("keys is no object")
+        reader.problem("keys is not an object")
         return {}
     found = {}
     for name, text in keys.items():
@@ -294,7 +298,7 @@ def read_keys(reader: Reader) -> dict[str, bytes]:
         if len(key) == KEY_BYTES:
             found[name] = key
         else:
-            reader.problems.append(Problem("its key is not base64 of 32 bytes", file=name))
+            reader.problems.append(Problem("its key is not 32 bytes in base64", file=name))
     return found
 
 
@@ -303,24 +307,24 @@ def read_files(reader: Reader, keys: Mapping[str, bytes], encryption: str) -> It
     for field_name, stage in STAGES.items():
         for name in reader.list(reader.document, field_name):
             if not isinstance(name, str) or not name or "\0" in name:
-                reader.problem(f"{field_name} names a file that is no path")
+                reader.problem(f"{field_name} contains an entry that is not a path")
                 continue
             if name in seen:
                 reader.problems.append(Problem("the request names it twice", file=name))
             seen.add(name)
             is_keyless = encryption == "AES" and name not in keys
             if is_keyless and name not in (reader.document.get("keys") or {}):
-                reader.problems.append(Problem("there is no key for it in keys", file=name))
+                reader.problems.append(Problem("has no key in keys", file=name))
             yield RequestFile(name, stage, keys.get(name) if encryption == "AES" else None)
 
 
-def contradictions(request: Request) -> Iterator[str]:
+def inconsistencies(request: Request) -> Iterator[str]:
     if not request.columns[len(PERIOD) if request.has_period else 0 :] and not request.key:
         yield "table.columns names no column"
     elif not request.key and not request.has_period:
         yield "no column is marked as primary_key"
     elif not request.key:
-        yield "no column beside _fivetran_start is marked as primary_key"
+        yield "no column other than _fivetran_start is marked as primary_key"
     if request.markers.null is not None and request.markers.null == request.markers.unmodified:
         yield "null_string and unmodified_string are the same text"
     if not request.has_period and any(file.stage == "earliest_start" for file in request.files):

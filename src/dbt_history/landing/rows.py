@@ -1,4 +1,4 @@
-"""A file of a request as staged rows: what runs on Spark's executors, one file a task."""
+"""Reads a file of a request as staged rows. Runs on Spark's executors, one file per task."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt_history.landing import csv_cells, parquet_cells
-from dbt_history.landing.cells import Typed
-from dbt_history.landing.errors import FileError, Problem, RefusedError, shown
+from dbt_history.landing.cells import CastColumn
+from dbt_history.landing.errors import FileError, Problem, RefusedError, abbreviated
 from dbt_history.landing.files import Limits, Readable, StoredFile, open_content
 from dbt_history.landing.native_cells import typed_cells
 from dbt_history.landing.request import ACTIVE, END, START, Column, Markers
 
-# Rows of file n have the orders n * ORDERS + 1, n * ORDERS + 2, …
-ORDERS = 10**12
+# `_order` of the rows of file n: n * ORDERS_PER_FILE + 1, n * ORDERS_PER_FILE + 2, …
+ORDERS_PER_FILE = 10**12
 MAX_REPORTED_PROBLEMS = 100
 
-# The line in the file for a row of a batch.
+# Maps the index of a row in a batch to its line in the file.
 LineOf = Callable[[int], int]
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file with all that is needed to read it, as it is sent to an executor."""
+    """A file and everything an executor needs to read it. `place` is its number, from 1."""
 
     file: StoredFile
     stage: str
@@ -41,7 +41,7 @@ class Source:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """Columns that the file must have, and that are never NULL in it."""
+        """Columns that the file must have and that must not be NULL."""
         if not self.has_period:
             return self.key
         return (*self.key, END if self.stage == "delete" else START)
@@ -53,8 +53,8 @@ class Source:
         return self.required + more
 
     @property
-    def fixed(self) -> set[str]:
-        """What tells a version from others: it is never unmodified."""
+    def identity_columns(self) -> set[str]:
+        """Columns that identify a version; they are never unmodified."""
         return {name.lower() for name in (*self.key, START)}
 
 
@@ -73,36 +73,36 @@ def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
 
 @dataclass
 class Reading:
-    """Reads one file. Wrong cells are collected; what ends the reading is a problem too."""
+    """Reads one file and collects its problems, including the one that ends the reading."""
 
     source: Source
     problems: list[Problem] = field(default_factory=list)
     rows: int = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The staged rows, as long as there is no problem."""
+        """Yield the staged rows until the first problem; continue reading to find more problems."""
         name = self.source.file.name
         try:
             with open_content(self.source.file, self.source.limits) as content:
                 head = content.read(len(parquet_cells.MAGIC))
                 is_parquet = head == parquet_cells.MAGIC
-                whole = Prefixed(head, content)
-                for batch in self.of_parquet(whole) if is_parquet else self.of_csv(whole):
+                whole = PrefixedReader(head, content)
+                for batch in self.read_parquet(whole) if is_parquet else self.read_csv(whole):
                     self.rows += batch.num_rows
                     if not self.problems:
                         yield batch
                     if len(self.problems) >= MAX_REPORTED_PROBLEMS:
                         return
         except FileError as error:
-            self.problems.append(Problem(self.told(str(error)), name))
+            self.problems.append(Problem(self.with_key_hint(str(error)), name))
 
-    def told(self, text: str) -> str:
-        """One wrong key in 256 ends in padding that looks right: then the content is to blame."""
+    def with_key_hint(self, text: str) -> str:
+        """Mention the key: one wrong key in 256 yields valid padding, so other errors follow."""
         if self.source.file.key is None or "wrong key" in text:
             return text
         return f"{text} (or this is the wrong key)"
 
-    def of_csv(self, content: Readable) -> Iterator[pa.RecordBatch]:
+    def read_csv(self, content: Readable) -> Iterator[pa.RecordBatch]:
         names: list[str] | None = None
         for piece in csv_cells.pieces(content, self.source.limits):
             if names is None:
@@ -118,7 +118,7 @@ class Reading:
                 continue
             yield self.stage_piece(table, names, piece)
         if names is None:
-            raise FileError("is empty: not even a header")
+            raise FileError("is empty: it has no header")
 
     def stage_piece(
         self, table: pa.Table, names: list[str], piece: csv_cells.Piece
@@ -133,7 +133,7 @@ class Reading:
 
         return self.staged(cells, table.num_rows, line_of)
 
-    def of_parquet(self, content: Readable) -> Iterator[pa.RecordBatch]:
+    def read_parquet(self, content: Readable) -> Iterator[pa.RecordBatch]:
         with (
             parquet_cells.spooled(content) as file,
             parquet_cells.open_parquet(file) as parquet,
@@ -145,38 +145,38 @@ class Reading:
             limits, stored = self.source.limits, self.source.file.size
             for batch in parquet_cells.record_batches(parquet, limits, stored):
                 cells = dict(zip(names, batch.columns))
-                # A Parquet file has no lines: its rows are counted from 1.
+                # A Parquet file has no lines; rows are counted from 1.
                 yield self.staged(cells, batch.num_rows, partial(add, before + 1))
                 before += batch.num_rows
 
     def check_header(self, names: list[str]) -> bool:
-        """Whether the file's columns are known, each once, and the needed ones among them."""
+        """Check that the columns are known and unique and include the required ones."""
         known = {column.name for column in self.source.columns}
         seen: set[str] = set()
         found = []
         for name in names:
             if name in seen:
-                found.append(Problem("the header names it twice", column=shown(name)))
+                found.append(Problem("occurs twice in the header", column=abbreviated(name)))
             elif name not in known:
-                found.append(Problem("the table has no such column", column=shown(name)))
+                found.append(Problem("is not a column of the table", column=abbreviated(name)))
             seen.add(name)
         for name in dict.fromkeys(self.source.expected):
             if name not in seen:
-                text = f"the header of a file of {self.source.stage} rows must name it"
+                text = f"is missing in the header of a file of {self.source.stage} rows"
                 found.append(Problem(text, column=name))
         self.problems += [
-            Problem(self.told(problem.text), self.source.file.name, 1, problem.column)
+            Problem(self.with_key_hint(problem.text), self.source.file.name, 1, problem.column)
             for problem in found
         ]
         return not found
 
     def staged(self, cells: dict[str, pa.Array], rows: int, line_of: LineOf) -> pa.RecordBatch:
         """Cells of a file as rows of the landing table."""
-        columns: dict[str, Typed] = {}
+        columns: dict[str, CastColumn] = {}
         for column in self.source.columns:
             if column.name in cells:
                 columns[column.name] = self.column(column, cells[column.name], line_of)
-        first = self.source.place * ORDERS + self.rows + 1
+        first = self.source.place * ORDERS_PER_FILE + self.rows + 1
         arrays = [
             pa.array([self.source.batch] * rows, pa.int64()),
             pa.array([self.source.stage] * rows, pa.string()),
@@ -184,18 +184,20 @@ class Reading:
             self.unmodified(columns, rows),
         ]
         for column in self.source.columns:
-            there = columns.get(column.name)
-            arrays.append(there.values if there else pa.nulls(rows, column.type.arrow))
+            found = columns.get(column.name)
+            arrays.append(found.values if found else pa.nulls(rows, column.type.arrow))
         schema = arrow_schema(self.source.columns)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def column(self, column: Column, cells: pa.Array, line_of: LineOf) -> Typed:
+    def column(self, column: Column, cells: pa.Array, line_of: LineOf) -> CastColumn:
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
         self.check_size(column, cells, line_of)
         found = typed_cells(cells, column.type, self.source.markers)
-        for row in found.wrong:
-            self.tell(f"{cell_text(cells[row])} is no {column.type}", line_of(row), column.name)
+        for row in found.invalid:
+            self.add_problem(
+                f"{cell_text(cells[row])} is not a valid {column.type}", line_of(row), column.name
+            )
         self.check_markers(column, found, line_of)
         return found
 
@@ -204,38 +206,39 @@ class Reading:
             return
         too_long = pc.greater(pc.binary_length(cells), self.source.limits.cell)
         if pc.any(too_long).as_py():
-            for row in places(too_long):
+            for row in true_indexes(too_long):
                 limit = f"is longer than {self.source.limits.cell:,} bytes"
-                self.tell(limit, line_of(row), column.name)
+                self.add_problem(limit, line_of(row), column.name)
 
-    def check_markers(self, column: Column, found: Typed, line_of: LineOf) -> None:
-        """A marker where it cannot be meant is a value that looks like one: nothing may be lost."""
+    def check_markers(self, column: Column, found: CastColumn, line_of: LineOf) -> None:
+        """Refuse markers in cells that must have a value: the text could be an actual value."""
         name = column.name.lower()
         if found.unmodified is not None:
-            is_refused = self.source.stage == "upsert" or name in self.source.fixed
+            is_refused = self.source.stage == "upsert" or name in self.source.identity_columns
             if is_refused or column.name in self.source.required:
-                text = f"is the unmodified marker, in a file of {self.source.stage} rows"
-                for row in places(found.unmodified):
-                    self.tell(text, line_of(row), column.name)
+                text = f"is the unmodified marker, not allowed in {self.source.stage} rows"
+                for row in true_indexes(found.unmodified):
+                    self.add_problem(text, line_of(row), column.name)
                 return
-        if column.name in self.source.required and found.values.null_count > len(found.wrong):
-            for row in places(pc.is_null(found.values)):
-                if row not in found.wrong:
-                    self.tell("is NULL, and must not be", line_of(row), column.name)
+        if column.name in self.source.required and found.values.null_count > len(found.invalid):
+            for row in true_indexes(pc.is_null(found.values)):
+                if row not in found.invalid:
+                    self.add_problem("must not be NULL", line_of(row), column.name)
 
-    def tell(self, text: str, line: int, column: str) -> None:
+    def add_problem(self, text: str, line: int, column: str) -> None:
         if len(self.problems) < MAX_REPORTED_PROBLEMS:
             self.problems.append(Problem(text, self.source.file.name, line, column))
 
-    def unmodified(self, columns: dict[str, Typed], rows: int) -> pa.Array:
-        """For update rows the names of the columns that are marked, or that the file lacks."""
+    def unmodified(self, columns: dict[str, CastColumn], rows: int) -> pa.Array:
+        """For update rows, the names of the columns that are marked or missing from the file."""
         type_ = pa.list_(pa.string())
         if self.source.stage != "update":
             return pa.nulls(rows, type_)
         absent = [
             column.name
             for column in self.source.columns
-            if column.name not in columns and column.name.lower() not in self.source.fixed
+            if column.name not in columns
+            and column.name.lower() not in self.source.identity_columns
         ]
         marked = {
             name: found.unmodified
@@ -244,7 +247,7 @@ class Reading:
         }
         if not marked:
             return pa.array([absent] * rows, type_)
-        # Rows have few patterns: each is written once, and taken by number.
+        # There are few distinct patterns: build each list once and take it by index.
         names = list(marked)
         flags = [
             pc.if_else(mask, str(place), pa.scalar(None, pa.string()))
@@ -259,8 +262,8 @@ class Reading:
         return pa.array(lists, type_).take(patterns.indices)
 
 
-class Prefixed:
-    """Bytes that were read already, and then the rest."""
+class PrefixedReader:
+    """Reads bytes that were already consumed, then the rest."""
 
     def __init__(self, head: bytes, rest: Readable) -> None:
         self.head = head
@@ -278,21 +281,21 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def cell_text(cell: pa.Scalar) -> str:
-    """A cell for a message. Python has no value for some, such as a time after the year 9999."""
+    """A cell for a message. Some have no Python value, such as a time after the year 9999."""
     try:
-        return shown(str(cell.as_py()))
+        return abbreviated(str(cell.as_py()))
     except (ValueError, OverflowError):
-        return shown(str(pc.cast(cell, pa.string())))
+        return abbreviated(str(pc.cast(cell, pa.string())))
 
 
-def places(mask: pa.Array) -> list[int]:
-    """Where a mask is true, no more than are ever told."""
+def true_indexes(mask: pa.Array) -> list[int]:
+    """The indexes at which a mask is true, at most as many as are reported."""
     found: list[int] = pc.indices_nonzero(mask).slice(0, MAX_REPORTED_PROBLEMS).to_pylist()
     return found
 
 
 def staged_rows(source: Source) -> Iterator[pa.RecordBatch]:
-    """All rows of a file, or RefusedError at the first problem, without a cell in its text."""
+    """All rows of a file. Raises RefusedError at the first problem, without cell values in it."""
     reading = Reading(source)
     for batch in reading.batches():
         yield batch
@@ -303,7 +306,7 @@ def staged_rows(source: Source) -> Iterator[pa.RecordBatch]:
 
 
 def checked(source: Source) -> Reading:
-    """Read a file to its end for its problems and its number of rows."""
+    """Read a file completely to find its problems and count its rows."""
     reading = Reading(source)
     for _ in reading.batches():
         pass
@@ -311,16 +314,16 @@ def checked(source: Source) -> Reading:
 
 
 def check_head(source: Source) -> list[Problem]:
-    """What is wrong with the beginning of a file: key, compression, header."""
+    """Problems at the start of a file: key, compression, header."""
     reading = Reading(source)
     try:
         with open_content(source.file, source.limits) as content:
             head = content.read(len(parquet_cells.MAGIC))
             if head != parquet_cells.MAGIC:
-                for piece in csv_cells.pieces(Prefixed(head, content), source.limits):
+                for piece in csv_cells.pieces(PrefixedReader(head, content), source.limits):
                     reading.check_header(csv_cells.split_header(piece)[0])
                     return reading.problems
-                raise FileError("is empty: not even a header")
+                raise FileError("is empty: it has no header")
     except FileError as error:
-        reading.problems.append(Problem(reading.told(str(error)), source.file.name))
+        reading.problems.append(Problem(reading.with_key_hint(str(error)), source.file.name))
     return reading.problems

@@ -1,4 +1,4 @@
-"""The landing table: a Delta table that remembers in its own log which requests it took."""
+"""The landing table: a Delta table whose commits record the requests that were landed."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ BOOKKEEPING_TYPES = {
     "_order": "bigint",
     "_unmodified": "array<string>",
 }
-# A request is known for as long as the log keeps its commit.
+# A landed request is recognized as long as its commit is in the log.
 LOG_RETENTION = "interval 90 days"
 TABLE_NAME = re.compile("[A-Za-z0-9_]+")
 NOT_IN_PARQUET = set(" ,;{}()\n\t=")
-# Spark's words for files in the place of a new table.
-LEFT = ("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "LOCATION_ALREADY_EXISTS")
-ICEBERG = "org.apache.iceberg."
+# Error classes for existing files in the location of a new table.
+EXISTING_FILES = ("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "LOCATION_ALREADY_EXISTS")
+ICEBERG_PACKAGE = "org.apache.iceberg."
 
 
 def refuse_iceberg(spark: SparkSession) -> None:
-    """Raises RefusedError where tables would be Iceberg's: what is written here are Delta's."""
+    """Raises RefusedError if the current catalog creates Iceberg tables: landing needs Delta."""
     catalog = spark.catalog.currentCatalog()
     kind = spark.conf.get(f"spark.sql.catalog.{catalog}", None)
-    if kind and kind.startswith(ICEBERG):
+    if kind and kind.startswith(ICEBERG_PACKAGE):
         raise RefusedError(
-            f"the catalog of this Spark, {catalog}, is Iceberg's, and Delta tables are needed;"
+            f"the catalog {catalog} creates Iceberg tables, and Delta tables are required;"
             " nothing was written. Start it with spark.sql.defaultCatalog=spark_catalog"
         )
 
@@ -54,17 +54,17 @@ class LandedRecord:
 
 
 def quoted(name: str) -> str:
-    """A name as an identifier of Spark SQL."""
+    """A name as a Spark SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def text(value: str) -> str:
-    """A value as a text literal of Spark SQL."""
+    """A value as a Spark SQL string literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def staged_types(columns: Iterable[Column]) -> dict[str, str]:
-    """Spark's types of the landing table, by column."""
+    """The landing table's columns and their Spark types."""
     return BOOKKEEPING_TYPES | {column.name: column.type.spark for column in columns}
 
 
@@ -77,7 +77,7 @@ def staged_schema(columns: Iterable[Column]) -> StructType:
 
 @dataclass(frozen=True)
 class LandingTable:
-    """A landing table by its name; it may not be there yet."""
+    """A landing table, which may not exist yet."""
 
     spark: SparkSession
     schema: str
@@ -87,7 +87,7 @@ class LandingTable:
         for name in (self.schema, self.name):
             if not TABLE_NAME.fullmatch(name):
                 raise RefusedError(
-                    f"{name!r} cannot be a name in the catalog: letters, digits and _ only;"
+                    f"{name!r} is not a valid name: use only letters, digits and _;"
                     " give another one (--schema, --table)"
                 )
 
@@ -102,13 +102,13 @@ class LandingTable:
         return self.spark.catalog.tableExists(self.full_name)
 
     def check(self, columns: Iterable[Column]) -> dict[str, str]:
-        """The columns the table lacks, by type. Raises RefusedError if the rows do not fit it."""
+        """The missing columns and their types. Raises RefusedError if the rows do not fit."""
         if not self.exists():
             return {}
         kind = self.spark.sql(f"describe extended {self.full_name}").collect()
         details = {row[0]: row[1] for row in kind}
         if (details.get("Provider") or "").lower() != "delta":
-            raise RefusedError(f"{self} is there, and is no Delta table")
+            raise RefusedError(f"{self} exists and is not a Delta table")
         there = {field.name.lower(): field for field in self.spark.table(self.full_name).schema}
         missing, problems = {}, []
         for name, type_ in staged_types(columns).items():
@@ -120,18 +120,20 @@ class LandingTable:
                 problems.append(Problem(got, column=name))
         lacking = [name for name in missing if name in BOOKKEEPING_TYPES]
         if lacking:
-            problems.append(Problem(f"{self} is no landing table: it has no {', '.join(lacking)}"))
+            problems.append(Problem(f"{self} is not a landing table: missing {', '.join(lacking)}"))
         if problems:
             raise RefusedError(f"the rows do not fit {self}", problems)
         return missing
 
     def prepare(self, columns: Iterable[Column]) -> list[str]:
-        """Create the table, or add the columns it lacks. Returns what was done, for a person."""
+        """Create the table, or add missing columns. Returns what was done, as messages."""
         columns = list(columns)
         notes = []
         if not self.exists():
             is_new = self.create(columns)
-            notes.append(f"created {self}" if is_new else f"took over {self} from a killed run")
+            notes.append(
+                f"created {self}" if is_new else f"registered {self}, left over from a killed run"
+            )
         missing = self.check(columns)
         if not missing:
             return notes
@@ -142,17 +144,17 @@ class LandingTable:
         return [*notes, f"added {', '.join(missing)} to {self}"]
 
     def create(self, columns: Iterable[Column]) -> bool:
-        """Create the table; false if its files were there. What they lack is to be added."""
+        """Create the table. Returns False if it was registered from existing files instead."""
         types = staged_types(columns)
         properties = {
             "delta.logRetentionDuration": LOG_RETENTION,
-            # So that a column of this type can be added later.
+            # Allows columns of this type to be added later.
             "delta.feature.timestampNtz": "supported",
         }
         if needs_mapping(types):
             properties["delta.columnMapping.mode"] = "name"
         listed = ", ".join(f"{text(name)} = {text(value)}" for name, value in properties.items())
-        return create_or_take_over(
+        return create_or_register(
             self.spark,
             self.schema,
             self.name,
@@ -170,7 +172,7 @@ class LandingTable:
         )
 
     def records(self, limit: int | None = None) -> list[LandedRecord]:
-        """The requests in the log, newest first; `limit`: of the newest commits only."""
+        """The requests in the log, newest first; `limit`: read only that many commits."""
         newest = f" limit {limit}" if limit else ""
         rows = self.spark.sql(f"describe history {self.full_name}{newest}").collect()
         return list(landed_records([row.asDict() for row in rows], self.restored_version))
@@ -200,20 +202,20 @@ class LandingTable:
         return same_files_before(version, [(row[0], row[1], row[2]) for row in rows])
 
     def table_id(self, records: list[LandedRecord]) -> str:
-        """Delta's id of the table; asking Delta makes it add up all files."""
+        """Delta's id of the table; taken from a record if possible, as DESCRIBE DETAIL is slow."""
         if records:
             return records[0].table_id
         return str(self.spark.sql(f"describe detail {self.full_name}").collect()[0]["id"])
 
     def last_batch(self, records: list[LandedRecord]) -> int:
-        """The greatest number ever given. Numbers of undone requests are not used again."""
+        """The greatest number in use. Numbers of undone requests are not reused."""
         if records:
             return max(record.batch for record in records)
         rows = self.spark.sql(f"select max(`_batch`) from {self.full_name}").collect()
         return rows[0][0] or 0
 
     def append(self, rows: DataFrame, table_id: str, batch: int, record: Mapping[str, Any]) -> None:
-        """One commit; Delta ignores it if this number, or a higher one, was landed before."""
+        """Append in one commit. Delta skips it if this number or a higher one was landed before."""
         (
             rows.write.format("delta")
             .mode("append")
@@ -224,27 +226,27 @@ class LandingTable:
         )
 
     def count(self, batch: int) -> dict[str, int]:
-        """Rows of a batch by stage."""
+        """The number of rows of a batch by stage."""
         rows = self.spark.sql(
             f"select `_stage`, count(*) from {self.full_name} where `_batch` = {batch} group by 1"
         )
         return {row[0]: row[1] for row in rows.collect()}
 
 
-def create_or_take_over(
+def create_or_register(
     spark: SparkSession, schema: str, name: str, columns: str, properties: str
 ) -> bool:
-    """Create a Delta table, and its schema; false if its files were there already.
+    """Create a Delta table and its schema; False if the table was registered from existing files.
 
-    A run that was killed between Delta's first commit and the catalog's leaves a table that the
-    catalog does not know. Files without a commit are left alone: the table goes beside them.
+    A run that was killed between the first commit and the catalog entry leaves a table that is
+    missing from the catalog. Files without a commit are kept; the new table gets another location.
     """
     spark.sql(f"create schema if not exists {quoted(schema)}")
     create = f"create table if not exists {quoted(schema)}.{quoted(name)}"
     try:
         spark.sql(f"{create} {columns} {properties}")
     except Exception as error:
-        if not any(code in str(error) for code in LEFT):
+        if not any(code in str(error) for code in EXISTING_FILES):
             raise
     else:
         return True
@@ -265,7 +267,7 @@ def definitions(types: Mapping[str, str]) -> str:
 
 
 def needs_mapping(names: Iterable[str]) -> bool:
-    """Whether Parquet files cannot hold one of the names."""
+    """Whether a name is invalid in Parquet, so that column mapping is required."""
     return any(NOT_IN_PARQUET & set(name) for name in names)
 
 

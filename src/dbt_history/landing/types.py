@@ -1,4 +1,4 @@
-"""The types of the partner SDK, each with its Arrow and its Spark type."""
+"""The types of the partner SDK with their Arrow and Spark types."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-# The numbers of the contract's enum, which JSON may carry instead of the names.
+# In the order of the contract's enum; JSON may contain the number instead of the name.
 NAMES = (
     "UNSPECIFIED", "BOOLEAN", "SHORT", "INT", "LONG", "DECIMAL", "FLOAT", "DOUBLE", "NAIVE_DATE",
     "NAIVE_DATETIME", "UTC_DATETIME", "BINARY", "XML", "STRING", "JSON", "NAIVE_TIME",
 )  # fmt: skip
 
-GREATEST_PRECISION = 38
+MAX_PRECISION = 38
 DEFAULT_DECIMAL = (38, 10)
 
-# A naive time stays text: Delta has no type for it.
+# NAIVE_TIME is stored as text because Spark has no time-of-day type.
 KNOWN: dict[str, tuple[Callable[[], pa.DataType], str]] = {
     "BOOLEAN": (pa.bool_, "boolean"),
     "SHORT": (pa.int16, "smallint"),
@@ -37,7 +37,7 @@ KNOWN: dict[str, tuple[Callable[[], pa.DataType], str]] = {
 
 @dataclass(frozen=True)
 class ColumnType:
-    """A type by its name in the contract; `precision` and `scale` are those of a DECIMAL."""
+    """A type of the contract; `precision` and `scale` apply to DECIMAL only."""
 
     name: str
     precision: int = 0

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, DecimalType
 
 from dbt_history.landing.errors import Problem, RefusedError
-from dbt_history.landing.request import ACTIVE, KEPT_BY_DELTA, PERIOD, START, Column
+from dbt_history.landing.request import ACTIVE, PERIOD, RESERVED_BY_DELTA, START, Column
 from dbt_history.landing.table import (
     BOOKKEEPING_TYPES,
     TABLE_NAME,
     LandingTable,
-    create_or_take_over,
+    create_or_register,
     definitions,
     needs_mapping,
     quoted,
@@ -61,7 +61,9 @@ class Target:
     def __post_init__(self) -> None:
         for name in (self.schema, self.name):
             if not TABLE_NAME.fullmatch(name):
-                raise RefusedError(f"{name!r} cannot be a name here: letters, digits and _ only")
+                raise RefusedError(
+                    f"{name!r} is not a valid name: only letters, digits and _ are allowed"
+                )
         if self.name.lower().endswith(LANDING):
             raise RefusedError(f"names that end with {LANDING} are kept for landing tables")
 
@@ -82,7 +84,7 @@ class Target:
             return False
         rows = self.spark.sql(f"describe extended {self.full_name}").collect()
         if ({row[0]: row[1] for row in rows}.get("Provider") or "").lower() != "delta":
-            raise RefusedError(f"{self} is there, and is no Delta table")
+            raise RefusedError(f"{self} exists and is not a Delta table")
         return True
 
     def fields(self) -> dict[str, DataType]:
@@ -143,7 +145,7 @@ class Target:
         # Closed files are not read by an on-time batch.
         layout = f" partitioned by ({quoted(active[0])})" if active else ""
         ordered = {name: types[name] for name in (*(set_without(types, active)), *active)}
-        create_or_take_over(
+        create_or_register(
             self.spark,
             self.schema,
             self.name,
@@ -345,10 +347,10 @@ def check_names(columns: Sequence[Column]) -> None:
         lower = column.name.lower()
         if not column.name or not column.name.isprintable():
             problems.append(Problem("a column has an empty or unprintable name"))
-        elif lower in (*BOOKKEEPING_TYPES, *KEPT_BY_DELTA) or lower.startswith(NEW):
-            problems.append(Problem("this name is kept", column=column.name))
+        elif lower in (*BOOKKEEPING_TYPES, *RESERVED_BY_DELTA) or lower.startswith(NEW):
+            problems.append(Problem("this name is reserved", column=column.name))
         elif lower in seen:
-            problems.append(Problem("stands twice (Spark compares without case)", column=lower))
+            problems.append(Problem("is listed twice (Spark ignores case)", column=lower))
         seen.add(lower)
     if not columns:
         problems.append(Problem("the table has no column"))
