@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from dbt_history.conventions import ConventionError
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.page import body
 from dbt_history.timeline.settings import settings_of
@@ -76,7 +77,7 @@ def pictures(project: Project, spark: SparkSession) -> tuple[list[Picture], list
             said = settings_of(project.manifest, table)
             key = key_of(node) or read_recorded_key(spark, table)
             track = read_track(spark, table, key, convention=said.convention)
-        except TimelineError as error:
+        except (TimelineError, ConventionError) as error:
             problems.append(f"{table}: {error}")
             continue
         # A snapshot's times are those of its runs, and would push all others together.

@@ -24,7 +24,7 @@ def main() -> None:
 @main.command("summary")
 @target_path()
 def summary_command(target_path: Path) -> None:
-    """Print what the last dbt run did to the history tables."""
+    """Print the changes of the last dbt run to the history tables."""
     try:
         report = summary.read_report(target_path)
     except summary.SummaryError as error:

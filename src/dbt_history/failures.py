@@ -1,4 +1,4 @@
-"""The rows that made tests fail: dbt counts them, this shows them."""
+"""Shows the rows for which tests failed; dbt only counts them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dbt_history.options import target_path
 from dbt_history.session import start_session
 from dbt_history.summary import SummaryError, read_artifact
 
-WIDEST = 40
-FAILED = ("fail", "warn")
+MAX_CELL_WIDTH = 40
+FAILED_STATUSES = ("fail", "warn")
 
 
 @dataclass(frozen=True)
 class FailedTest:
-    """A test that found rows: its name, what it looked at, how many rows, and its query."""
+    """A test that found rows: its name, the tested nodes, the number of rows, and its query."""
 
     name: str
     tested: tuple[str, ...]
@@ -36,10 +36,10 @@ def failed_tests(
     """The tests of the last run that failed or warned, in dbt's order; not those in error."""
     for result in run_results["results"]:
         unique_id = str(result["unique_id"])
-        if not unique_id.startswith("test.") or result["status"] not in FAILED:
+        if not unique_id.startswith("test.") or result["status"] not in FAILED_STATUSES:
             continue
         node = manifest["nodes"][unique_id]
-        # Where failures are stored, dbt has kept them as they were; else the query runs again.
+        # Stored failures are those of the run; otherwise the query runs again.
         stored = result.get("relation_name")
         query = f"select * from {stored}" if stored else result.get("compiled_code")
         parents = (node.get("depends_on") or {}).get("nodes", [])
@@ -49,11 +49,11 @@ def failed_tests(
 
 
 def cell(value: str | None) -> str:
-    """One line of at most 40 characters; NULL is told from the text 'NULL' by its brackets."""
+    """One line of at most 40 characters; NULL has brackets to distinguish it from text."""
     if value is None:
         return "[NULL]"
     line = value.replace("\n", "\\n")
-    return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
+    return line if len(line) <= MAX_CELL_WIDTH else line[: MAX_CELL_WIDTH - 1] + "…"
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
@@ -62,8 +62,8 @@ def table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip()
 
 
-def shown(spark: SparkSession, test: FailedTest, limit: int) -> Iterable[str]:
-    """A test as a heading and, below it, its first rows, in the order of their columns."""
+def failure_lines(spark: SparkSession, test: FailedTest, limit: int) -> Iterable[str]:
+    """A heading for a test, and its first rows ordered by their columns."""
     count = f"{test.rows:,} row{'' if test.rows == 1 else 's'}"
     looked_at = f" of {', '.join(test.tested)}" if test.tested else ""
     yield f"{test.name}: {count}{looked_at}"
@@ -74,12 +74,12 @@ def shown(spark: SparkSession, test: FailedTest, limit: int) -> Iterable[str]:
         )
         rows = cells.orderBy(*range(1, len(found.columns) + 1)).limit(limit).collect()
     except PySparkException as error:
-        yield f"  not shown: {str(error).splitlines()[0]}"
+        yield f"  not failure_lines: {str(error).splitlines()[0]}"
         return
     lines = [found.columns, *([cell(value) for value in row] for row in rows)]
     yield from (f"  {line}" for line in table(lines))
     if not rows:
-        yield "  no rows any more: what was tested has changed since"
+        yield "  no rows: the tested data has changed since the run"
     elif test.rows > len(rows):
         yield f"  … {test.rows - len(rows):,} more"
 
@@ -87,12 +87,12 @@ def shown(spark: SparkSession, test: FailedTest, limit: int) -> Iterable[str]:
 @click.command("failures")
 @target_path()
 @click.option(
-    "--limit", default=5, show_default=True, type=click.IntRange(min=1), help="Rows a test."
+    "--limit", default=5, show_default=True, type=click.IntRange(min=1), help="Rows per test."
 )
 def failures_command(target_path: Path, limit: int) -> None:
     """Show the rows for which the tests of the last dbt run failed.
 
-    Each test's own query runs again, or its stored failures are read; nothing is written.
+    Reads stored failures, or runs the test's query again. Writes nothing.
     """
     try:
         run_results = read_artifact(target_path / "run_results.json")
@@ -105,4 +105,4 @@ def failures_command(target_path: Path, limit: int) -> None:
         return
     spark = start_session("dbt-history failures")
     for test in failed:
-        click.echo("\n".join(["", *shown(spark, test, limit)]))
+        click.echo("\n".join(["", *failure_lines(spark, test, limit)]))

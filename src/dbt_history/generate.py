@@ -18,14 +18,14 @@ class GenerateError(Exception):
 
 
 def read_files(output: str) -> dict[str, str]:
-    """The files in what the run-operation printed: text by path."""
+    """The files in the output of the run-operation: text by path."""
     return dict(FILE.findall(output))
 
 
 def write_files(project: Path, files: Mapping[str, str]) -> list[str]:
     """Write the files that are new or different below `project`; returns their paths.
 
-    Raises GenerateError for a path that leads out of the project; nothing is written then.
+    Raises GenerateError, before anything is written, for a path outside the project.
     """
     root = project.resolve()
     for name in files:
@@ -42,7 +42,7 @@ def write_files(project: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def run_operation(project: Path, folder: str) -> str:
-    """What `dbt run-operation generate_history` prints. Raises GenerateError."""
+    """The output of `dbt run-operation generate_history`. Raises GenerateError."""
     arguments = json.dumps({"folder": folder})
     done = subprocess.run(
         ["dbt", "--quiet", "run-operation", "generate_history", "--args", arguments],
@@ -68,7 +68,7 @@ def run_operation(project: Path, folder: str) -> str:
     "--folder",
     default="models/history",
     show_default=True,
-    help="Where in the project the files go.",
+    help="Folder for the files, relative to the project.",
 )
 def generate_command(project_dir: Path, folder: str) -> None:
     """Write a history model for each model and source with `meta: {history: true}`."""

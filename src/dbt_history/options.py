@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 
 def target_path(what_for: str = "") -> Callable[[Any], Any]:
-    """`--target-path`: dbt's target folder; `what_for` ends its line of help."""
+    """`--target-path`: dbt's target folder. `what_for` is appended to the help text."""
     return click.option(
         "--target-path",
         envvar="DBT_TARGET_PATH",

@@ -1,4 +1,4 @@
-"""What a dbt run did to the history tables, read from the artifacts dbt leaves behind. No Spark."""
+"""Summarizes from dbt's artifacts what a run did to the history tables. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-VERSIONS, LOG = "history_batch", "history_append"
+VERSION_TABLE, LOG_TABLE = "history_batch", "history_append"
 COUNTS = ("added", "closed", "removed", "skipped", "replayed")
 
 
 class SummaryError(Exception):
-    """There is no artifact to read, or it is not what dbt writes."""
+    """An artifact is missing or invalid."""
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """What one run did to one history table; `problem` is dbt's message if it failed.
+    """The result of one run for one history table; `problem` is dbt's message if it failed.
 
-    A log takes rows and no batches: they are counted as `added`.
+    Logs have no batches; their rows are counted as `added`.
     """
 
     name: str
@@ -36,7 +36,7 @@ class TableReport:
     def from_message(cls, name: str, message: str, seconds: float, is_log: bool = False) -> Self:
         """Read ``2 batches: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed``.
 
-        Of a log ``12 rows appended``; anything else it says means that there was none.
+        For a log ``12 rows appended``; other texts mean that no rows were appended.
         """
         if is_log:
             appended = re.match(r"(\d+) rows? appended", message)
@@ -51,7 +51,7 @@ class TableReport:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One dbt invocation: its history tables, and everything it ran, counted by kind and status."""
+    """One dbt invocation: its history tables, and all nodes counted by kind and status."""
 
     tables: list[TableReport]
     statuses: Mapping[str, Counter[str]]
@@ -67,15 +67,15 @@ def read_artifact(path: Path) -> dict[str, Any]:
     try:
         artifact: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise SummaryError(f"dbt left no {path.name} in {path.parent}: nothing was run") from None
+        raise SummaryError(f"no {path.name} in {path.parent}: run dbt first") from None
     except ValueError as error:
-        raise SummaryError(f"{path} is not whole: {error}") from None
+        raise SummaryError(f"{path} is not valid JSON: {error}") from None
     return artifact
 
 
 def table_report(node: Mapping[str, Any], result: Mapping[str, Any]) -> TableReport:
     name = f"{node['schema']}.{node.get('alias') or node['name']}"
-    is_log = node["config"]["materialized"] == LOG
+    is_log = node["config"]["materialized"] == LOG_TABLE
     if result["status"] != "success":
         lines = (result.get("message") or "").strip().splitlines()
         return TableReport(
@@ -88,7 +88,7 @@ def table_report(node: Mapping[str, Any], result: Mapping[str, Any]) -> TableRep
 
 
 def run_report(run_results: Mapping[str, Any], manifest: Mapping[str, Any]) -> RunReport:
-    """Bring the results of a run together with what the manifest knows about each node."""
+    """Combine the results of a run with the manifest's nodes."""
     tables: list[TableReport] = []
     statuses: dict[str, Counter[str]] = {}
     failures: list[str] = []
@@ -99,13 +99,13 @@ def run_report(run_results: Mapping[str, Any], manifest: Mapping[str, Any]) -> R
         if result["status"] in ("error", "fail"):
             failures.append(unique_id)
         node = manifest["nodes"].get(unique_id, {})
-        if node.get("config", {}).get("materialized") in (VERSIONS, LOG):
+        if node.get("config", {}).get("materialized") in (VERSION_TABLE, LOG_TABLE):
             tables.append(table_report(node, result))
     return RunReport(tables, statuses, failures, run_results["elapsed_time"])
 
 
-def columns(rows: list[list[str]]) -> Iterable[str]:
-    """Align rows of cells: the first column to the left, the others, numbers, to the right."""
+def aligned(rows: list[list[str]]) -> Iterable[str]:
+    """Align the first column to the left and the others, which are numbers, to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows)]
     for first, *others in rows:
         cells = [first.ljust(widths[0])]
@@ -128,13 +128,13 @@ def table_lines(tables: list[TableReport]) -> Iterable[str]:
             sums += [sum(table.counts[noun] for table in built) for noun in COUNTS]
             seconds = sum(table.seconds for table in built)
             rows.append(["all", *(f"{number:,}" for number in sums), f"{seconds:.1f}"])
-        yield from columns(rows)
+        yield from aligned(rows)
     if built and logs:
         yield ""
     if logs:
         rows = [["log", "rows", "seconds"]]
         rows += [[one.name, f"{one.counts['added']:,}", f"{one.seconds:.1f}"] for one in logs]
-        yield from columns(rows)
+        yield from aligned(rows)
     for table in tables:
         if table.problem:
             yield f"{table.name}  {table.problem}"
@@ -142,7 +142,7 @@ def table_lines(tables: list[TableReport]) -> Iterable[str]:
         yield "No history table was built."
 
 
-# dbt's words for a status, in the order and the words of the summary.
+# dbt's statuses, in the order of the summary, with the words it uses for them.
 STATUSES = {
     "success": "built",
     "pass": "passed",
@@ -170,7 +170,7 @@ def count_line(kind: str, statuses: Mapping[str, int]) -> str:
 
 
 def render(report: RunReport) -> str:
-    """Write the report as plain text for a terminal."""
+    """The report as plain text for a terminal."""
     lines = ["", *table_lines(report.tables), ""]
     lines += [count_line(kind, report.statuses[kind]) for kind in KINDS if kind in report.statuses]
     lines += [

@@ -271,7 +271,7 @@ def test_a_request_after_a_restored_time_is_landed_again_in_any_time_zone(
         f"restore table {project.table('h')} to timestamp as of '{time_of(project, 1)}'"
     )
 
-    assert [(record.request, record.is_there) for record in table.records()] == [
+    assert [(record.request, record.is_present) for record in table.records()] == [
         ("b", False),
         ("a", True),
     ]

@@ -296,7 +296,7 @@ def test_a_table_without_history_supports_batches_truncates_and_column_changes(
     assert write(first).success
     assert live_rows(destination, "live") == [(1, None, "{}"), (2, "B", "[2]")]
     assert numbers(destination, "live") == [1, 2]
-    assert "is there already" in client.call("CreateTable", creation).task.message
+    assert "exists already" in client.call("CreateTable", creation).task.message
     assert "not in history mode" in client.write(first).task.message
 
     # Types and columns: changed in the log only, by a new column, and dropped.

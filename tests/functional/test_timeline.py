@@ -85,11 +85,11 @@ def test_a_history_is_drawn_with_the_records_of_its_commits(
     assert picture.read_text(encoding="utf-8").startswith("<svg")
 
     for arguments, words in (
-        (["nowhere.table", "--key", "id"], "there is no table nowhere.table"),
+        (["nowhere.table", "--key", "id"], "table nowhere.table does not exist"),
         ([project.table("numbers")], "name its key with --key"),
         ([project.table("numbers"), "--key", "gone=1"], "has no column gone"),
-        ([project.table("numbers"), "--key", "id=2"], "has no version of what was asked for"),
-        (["things", project.table("numbers"), "--key", "id"], "draw them apart"),
+        ([project.table("numbers"), "--key", "id=2"], "has no version of the selected records"),
+        (["things", project.table("numbers"), "--key", "id"], "draw them separately"),
     ):
         done = command(project, *arguments)
         assert (done.exit_code, words in done.output) == (1, True), done.output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbt_history.serve.service import SERVICE, Service, snake
+from dbt_history.serve.service import SERVICE, Service, snake_case
 from scripts.proto import SOURCE, make
 
 
@@ -16,5 +16,5 @@ def test_the_grpc_messages_are_generated_from_the_proto_file(tmp_path: Path) -> 
 
 
 def test_every_call_of_the_contract_is_implemented() -> None:
-    assert [m.name for m in SERVICE.methods if not hasattr(Service, snake(m.name))] == []
+    assert [m.name for m in SERVICE.methods if not hasattr(Service, snake_case(m.name))] == []
     assert len(SERVICE.methods) == 10

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_history.timeline.errors import TimelineError
+from dbt_history.conventions import ConventionError
 from dbt_history.timeline.settings import settings_of
 from tests.support.rendering import Renderer, renderer
 
@@ -180,5 +180,5 @@ def test_timelines_read_the_same_metadata() -> None:
 
     assert read("validity") == read({"convention": "validity"}) is not None
     assert read(True) is None
-    with pytest.raises(TimelineError, match=r"^meta.history of customers"):
+    with pytest.raises(ConventionError, match=r"^meta.history of customers"):
         read(["validity"])

@@ -145,7 +145,7 @@ def test_a_run_without_history_tables_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "nothing was run"), ("{", "is not whole")],
+    [(None, "run dbt first"), ("{", "is not valid JSON")],
     ids=["no artifact", "half an artifact"],
 )
 def test_an_unreadable_artifact_is_an_error(

@@ -7,20 +7,27 @@ from typing import Any
 
 import pytest
 
+from dbt_history.commit_log import recorded_key
+from dbt_history.conventions import (
+    KNOWN,
+    Convention,
+    ConventionError,
+    detect_convention,
+    from_settings,
+    on_axis,
+)
 from dbt_history.timeline.chart import ORANGE, batch_rows, svg, version_chart
 from dbt_history.timeline.commits import (
     Commit,
     batches,
     identity,
     read_commit,
-    recorded_key,
     with_arrivals,
 )
-from dbt_history.timeline.convention import KNOWN, Convention, found_in, from_settings, on_axis
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.page import page
 from dbt_history.timeline.table import Track
-from dbt_history.timeline.versions import absences, read_versions, written
+from dbt_history.timeline.versions import absences, format_position, read_versions
 from tests.oracle import convention as oracle
 from tests.support.pages import Page, leaves_the_file
 
@@ -121,15 +128,15 @@ def test_a_deleted_fivetran_record_ends_after_its_last_millisecond() -> None:
 
 
 def test_a_convention_is_recognised_by_the_columns() -> None:
-    assert found_in({"txn": "bigint", "txn_next": "bigint"}, "t") == KNOWN["naksha"]
-    assert found_in({"valid_from": "bigint", "valid_to": "bigint"}, "t").type == "bigint"
-    assert found_in({"valid_from": "date", "valid_to": "date"}, "t").type == "date"
+    assert detect_convention({"txn": "bigint", "txn_next": "bigint"}, "t") == KNOWN["naksha"]
+    assert detect_convention({"valid_from": "bigint", "valid_to": "bigint"}, "t").type == "bigint"
+    assert detect_convention({"valid_from": "date", "valid_to": "date"}, "t").type == "date"
     mirror = {"mod_time": "timestamp", "deleted": "boolean", "x_hx_id": "bigint"}
-    assert found_in(mirror, "s.x_hx").version_id == "x_hx_id"
+    assert detect_convention(mirror, "s.x_hx").version_id == "x_hx_id"
     events = {"_hist_event": "int", "_hist_time": "timestamp"}
-    assert found_in(events, "t").name == "events"
-    with pytest.raises(TimelineError, match="--convention"):
-        found_in({"id": "bigint"}, "t")
+    assert detect_convention(events, "t").name == "events"
+    with pytest.raises(ConventionError, match="--convention"):
+        detect_convention({"id": "bigint"}, "t")
 
 
 @pytest.mark.parametrize(
@@ -137,16 +144,16 @@ def test_a_convention_is_recognised_by_the_columns() -> None:
     [{"convention": "nobody"}, {"start": "a"}, {"start": "a", "end": "b", "gap": "soon"}],
 )
 def test_an_impossible_convention_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(TimelineError):
+    with pytest.raises(ConventionError):
         from_settings(settings)
 
 
 def test_a_point_on_the_axis_is_formatted_for_people() -> None:
-    assert written(on_axis("2024-03-03 12:00:00.25", "timestamp"), "timestamp") == (
+    assert format_position(on_axis("2024-03-03 12:00:00.25", "timestamp"), "timestamp") == (
         "2024-03-03 12:00:00.25"
     )
-    assert written(on_axis("2024-03-03", "date"), "date") == "2024-03-03"
-    assert (written(7, "bigint"), written(None, "bigint")) == ("7", "open")
+    assert format_position(on_axis("2024-03-03", "date"), "date") == "2024-03-03"
+    assert (format_position(7, "bigint"), format_position(None, "bigint")) == ("7", "open")
 
 
 COMMITS = [
@@ -229,5 +236,5 @@ def test_the_page_is_self_contained() -> None:
 
 def test_tables_of_versions_do_not_share_an_axis_with_tables_of_times() -> None:
     numbers = Track("n", ("id",), KNOWN["naksha"], picture().versions, ())
-    with pytest.raises(TimelineError, match="draw them apart"):
+    with pytest.raises(TimelineError, match="draw them separately"):
         version_chart([picture(), numbers])

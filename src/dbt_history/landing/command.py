@@ -82,7 +82,7 @@ def summary_lines(landed: Landed) -> Iterator[str]:
 @click.option(
     "--root",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="Folder that all files must lie in.  [default: the request's folder]",
+    help="Folder that must contain all files.  [default: the request's folder]",
 )
 @click.option("--dry-run", is_flag=True, help="Read and check everything, write nothing.")
 @click.option("--max-file-size", type=Size(), default="64G", show_default=True,

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt_history import __version__
+from dbt_history.commit_log import CONFLICTS, new_record
 from dbt_history.landing import rows
 from dbt_history.landing.errors import BusyError, FileError, LandingError, Problem, RefusedError
 from dbt_history.landing.files import Limits, StoredFile, digest_of, path_below
@@ -33,7 +33,6 @@ from dbt_history.landing.table import (
 ATTEMPTS = 6
 MAX_THREADS = 8
 OUR_ERROR = "dbt_history.landing.errors."
-CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentTransaction", "ConcurrentAppend", "MetadataChanged")
 
 # Called with the number of files read and the number of all files.
 Progress = Callable[[int, int], None]
@@ -133,7 +132,7 @@ def fingerprint_of(request: Request, sources: Sequence[Source]) -> str:
 
 def find_landed(records: Sequence[LandedRecord], fingerprint: str) -> LandedRecord | None:
     for record in records:
-        if record.is_there and record.request == fingerprint:
+        if record.is_present and record.request == fingerprint:
             return record
     return None
 
@@ -239,14 +238,13 @@ class Writer:
     def commit(self, number: int, table_id: str) -> bool:
         """Try once; returns False if another writer committed first."""
         landing = uuid.uuid4().hex
-        record = {
-            "dbt_history": __version__,
-            "landing": landing,
-            "request": self.fingerprint,
-            "batch": number,
-            "table_id": table_id,
-            "files": len(self.sources),
-        }
+        record = new_record(
+            landing=landing,
+            request=self.fingerprint,
+            batch=number,
+            table_id=table_id,
+            files=len(self.sources),
+        )
         sources = [replace(source, batch=number) for source in self.sources]
         data = staged(self.spark, self.request, sources)
         try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dbt_history.conventions import FIVETRAN_ACTIVE, FIVETRAN_END, FIVETRAN_START
 from dbt_history.landing.errors import Problem, RefusedError
 from dbt_history.landing.types import (
     DEFAULT_DECIMAL,
@@ -19,7 +20,7 @@ from dbt_history.landing.types import (
     ColumnType,
 )
 
-START, END, ACTIVE = "_fivetran_start", "_fivetran_end", "_fivetran_active"
+START, END, ACTIVE = FIVETRAN_START, FIVETRAN_END, FIVETRAN_ACTIVE
 PERIOD = {
     START: ColumnType("UTC_DATETIME"),
     END: ColumnType("UTC_DATETIME"),

@@ -7,12 +7,14 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
+from dbt_history.commit_log import Entry, read_log, read_record, restored_version, with_undone
 from dbt_history.landing.errors import Problem, RefusedError
 from dbt_history.landing.request import Column
 
@@ -44,13 +46,13 @@ def refuse_iceberg(spark: SparkSession) -> None:
 
 @dataclass(frozen=True)
 class LandedRecord:
-    """A request in the table's log. `is_there` is false if its rows were undone later."""
+    """A request in the table's log. `is_present` is false if its rows were undone later."""
 
     request: str
     batch: int
     landing: str
     table_id: str
-    is_there: bool
+    is_present: bool
 
 
 def quoted(name: str) -> str:
@@ -173,33 +175,8 @@ class LandingTable:
 
     def records(self, limit: int | None = None) -> list[LandedRecord]:
         """The requests in the log, newest first; `limit`: read only that many commits."""
-        newest = f" limit {limit}" if limit else ""
-        rows = self.spark.sql(f"describe history {self.full_name}{newest}").collect()
-        return list(landed_records([row.asDict() for row in rows], self.restored_version))
-
-    def restored_version(self, entry: Mapping[str, Any]) -> int:
-        """The version a RESTORE went back to.
-
-        One by time does not tell it: the log has the time in the zone of the Java that wrote it,
-        and Delta reads that in the zone of the session. So it is the newest version with the same
-        files.
-        """
-        version = int(entry["version"])
-        named = entry["operationParameters"].get("version")
-        if named and str(named).isdigit():
-            return int(named)
-        location = self.spark.sql(f"describe detail {self.full_name}").collect()[0]["location"]
-        file = "struct<path: string, deletionVector: struct<pathOrInlineDv: string, offset: int>>"
-        rows = self.spark.sql(
-            "select version, to_json(coalesce(action.add, action.remove)) as file,"
-            " action.add is not null as is_there from (select"
-            " cast(left(_metadata.file_name, 20) as bigint) as version,"
-            f" from_json(value, 'add {file}, remove {file}') as action"
-            f" from text.`{location}/_delta_log/[0-9]*.json`"
-            " where _metadata.file_name rlike '^[0-9]{20}[.]json$') as actions"
-            f" where version <= {version} and coalesce(action.add, action.remove) is not null"
-        ).collect()
-        return same_files_before(version, [(row[0], row[1], row[2]) for row in rows])
+        entries = read_log(self.spark, self.full_name, limit)
+        return list(landed_records(entries, partial(restored_version, self.spark, self.full_name)))
 
     def table_id(self, records: list[LandedRecord]) -> str:
         """Delta's id of the table; taken from a record if possible, as DESCRIBE DETAIL is slow."""
@@ -271,47 +248,13 @@ def needs_mapping(names: Iterable[str]) -> bool:
     return any(NOT_IN_PARQUET & set(name) for name in names)
 
 
-def same_files_before(version: int, changes: Iterable[tuple[int, str, bool]]) -> int:
-    """The newest version before `version` with the same files; 0 if there is none.
-
-    `changes` are (version, file, whether the file is there from then on), of all files.
-    """
-    by_version: dict[int, list[tuple[str, bool]]] = {}
-    for number, file, is_there in changes:
-        by_version.setdefault(number, []).append((file, is_there))
-    at_last: dict[str, bool] = {}
-    different: set[str] = set()
-    for candidate in range(version - 1, -1, -1):
-        for file, is_there in by_version.get(candidate + 1, []):
-            if at_last.setdefault(file, is_there) == is_there:
-                different.add(file)
-            else:
-                different.discard(file)
-        if not different:
-            return candidate
-    return 0
-
-
 def landed_records(
-    entries: list[dict[str, Any]], restored_version: Callable[[Mapping[str, Any]], int]
+    entries: Iterable[Entry], restored_version: Callable[[Entry], int]
 ) -> Iterator[LandedRecord]:
-    """Walk the log from the newest commit back.
-
-    version   0       1    2    3         4             5
-              create  a    b    optimize  restore to 1  c        b is not there any more
-    """
-    resume_at: int | None = None
-    is_reset = False
-    for entry in entries:
-        version, operation = entry["version"], entry["operation"]
-        is_undone = is_reset or (resume_at is not None and version > resume_at)
-        parameters = entry["operationParameters"] or {}
-        if operation == "RESTORE" and not is_undone:
-            resume_at = restored_version(entry)
-        elif is_overwrite(operation, parameters) and not is_undone:
-            is_reset = True
-        record = own_record(entry["userMetadata"])
-        if record is not None:
+    """The landed requests in a log, newest first."""
+    for entry, is_undone in with_undone(entries, restored_version):
+        record = read_record(entry["userMetadata"])
+        if record and {"request", "batch", "landing", "table_id"} <= record.keys():
             yield LandedRecord(
                 record["request"],
                 int(record["batch"]),
@@ -319,23 +262,3 @@ def landed_records(
                 record["table_id"],
                 not is_undone,
             )
-
-
-def own_record(metadata: str | None) -> dict[str, Any] | None:
-    if not metadata or not metadata.startswith("{") or "landing" not in metadata:
-        return None
-    try:
-        record = json.loads(metadata)
-    except ValueError:
-        return None
-    return record if {"request", "batch", "landing", "table_id"} <= record.keys() else None
-
-
-def is_overwrite(operation: str, parameters: Mapping[str, str]) -> bool:
-    """After these the table holds nothing of what was there before."""
-    is_whole = operation == "WRITE" and parameters.get("mode") == "Overwrite"
-    return (
-        (is_whole and not parameters.get("predicate"))
-        or operation in ("TRUNCATE", "CLONE")
-        or "REPLACE TABLE" in operation
-    )

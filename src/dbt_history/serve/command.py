@@ -1,4 +1,4 @@
-"""`dbt-history serve`: its options, and what it needs before it listens."""
+"""The command `dbt-history serve`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dbt_history.landing.table import refuse_iceberg
 from dbt_history.session import start_session
 
 TOKEN_VARIABLE = "DBT_HISTORY_TOKEN"
-GRACE = 600
+GRACE_SECONDS = 600
 LOOPBACK = "127.0.0.1"
 
 
@@ -30,12 +30,12 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(path: Path | None) -> str | None:
-    """The token of a file or of the environment; never of the command line, which others see."""
+    """The token from a file or the environment; command lines are visible to other users."""
     if path is None:
         return os.environ.get(TOKEN_VARIABLE) or None
     token = path.read_text(encoding="utf-8").strip()
     if not token:
-        raise click.UsageError(f"{path} holds no token")
+        raise click.UsageError(f"{path} contains no token")
     return token
 
 
@@ -45,14 +45,14 @@ def address_of(host: str, port: int) -> str:
 
 @click.command("serve")
 @click.option("--port", type=click.IntRange(0, 65535), default=50052, show_default=True,
-              help="Port to listen on; 0 takes a free one.")  # fmt: skip
+              help="Port to listen on; 0 selects a free one.")  # fmt: skip
 @click.option("--host", default=LOOPBACK, show_default=True,
-              help="Address to listen on; others than loopback want TLS and a token.")  # fmt: skip
+              help="Address to listen on; all but loopback require TLS and a token.")  # fmt: skip
 @click.option(
     "--root",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     required=True,
-    help="Folder that all batch files must lie in.",
+    help="Folder that must contain all batch files.",
 )
 @click.option(
     "--project-dir",
@@ -68,7 +68,7 @@ def address_of(host: str, port: int) -> str:
 @click.option(
     "--token-file",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help=f"File with the token that calls must bring.  [default: ${TOKEN_VARIABLE}]",
+    help=f"File with the token that calls must contain.  [default: ${TOKEN_VARIABLE}]",
 )
 @click.option("--max-deleted-share", type=click.FloatRange(0, 1), default=0.5, show_default=True,
               help="Refuse a batch that leaves more of the current records without a version;"
@@ -92,21 +92,21 @@ def serve_command(
     max_ratio: int,
     max_cell_size: int,
 ) -> None:
-    """Be the destination of a writer of history mode: gRPC calls in, history tables out.
+    """Serve as a gRPC destination that writes history tables.
 
-    Tables lie in the catalog of Spark's own settings, in the schemas that the writer names. A batch
-    that was answered with success is in its table, once, however often the call is repeated.
+    Tables are created in the catalog of Spark's settings, in the schemas that the writer names. A
+    batch answered with success is in its table exactly once, however often the call is repeated.
 
     \b
-    Exit codes: 0  stopped by a signal; calls under way were finished
-                1  there is no dbt package, or the address cannot be had
-                2  the options are wrong
+    Exit codes: 0  stopped by a signal after finishing calls in progress
+                1  the dbt package is missing, or the address is not available
+                2  the options are invalid
     """
     token = read_token(token_file)
     if (tls_key is None) != (tls_cert is None):
-        raise click.UsageError("--tls-key and --tls-cert go together")
+        raise click.UsageError("--tls-key and --tls-cert must be used together")
     if not is_loopback(host) and (tls_key is None or token is None):
-        raise click.UsageError(f"{host} can be reached by others: it wants TLS and a token")
+        raise click.UsageError(f"{host} is not a loopback address: TLS and a token are required")
     try:
         from dbt_history.serve.destination import Destination
         from dbt_history.serve.engine import Engine, find_package
@@ -126,18 +126,18 @@ def serve_command(
         certificate = None
         if tls_key is not None and tls_cert is not None:
             certificate = (tls_key.read_bytes(), tls_cert.read_bytes())
-        server, taken = start(service, address_of(host, port), certificate)
+        server, bound_port = start(service, address_of(host, port), certificate)
     except RefusedError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"serving at {address_of(host, taken)}" + (" with TLS" if tls_key else ""))
+    click.echo(f"serving at {address_of(host, bound_port)}" + (" with TLS" if tls_key else ""))
     wait_for_signal()
-    click.echo("stopping: calls under way are finished")
-    server.stop(GRACE).wait()
+    click.echo("stopping after calls in progress")
+    server.stop(GRACE_SECONDS).wait()
     engine.close()
 
 
 def wait_for_signal() -> None:
-    told = threading.Event()
+    stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
-    told.wait()
+        signal.signal(number, lambda *_: stopped.set())
+    stopped.wait()

@@ -1,4 +1,4 @@
-"""What the calls of the service do: one at a time, and each the same when it is repeated."""
+"""The operations behind the service's calls: one at a time, and idempotent."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from dbt_history.commit_log import batch_number, read_log
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.files import Limits
 from dbt_history.landing.land import Landed, land
 from dbt_history.landing.request import START, Column, Request, parse_request
 from dbt_history.serve import live
 from dbt_history.serve.engine import Engine
-from dbt_history.serve.tables import KEY, LAST, Target, check_names
+from dbt_history.serve.tables import KEY, LAST_BATCH, Target, check_names
 
 SOURCE = "request"
 
 
 @dataclass
 class Destination:
-    """The tables that the service writes. `root` is the folder that all files must lie in.
+    """The tables that the service writes. `root` is the folder that must contain all files.
 
-    One write at a time: dbt and the settings of a commit are the session's, which all calls share.
+    Writes are serialized, because all calls share dbt and the session's commit settings.
     """
 
     spark: SparkSession
@@ -44,64 +45,65 @@ class Destination:
     def write(self, document: Mapping[str, Any], *, has_period: bool) -> str:
         """Land a request and apply it; returns what was done.
 
-        Raises RefusedError: nothing was landed, or it was landed and cannot be applied as it is;
-        then the next call applies it, once what is in its way is gone.
+        Raises RefusedError if nothing was landed, or if the landed batch cannot be applied; in the
+        second case the next call applies it after the cause is fixed.
         """
         request = parse_request(document, SOURCE, has_period=has_period)
         target = self.target(request.schema, request.table)
         with self.writing:
-            self.make_ready(target, request)
-            number = self.number(target)
+            self.prepare(target, request)
+            number = self.next_number(target)
             landed = land(
                 self.spark, request, self.root, target.landing, batch=number, limits=self.limits
             )
             is_due = landed.is_new or self.is_pending(target)
-            told = self.apply(target, request.key) if is_due else "was applied before"
-            if landed.is_new and landed.counts and self.last_taken(target) < landed.batch:
+            result = self.apply(target, request.key) if is_due else "was applied before"
+            if landed.is_new and landed.counts and self.last_applied(target) < landed.batch:
                 raise RefusedError(
-                    f"batch {landed.batch} of {target} is landed and was not applied: {told}"
+                    f"batch {landed.batch} of {target} is landed and was not applied: {result}"
                 )
-        return f"{landed_text(landed)}; {told}"
+        return f"{landed_text(landed)}; {result}"
 
-    def make_ready(self, target: Target, request: Request) -> None:
+    def prepare(self, target: Target, request: Request) -> None:
         columns, key = request.columns, request.key
         if not target.exists():
             target.create(columns, key)
         if target.is_history() != request.has_period:
             mode = "is" if target.is_history() else "is not"
-            raise RefusedError(f"{target} {mode} in history mode: this is the other kind of batch")
+            raise RefusedError(f"{target} {mode} in history mode: the batch is of the other kind")
         target.finish_changes()
         target.add(columns)
         if target.key() != list(key):
             self.set_key(target, key)
 
-    def number(self, target: Target) -> int | None:
-        """A batch number that neither table has seen; None where the landing table knows best."""
-        taken = self.last_taken(target)
+    def next_number(self, target: Target) -> int | None:
+        """A batch number that is new to both tables; None to use the landing table's next one."""
+        taken = self.last_applied(target)
         landing = target.landing
         landed = landing.last_batch(landing.records()) if landing.exists() else 0
         return None if landed >= taken else taken + 1
 
-    def last_taken(self, target: Target) -> int:
-        """The greatest number in the table's log, or what is remembered of a landing table gone."""
-        remembered = int(target.properties().get(LAST, "0"))
-        # Numbers rise, so the newest commits mostly tell.
-        for newest in (" limit 50", ""):
-            rows = self.spark.sql(f"describe history {target.full_name}{newest}")
-            numbers = [n for row in rows.select("userMetadata").collect() for n in batch_in(row[0])]
+    def last_applied(self, target: Target) -> int:
+        """The greatest number in the table's log, or recorded from a dropped landing table."""
+        recorded = int(target.properties().get(LAST_BATCH, "0"))
+        # Numbers increase, so the newest commits usually suffice.
+        for limit in (50, None):
+            log = read_log(self.spark, target.full_name, limit)
+            found = (batch_number(entry["userMetadata"]) for entry in log)
+            numbers = [number for number in found if number is not None]
             if numbers:
-                return max(remembered, *numbers)
-        return remembered
+                return max(recorded, *numbers)
+        return recorded
 
     def apply(self, target: Target, key: Sequence[str]) -> str:
-        """Apply what is landed and not yet applied."""
+        """Apply the pending batches; returns the result as text."""
         if target.is_history():
             return self.engine.merge(target.schema, target.name, target.landing, key)
-        count = live.apply_pending(target, key, self.last_taken(target))
+        count = live.apply_pending(target, key, self.last_applied(target))
         return f"{count} batches" if count != 1 else "1 batch"
 
-    def settle(self, target: Target) -> None:
-        """Before a table changes, what is landed for it is applied."""
+    def apply_all(self, target: Target) -> None:
+        """Apply pending batches before the table is changed."""
         if self.is_pending(target):
             self.apply(target, target.key())
 
@@ -109,14 +111,14 @@ class Destination:
         landing = target.landing
         if not landing.exists():
             return False
-        return landing.last_batch(landing.records()) > self.last_taken(target)
+        return landing.last_batch(landing.records()) > self.last_applied(target)
 
-    def forget_landing(self, target: Target) -> None:
-        """Drop the landing table of a table that is about to change its mode; numbers go on."""
+    def drop_landing(self, target: Target) -> None:
+        """Drop the landing table before a change of mode; batch numbers continue."""
         if target.landing.exists():
-            self.settle(target)
-            taken = self.last_taken(target)
-            target.set_properties({LAST: str(taken)})
+            self.apply_all(target)
+            taken = self.last_applied(target)
+            target.set_properties({LAST_BATCH: str(taken)})
             self.spark.sql(f"drop table if exists {target.landing.full_name}")
 
     # -- tables ------------------------------------------------------------------------------------
@@ -126,15 +128,15 @@ class Destination:
         return target.columns() if target.exists() else None
 
     def create(self, schema: str, name: str, columns: Sequence[Column], key: Sequence[str]) -> str:
-        """Create a table. Raises RefusedError if it is there, unless it is just this one, empty."""
+        """Create a table. Raises RefusedError if it exists and is not an identical empty table."""
         target = self.target(schema, name)
         check_names(columns)
         with self.writing:
             is_new = not target.exists()
             if is_new:
                 target.create(columns, key)
-            if not target.is_as(columns, key):
-                raise RefusedError(f"{target} is there already")
+            if not target.matches(columns, key):
+                raise RefusedError(f"{target} exists already")
             return "created" if is_new else "was created before"
 
     def alter(
@@ -148,12 +150,12 @@ class Destination:
     def truncate(
         self, schema: str, name: str, at: str, synced_column: str, deleted_column: str | None
     ) -> str:
-        """Remove or mark the rows that were synced before `at`; no table, no rows."""
+        """Delete or mark the rows that were synced before `at`; do nothing without a table."""
         target = self.target(schema, name)
         with self.writing:
             if not target.exists():
-                return "is not there; nothing to do"
-            self.settle(target)
+                return "does not exist; nothing to do"
+            self.apply_all(target)
             arguments = {
                 "table": str(target),
                 "at": at,
@@ -165,13 +167,13 @@ class Destination:
 
     @contextmanager
     def changing(self, schema: str, name: str) -> Iterator[Target]:
-        """The table for a change of it: there, alone, and with all batches applied."""
+        """An existing table for an exclusive change, with all batches applied."""
         target = self.target(schema, name)
         with self.writing:
             if not target.exists():
                 raise RefusedError(f"there is no table {target}")
             target.finish_changes()
-            self.settle(target)
+            self.apply_all(target)
             yield target
 
     def set_key(self, target: Target, key: Sequence[str]) -> None:
@@ -184,18 +186,6 @@ def landed_text(landed: Landed) -> str:
     return f"landed as batch {landed.batch} ({sum(landed.counts.values()):,} rows)"
 
 
-def batch_in(metadata: str | None) -> list[int]:
-    """The batch number in a commit's record, if it has one."""
-    if not metadata or "batch" not in metadata:
-        return []
-    try:
-        record = json.loads(metadata)
-    except ValueError:
-        return []
-    number = record.get("batch") if isinstance(record, dict) and "dbt_history" in record else None
-    return [number] if isinstance(number, int) else []
-
-
 def record_key(columns: Sequence[tuple[Column, bool]]) -> list[str]:
-    """The key of the record among a table's columns: without the start column."""
+    """The record's key: the key columns of a table without the start column."""
     return [column.name for column, is_key in columns if is_key and column.name.lower() != START]

@@ -1,4 +1,4 @@
-"""dbt in this process: the materialization `history_batch` and the migrations, on one model."""
+"""Runs dbt in this process: the materialization `history_batch` on one model, and migrations."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dbt_history.landing.errors import LandingError, RefusedError
 from dbt_history.landing.table import LandingTable, quoted
 
 NAME = "dbt_history_serve"
-# One model for all tables: a table that is renamed keeps its batches, whose ids name the model.
+# One model for all tables: batch ids contain the model's name, so a renamed table keeps them.
 MODEL = "written_table"
-OWN_MESSAGE = re.compile(r"dbt_history\.\w+: ")
+PACKAGE_MESSAGE = re.compile(r"dbt_history\.\w+: ")
 
 PROJECT = {
     "name": NAME,
@@ -50,13 +50,13 @@ SCHEMA_MACRO = """
 
 
 class EngineError(LandingError):
-    """dbt or Spark failed; not the fault of what was asked for."""
+    """dbt or Spark failed for a reason other than the request."""
 
 
 def find_package(start: Path) -> Path:
     """The dbt package: installed in the project at `start`, the project itself, or this checkout.
 
-    Raises RefusedError if it is nowhere.
+    Raises RefusedError if none of them has it.
     """
     checkout = Path(__file__).resolve().parents[3]
     for folder in (start / "dbt_packages/dbt_history", start, checkout):
@@ -69,22 +69,26 @@ def find_package(start: Path) -> Path:
     )
 
 
-def literal(value: object) -> str:
-    """A value as Jinja: letters, digits, escapes for all else, so that no text ends anything."""
+def jinja_literal(value: object) -> str:
+    """A value as a Jinja literal; all characters other than letters and digits are escaped."""
     if isinstance(value, str):
         safe = re.sub(r"[^A-Za-z0-9_ ]", lambda found: f"\\U{ord(found[0]):08x}", value)
         return f'"{safe}"'
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{jinja_literal(k)}: {jinja_literal(v)}" for k, v in value.items())
+            + "}"
+        )
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(literal, value)) + "]"
+        return "[" + ", ".join(map(jinja_literal, value)) + "]"
     return "none" if value is None else repr(value)
 
 
 class Engine:
-    """A dbt project of its own in a temporary folder; `close` removes it.
+    """A dbt project in a temporary folder; `close` removes it.
 
-    `max_deleted_share` is the setting of `history_batch`; None switches the guard off.
+    `max_deleted_share` is the setting of `history_batch`; None disables the check.
     """
 
     def __init__(self, package: Path, max_deleted_share: float | None = 0.5) -> None:
@@ -109,9 +113,9 @@ class Engine:
         self.folder.cleanup()
 
     def merge(self, schema: str, table: str, landing: LandingTable, key: Iterable[str]) -> str:
-        """Apply the landed batches that the history table has not taken; returns what was done.
+        """Apply the landed batches that are pending; returns the result as text.
 
-        Raises RefusedError with the materialization's own message, or EngineError.
+        Raises RefusedError with the materialization's message, or EngineError.
         """
         config = {
             "materialized": "history_batch",
@@ -120,7 +124,7 @@ class Engine:
             "unique_key": list(key),
             "meta": {"history": {"max_deleted_share": self.max_deleted_share}},
         }
-        settings = ", ".join(f"{name}={literal(value)}" for name, value in config.items())
+        settings = ", ".join(f"{name}={jinja_literal(value)}" for name, value in config.items())
         (self.path / "models" / f"{MODEL}.sql").write_text(
             f"{{{{ config({settings}) }}}}\n\n"
             f"select * from {quoted(landing.schema)}.{quoted(landing.name)}\n"
@@ -133,13 +137,13 @@ class Engine:
         self.dbt("run-operation", f"dbt_history.{name}", "--args", json.dumps(arguments))
 
     def dbt(self, *arguments: str) -> str:
-        from dbt.cli.main import dbtRunner  # here, because it takes a second
+        from dbt.cli.main import dbtRunner  # here because the import takes a second
 
-        told: list[str] = []
+        events: list[str] = []
 
         def keep(event: Any) -> None:
             if event.info.level in ("warn", "error"):
-                told.append(event.info.msg)
+                events.append(event.info.msg)
 
         options = {
             "--project-dir": self.path,
@@ -154,12 +158,12 @@ class Engine:
         messages = [str(result.message) for result in getattr(done.result, "results", None) or []]
         if done.success:
             return "; ".join(messages)
-        text = "\n".join([*messages, *told, str(done.exception or "")]).strip()
-        if own := OWN_MESSAGE.search(text):
+        text = "\n".join([*messages, *events, str(done.exception or "")]).strip()
+        if own := PACKAGE_MESSAGE.search(text):
             raise RefusedError(without_call_stack(text[own.start() :]))
         raise EngineError(text.splitlines()[0] if text else "dbt failed")
 
 
 def without_call_stack(message: str) -> str:
-    """The package's own message, without what dbt tells around it."""
+    """The package's message without the call stack that dbt adds."""
     return re.split(r"\n\s*(?:> in |> called by |Compilation Error)", message)[0].strip()

@@ -1,9 +1,9 @@
-"""Landed batches into a table without history: one MERGE a batch, once, in order.
+"""Applies landed batches to a table without history: one MERGE per batch, in order, exactly once.
 
-landed rows of a key, in order        one row a key
+landed rows of a key, in order        one row per key
 upsert  a, b                     }
-update  a', unmodified           }->  a', b, whole          inserted or set
-delete                                deleted               removed; an unknown key is ignored
+update  a', unmodified           }->  a', b, whole          inserted or updated
+delete                                deleted               deleted; an unknown key is ignored
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ import json
 import uuid
 from collections.abc import Sequence
 
-from dbt_history import __version__
+from dbt_history.commit_log import CONFLICTS, new_record
 from dbt_history.landing.errors import BusyError
-from dbt_history.landing.land import CONFLICTS
 from dbt_history.landing.table import BOOKKEEPING_TYPES, LandingTable, quoted, text
 from dbt_history.serve.tables import Target
 
-APP_ID = "spark.databricks.delta.write.txnAppId"
-VERSION = "spark.databricks.delta.write.txnVersion"
-METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def apply_pending(target: Target, key: Sequence[str], last: int) -> int:
-    """Apply the landed batches above `last`, then empty the landing table. Returns their number.
+    """Apply the landed batches above `last`, then delete their landed rows. Returns their number.
 
-    Raises BusyError if another writer came first; what was applied stays applied.
+    Raises BusyError if another writer committed first; batches applied before stay applied.
     """
     landing = target.landing
     rows = target.spark.sql(
@@ -36,25 +35,21 @@ def apply_pending(target: Target, key: Sequence[str], last: int) -> int:
     for batch in batches:
         merge(target, key, batch)
     if batches:
-        # Applied rows are not needed again: the numbers stay in the two logs.
+        # Applied rows are not needed again; both logs keep the batch numbers.
         target.spark.sql(f"delete from {landing.full_name} where `_batch` <= {batches[-1]}")
     return len(batches)
 
 
 def merge(target: Target, key: Sequence[str], batch: int) -> None:
-    """One commit; Delta ignores it if this batch, or a later one, was applied before."""
+    """Merge in one commit. Delta skips it if this batch or a later one was applied before."""
     spark, table_id = target.spark, table_id_of(target)
-    record = {
-        "dbt_history": __version__,
-        "landing": uuid.uuid4().hex,
-        "request": f"batch {batch}",
-        "batch": batch,
-        "table_id": table_id,
-    }
+    record = new_record(
+        landing=uuid.uuid4().hex, request=f"batch {batch}", batch=batch, table_id=table_id
+    )
     settings = {
-        APP_ID: f"dbt_history:live:{table_id}",
-        VERSION: str(batch),
-        METADATA: json.dumps(record),
+        TXN_APP_ID: f"dbt_history:live:{table_id}",
+        TXN_VERSION: str(batch),
+        USER_METADATA: json.dumps(record),
     }
     try:
         for name, value in settings.items():
@@ -72,26 +67,25 @@ def merge(target: Target, key: Sequence[str], batch: int) -> None:
 
 
 def table_id_of(target: Target) -> str:
-    """Delta's id of the table: a table made anew under the same name starts anew."""
+    """Delta's id of the table, so that a recreated table starts with new batches."""
     return str(target.spark.sql(f"describe detail {target.full_name}").collect()[0]["id"])
 
 
 def merge_sql(target: Target, key: Sequence[str], batch: int) -> str:
-    """The MERGE of one batch; every cell is a struct, so that NULL is told from unmodified."""
+    """The MERGE of one batch. Cells are structs, to distinguish NULL from unmodified."""
     landed = landed_columns(target.landing)
     names = [name for name in target.fields() if name.lower() in landed]
     keys = [name for name in names if name.lower() in {column.lower() for column in key}]
     others = [name for name in names if name not in keys]
-    cells = ",\n    ".join(folded(landed[name.lower()]) for name in others)
-    grouped = ", ".join(f"{quoted(landed[name.lower()])} as {cell(name)}" for name in keys)
+    cells = ",\n    ".join(last_modified_cell(landed[name.lower()]) for name in others)
+    grouped = ", ".join(f"{quoted(landed[name.lower()])} as {prefixed(name)}" for name in keys)
     by = ", ".join(quoted(landed[name.lower()]) for name in keys)
-    on = " and ".join(f"stored.{quoted(name)} <=> changes.{cell(name)}" for name in keys)
-    values = [f"changes.{cell(name)}" for name in keys]
-    values += [f"changes.{cell(name.lower())}.v" for name in others]
+    on = " and ".join(f"stored.{quoted(name)} <=> changes.{prefixed(name)}" for name in keys)
+    values = [f"changes.{prefixed(name)}" for name in keys]
+    values += [f"changes.{prefixed(name.lower())}.v" for name in others]
     updates = [
-        f"stored.{quoted(name)} = if(changes.{cell(name.lower())} is null, stored.{quoted(name)},"
-        f" changes.{cell(name.lower())}.v)"
-        for name in others
+        f"stored.{column} = if({cell} is null, stored.{column}, {cell}.v)"
+        for column, cell in ((quoted(name), f"changes.{prefixed(name.lower())}") for name in others)
     ]
     update = f"when matched then update set {', '.join(updates)}\n" if updates else ""
     return (
@@ -110,20 +104,20 @@ def merge_sql(target: Target, key: Sequence[str], batch: int) -> str:
 
 
 def landed_columns(landing: LandingTable) -> dict[str, str]:
-    """The landing table's own columns: name by lower-case name."""
+    """The data columns of the landing table: name by lower-case name."""
     fields = landing.spark.table(landing.full_name).schema
     return {f.name.lower(): f.name for f in fields if f.name not in BOOKKEEPING_TYPES}
 
 
-def folded(name: str) -> str:
-    """The last cell of a column that is not marked as unmodified; NULL if all are."""
+def last_modified_cell(name: str) -> str:
+    """The last cell of a column that is not unmodified, as a struct; NULL if all are."""
     marked = f"coalesce(array_contains(`_unmodified`, {text(name)}), false)"
     return (
         f"max_by(named_struct('v', {quoted(name)}), `_order`)"
-        f" filter (where `_stage` <> 'delete' and not {marked}) as {cell(name.lower())}"
+        f" filter (where `_stage` <> 'delete' and not {marked}) as {prefixed(name.lower())}"
     )
 
 
-def cell(name: str) -> str:
-    """Prefixed, so that no name of a table meets one of Delta's own."""
+def prefixed(name: str) -> str:
+    """The name with a prefix, to avoid conflicts with names that Delta reserves."""
     return quoted("c_" + name)

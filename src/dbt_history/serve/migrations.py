@@ -1,6 +1,6 @@
-"""The migrations of the contract, each by the package's run-operation or a statement of Delta.
+"""The migrations of the contract, implemented by the package's run-operations or Delta statements.
 
-A repeat of a call changes nothing: the client may not know whether the first one arrived.
+All are idempotent, because a client repeats a call when it did not receive the response.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dbt_history.conventions import FIVETRAN_DELETED
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.request import ACTIVE, PERIOD, Column
 from dbt_history.landing.table import quoted
@@ -17,12 +18,12 @@ from dbt_history.serve.destination import Destination
 from dbt_history.serve.tables import COPIED_FROM, KEY, TYPES, property_list
 
 TEXTS = ("STRING", "XML", "JSON", "NAIVE_TIME")
-# The text by which a writer sets NULL: its message has no other way.
+# A writer sends this text to set NULL; the message has no other representation.
 NULL = "NULL"
 
 
 def migrate(destination: Destination, details: pb.MigrationDetails) -> str | None:
-    """Do a migration and tell what was done; None: there is no such migration here."""
+    """Run a migration and return what was done; None if it is not supported."""
     name = details.WhichOneof("operation")
     operation = getattr(details, name) if name else None
     if operation is not None and "entity" in operation.DESCRIPTOR.oneofs_by_name:
@@ -40,13 +41,13 @@ def column_type(number: int) -> ColumnType:
 
 
 def default_value(text: str, type_: ColumnType) -> str | None:
-    """A default as the macros take it; an empty text is no value of other types than text."""
+    """A default for the macros; an empty text is None except for text types."""
     return text if text or type_.name in TEXTS else None
 
 
 def drop_table(destination: Destination, details: pb.MigrationDetails, wanted: bool) -> str:
     if not wanted:
-        raise RefusedError("drop_table is false: there is nothing to do")
+        raise RefusedError("drop_table is false: nothing to do")
     target = destination.target(details.schema, details.table)
     with destination.writing:
         target.exists()
@@ -83,7 +84,7 @@ def add_column_in_history_mode(
             "type": type_.spark,
         }
         destination.engine.run_operation("add_column_in_history_mode", arguments)
-        target.remember([Column(operation.column, type_)])
+        target.record_types([Column(operation.column, type_)])
     return "added a column"
 
 
@@ -99,7 +100,7 @@ def add_column_with_default_value(
             "type": type_.spark,
         }
         destination.engine.run_operation("add_column_with_default_value", arguments)
-        target.remember([Column(operation.column, type_)])
+        target.record_types([Column(operation.column, type_)])
     return "added a column"
 
 
@@ -125,11 +126,11 @@ def rename_column(
     with destination.changing(details.schema, details.table) as target:
         if before.lower() in PERIOD:
             raise RefusedError("a column of the period cannot be renamed")
-        # Landed rows are applied; a column that stayed there would come back under its old name.
+        # All landed rows are applied. A column left in the landing table would be added again.
         target.drop_landed(before)
         arguments = {"table": str(target), "from_column": before, "to_column": after}
         destination.engine.run_operation("rename_column", arguments)
-        target.rename_remembered(before, after)
+        target.rename_recorded(before, after)
     return "renamed a column"
 
 
@@ -146,7 +147,7 @@ def copy_column(
             differ = f"not ({quoted(before)} <=> {quoted(after)}) and {quoted(after)} is not null"
             found = target.spark.table(target.full_name).where(differ)
             if columns[after.lower()].type != source.type or not found.isEmpty():
-                raise RefusedError(f"{target} has a column {after} that is no copy of {before}")
+                raise RefusedError(f"{target} has a column {after} that is not a copy of {before}")
         target.add([Column(after, source.type)])
         target.spark.sql(
             f"update {target.full_name} set {quoted(after)} = {quoted(before)}"
@@ -163,7 +164,7 @@ def copy_table(
         if to.exists():
             if to.properties().get(COPIED_FROM) == str(source):
                 return "was copied before"
-            raise RefusedError(f"{to} is there already")
+            raise RefusedError(f"{to} exists already")
         destination.spark.sql(f"drop table if exists {to.landing.full_name}")
         names = list(source.fields())
         active = [name for name in names if name.lower() == ACTIVE]
@@ -188,12 +189,12 @@ def rename_table(
     with destination.writing:
         if to.exists():
             if source.exists():
-                raise RefusedError(f"{to} is there already")
+                raise RefusedError(f"{to} exists already")
         elif not source.exists():
             raise RefusedError(f"there is no table {source}")
         else:
             source.finish_changes()
-            destination.settle(source)
+            destination.apply_all(source)
             destination.spark.sql(f"drop table if exists {to.landing.full_name}")
             rename(source.full_name, to.full_name, destination)
         if source.landing.exists() and not to.landing.exists():
@@ -225,12 +226,12 @@ def sync_mode_migration(
     operation: pb.SyncModeMigrationOperation,
 ) -> str | None:
     kind: str = pb.SyncModeMigrationType.Name(operation.type)
-    deleted = operation.soft_deleted_column or "_fivetran_deleted"
+    deleted = operation.soft_deleted_column or FIVETRAN_DELETED
     if kind not in ("SOFT_DELETE_TO_HISTORY", "LIVE_TO_HISTORY", "HISTORY_TO_SOFT_DELETE"):
         return None
     with destination.changing(details.schema, details.table) as target:
-        # The table is made anew, and what was landed for it has other columns.
-        destination.forget_landing(target)
+        # The table is recreated, and its landed rows have other columns.
+        destination.drop_landing(target)
         arguments: dict[str, Any] = {"table": str(target), "deleted_column": deleted}
         if kind == "LIVE_TO_HISTORY":
             arguments["deleted_column"] = None

@@ -1,4 +1,4 @@
-"""The gRPC side: calls become operations of the destination, what they raise becomes answers."""
+"""The gRPC service: maps calls to operations of the destination and errors to responses."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, Never, TypeVar
 import grpc
 from google.protobuf.json_format import MessageToDict
 
+from dbt_history.conventions import FIVETRAN_SYNCED
 from dbt_history.landing.errors import BusyError, RefusedError
 from dbt_history.landing.request import START, Column, Reader, read_type
 from dbt_history.serve import destination_pb2 as pb
@@ -22,8 +23,8 @@ from dbt_history.serve.migrations import migrate
 
 SERVICE = pb.DESCRIPTOR.services_by_name["DestinationConnector"]
 TOKEN = "token"
-WORKERS = 8
-TESTS = {"spark": "Spark answers", "files": "The folder of the batch files can be read"}
+MAX_WORKERS = 8
+CHECKS = {"spark": "Spark answers", "files": "The folder of the batch files is readable"}
 
 log = logging.getLogger("dbt_history.serve")
 
@@ -33,12 +34,12 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class Service:
-    """The calls of the contract. `token` None: everybody who can connect may write."""
+    """The calls of the contract. Without a token, every client that can connect may write."""
 
     destination: Destination
     token: str | None = None
 
-    # -- what everybody may ask --------------------------------------------------------------------
+    # -- calls without a token ---------------------------------------------------------------------
 
     def configuration_form(
         self, request: pb.ConfigurationFormRequest, context: grpc.ServicerContext
@@ -50,7 +51,7 @@ class Service:
             description="The token that dbt-history serve was started with",
             text_field=pb.TextField.Password,
         )
-        tests = [pb.ConfigurationTest(name=name, label=label) for name, label in TESTS.items()]
+        tests = [pb.ConfigurationTest(name=name, label=label) for name, label in CHECKS.items()]
         return pb.ConfigurationFormResponse(
             schema_selection_supported=True,
             table_selection_supported=True,
@@ -61,10 +62,10 @@ class Service:
     def capabilities(
         self, request: pb.CapabilitiesRequest, context: grpc.ServicerContext
     ) -> pb.CapabilitiesResponse:
-        # Both are read, file by file; Parquet brings native types.
+        # CSV is read, too. Parquet is preferred because it has native types.
         return pb.CapabilitiesResponse(batch_file_format=pb.BatchFileFormat.PARQUET)
 
-    # -- what needs the token ----------------------------------------------------------------------
+    # -- calls that require the token --------------------------------------------------------------
 
     def test(self, request: pb.TestRequest, context: grpc.ServicerContext) -> pb.TestResponse:
         self.check_token(request.configuration, context)
@@ -74,7 +75,7 @@ class Service:
             elif request.name == "files":
                 next(self.destination.root.iterdir(), None)
             else:
-                return pb.TestResponse(failure=f"there is no test {request.name!r}")
+                return pb.TestResponse(failure=f"unknown test {request.name!r}")
         except Exception as error:
             return pb.TestResponse(failure=first_line(error))
         return pb.TestResponse(success=True)
@@ -87,11 +88,11 @@ class Service:
         def work() -> str:
             columns = self.destination.describe(request.schema_name, request.table_name)
             if columns is not None:
-                listed = [message_of(column, is_key) for column, is_key in columns]
+                listed = [column_message(column, is_key) for column, is_key in columns]
                 found.append(pb.Table(name=request.table_name, columns=listed))
-            return "described" if found else "is not there"
+            return "described" if found else "does not exist"
 
-        problem = self.done(request, context, work)
+        problem = self.perform(request, context, work)
         if problem:
             return pb.DescribeTableResponse(task=pb.Task(message=problem))
         if not found:
@@ -106,7 +107,7 @@ class Service:
             name = request.table.name
             return self.destination.create(request.schema_name, name, columns, key)
 
-        return answer(pb.CreateTableResponse, self.done(request, context, work))
+        return answer(pb.CreateTableResponse, self.perform(request, context, work))
 
     def alter_table(
         self, request: pb.AlterTableRequest, context: grpc.ServicerContext
@@ -116,7 +117,7 @@ class Service:
             name, drop = request.table.name, request.drop_columns
             return self.destination.alter(request.schema_name, name, columns, key, drop)
 
-        return answer(pb.AlterTableResponse, self.done(request, context, work))
+        return answer(pb.AlterTableResponse, self.perform(request, context, work))
 
     def truncate(
         self, request: pb.TruncateRequest, context: grpc.ServicerContext
@@ -125,12 +126,12 @@ class Service:
             if not request.HasField("utc_delete_before"):
                 raise RefusedError("utc_delete_before is missing")
             at = instant(request.utc_delete_before.seconds, request.utc_delete_before.nanos)
-            synced = request.synced_column or "_fivetran_synced"
+            synced = request.synced_column or FIVETRAN_SYNCED
             deleted = request.soft.deleted_column if request.HasField("soft") else None
             schema, name = request.schema_name, request.table_name
             return self.destination.truncate(schema, name, at, synced, deleted)
 
-        return answer(pb.TruncateResponse, self.done(request, context, work))
+        return answer(pb.TruncateResponse, self.perform(request, context, work))
 
     def write_batch(
         self, request: pb.WriteBatchRequest, context: grpc.ServicerContext
@@ -138,7 +139,7 @@ class Service:
         def work() -> str:
             return self.destination.write(document_of(request), has_period=False)
 
-        return answer(pb.WriteBatchResponse, self.done(request, context, work))
+        return answer(pb.WriteBatchResponse, self.perform(request, context, work))
 
     def write_history_batch(
         self, request: pb.WriteHistoryBatchRequest, context: grpc.ServicerContext
@@ -146,7 +147,7 @@ class Service:
         def work() -> str:
             return self.destination.write(document_of(request), has_period=True)
 
-        return answer(pb.WriteBatchResponse, self.done(request, context, work))
+        return answer(pb.WriteBatchResponse, self.perform(request, context, work))
 
     def migrate(
         self, request: pb.MigrateRequest, context: grpc.ServicerContext
@@ -155,55 +156,57 @@ class Service:
 
         def work() -> str:
             nonlocal is_known
-            told = migrate(self.destination, request.details)
-            is_known = told is not None
-            return told or "is no migration of this destination"
+            result = migrate(self.destination, request.details)
+            is_known = result is not None
+            return result or "is not a supported migration"
 
-        problem = self.done(request, context, work)
+        problem = self.perform(request, context, work)
         if not is_known:
             return pb.MigrateResponse(unsupported=True)
         return answer(pb.MigrateResponse, problem)
 
-    # -- how a call is done ------------------------------------------------------------------------
+    # -- common to all calls -----------------------------------------------------------------------
 
-    def done(self, request: Any, context: grpc.ServicerContext, work: Callable[[], str]) -> str:
-        """Do the work of a call. Returns why it was refused, or an empty text."""
+    def perform(self, request: Any, context: grpc.ServicerContext, work: Callable[[], str]) -> str:
+        """Do the work of a call. Returns the reason if it was refused, else an empty text."""
         self.check_token(request.configuration, context)
         name, began = type(request).__name__.removesuffix("Request"), time.monotonic()
-        place = f"{name} {table_of(request)!r}"
+        place = f"{name} {table_name_of(request)!r}"
         try:
-            told = work()
+            result = work()
         except RefusedError as error:
-            # What follows the first line may show rows.
+            # Further lines may contain rows, so they are not logged.
             log.warning("%s: refused: %s", place, first_line(error))
             return str(error)
         except BusyError as error:
             log.warning("%s: %s", place, one_line(str(error)))
-            end(context, grpc.StatusCode.UNAVAILABLE, str(error))
+            abort_call(context, grpc.StatusCode.UNAVAILABLE, str(error))
         except Exception as error:
-            # The first line says what failed; the rest is Java's stack.
+            # The first line is the error; the rest is a Java stack trace.
             log.error("%s: %s", place, first_line(error))
-            end(context, grpc.StatusCode.INTERNAL, first_line(error))
-        log.info("%s: %s (%.1f s)", place, one_line(told), time.monotonic() - began)
+            abort_call(context, grpc.StatusCode.INTERNAL, first_line(error))
+        log.info("%s: %s (%.1f s)", place, one_line(result), time.monotonic() - began)
         return ""
 
     def check_token(self, configuration: Mapping[str, str], context: grpc.ServicerContext) -> None:
-        """The token stands in the configuration, or in the call's metadata as a bearer token."""
+        """Accept the token in the configuration, or as a bearer token in the call's metadata."""
         if self.token is None:
             return
         metadata = {str(key): str(value) for key, value in context.invocation_metadata() or ()}
         header = metadata.get("authorization", "").removeprefix("Bearer ")
-        for said in (configuration.get(TOKEN, ""), header):
-            if hmac.compare_digest(said.encode(), self.token.encode()):
+        for candidate in (configuration.get(TOKEN, ""), header):
+            if hmac.compare_digest(candidate.encode(), self.token.encode()):
                 return
-        log.warning("a call without the right token, from %s", one_line(str(context.peer())))
-        end(context, grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
+        log.warning(
+            "rejected a call with a missing or wrong token from %s", one_line(str(context.peer()))
+        )
+        abort_call(context, grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """The calls by the names of the contract."""
+        """The handlers by the contract's names of the calls."""
         found = {}
         for method in SERVICE.methods:
-            call: Call = getattr(self, snake(method.name))
+            call: Call = getattr(self, snake_case(method.name))
             found[method.name] = grpc.unary_unary_rpc_method_handler(
                 call,
                 request_deserializer=message_class(method.input_type).FromString,
@@ -215,13 +218,13 @@ class Service:
 def start(
     service: Service, address: str, certificate: tuple[bytes, bytes] | None = None
 ) -> tuple[grpc.Server, int]:
-    """Serve at `host:port`; port 0 takes a free one. `certificate`: private key and chain, PEM.
+    """Serve at `host:port`; port 0 selects a free one. `certificate`: private key and chain, PEM.
 
-    Returns the server and its port. Raises RefusedError if the address cannot be had.
+    Returns the server and its port. Raises RefusedError if it cannot listen on the address.
     """
-    # One writer at a place: a second server must not share the port.
+    # Only one server may write, so another must not share the port.
     options = [("grpc.so_reuseport", 0)]
-    server = grpc.server(futures.ThreadPoolExecutor(WORKERS), options=options)
+    server = grpc.server(futures.ThreadPoolExecutor(MAX_WORKERS), options=options)
     server.add_generic_rpc_handlers((service.handlers(),))
     try:
         if certificate:
@@ -229,7 +232,7 @@ def start(
         else:
             port = server.add_insecure_port(address)
     except RuntimeError:
-        raise RefusedError(f"{address} cannot be listened on") from None
+        raise RefusedError(f"{address} is not available to listen on") from None
     server.start()
     return server, port
 
@@ -241,17 +244,17 @@ def message_class(descriptor: Any) -> Any:
     return getattr(pb, descriptor.name)
 
 
-def snake(name: str) -> str:
+def snake_case(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
 def answer(response: Callable[..., Answer], problem: str) -> Answer:
-    """`success`, or a task: what someone has to do first."""
+    """A response of success, or of a task that describes the problem."""
     return response(task=pb.Task(message=problem)) if problem else response(success=True)
 
 
 def document_of(request: Any) -> dict[str, Any]:
-    """A batch in protobuf's JSON form, which landing reads, without the configuration."""
+    """A batch in protobuf's JSON form, as landing reads it, without the configuration."""
     document: dict[str, Any] = MessageToDict(request, preserving_proto_field_name=True)
     document.pop("configuration", None)
     document.setdefault("file_params", {})
@@ -259,7 +262,7 @@ def document_of(request: Any) -> dict[str, Any]:
 
 
 def columns_of(table: pb.Table) -> tuple[list[Column], list[str]]:
-    """The columns of a table, and its record's key. Raises RefusedError for unknown types."""
+    """The columns of a table and its record key. Raises RefusedError for unknown types."""
     reader = Reader({})
     columns = []
     for message in table.columns:
@@ -273,7 +276,7 @@ def columns_of(table: pb.Table) -> tuple[list[Column], list[str]]:
     return columns, key
 
 
-def message_of(column: Column, is_key: bool) -> pb.Column:
+def column_message(column: Column, is_key: bool) -> pb.Column:
     message = pb.Column(
         name=column.name, type=pb.DataType.Value(column.type.name), primary_key=is_key
     )
@@ -283,8 +286,8 @@ def message_of(column: Column, is_key: bool) -> pb.Column:
     return message
 
 
-def table_of(request: Any) -> str:
-    """What a call is about, for the log: never its configuration, its keys or its files."""
+def table_name_of(request: Any) -> str:
+    """The table of a call for the log, which must not contain configuration, keys or files."""
     if isinstance(request, pb.MigrateRequest):
         return f"{request.details.schema}.{request.details.table}"
     name = request.table_name if hasattr(request, "table_name") else request.table.name
@@ -292,21 +295,21 @@ def table_of(request: Any) -> str:
 
 
 def instant(seconds: int, nanos: int) -> str:
-    """A protobuf time as text, to the microsecond."""
+    """A protobuf timestamp as text, truncated to microseconds."""
     try:
         moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError):
-        raise RefusedError("utc_delete_before is no time") from None
+        raise RefusedError("utc_delete_before is out of range") from None
     return moment.replace(microsecond=nanos // 1000).isoformat() + "Z"
 
 
-def end(context: grpc.ServicerContext, code: grpc.StatusCode, details: str) -> Never:
+def abort_call(context: grpc.ServicerContext, code: grpc.StatusCode, details: str) -> Never:
     context.abort(code, one_line(details)[:2000])
     raise AssertionError  # abort raises
 
 
-def one_line(told: str) -> str:
-    return " ".join(told.split())
+def one_line(result: str) -> str:
+    return " ".join(result.split())
 
 
 def first_line(error: Exception) -> str:

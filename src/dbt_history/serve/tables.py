@@ -1,4 +1,4 @@
-"""A table of the destination: described, created, altered."""
+"""Tables of the destination: describes, creates and alters them."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from dbt_history.landing.table import (
 )
 from dbt_history.landing.types import ColumnType
 
-LANDING = "__landing"
-# A column on its way to another type, before it takes the other's place.
-NEW = "__new_"
-KEY, TYPES, LAST = "dbt_history.key", "dbt_history.types", "dbt_history.last_batch"
+LANDING_SUFFIX = "__landing"
+# Prefix of a column with a new type until it replaces the old column.
+NEW_PREFIX = "__new_"
+KEY, TYPES, LAST_BATCH = "dbt_history.key", "dbt_history.types", "dbt_history.last_batch"
 COPIED_FROM = "dbt_history.copied_from"
 
-# The types of the contract by Spark's; what Spark has no type for is remembered beside the table.
+# Contract types by Spark type. Types without a Spark equivalent are recorded in a table property.
 FROM_SPARK = {
     "boolean": "BOOLEAN", "tinyint": "SHORT", "smallint": "SHORT", "int": "INT", "bigint": "LONG",
     "float": "FLOAT", "double": "DOUBLE", "date": "NAIVE_DATE", "timestamp_ntz": "NAIVE_DATETIME",
     "timestamp": "UTC_DATETIME", "binary": "BINARY", "string": "STRING",
 }  # fmt: skip
-REMEMBERED = ("XML", "JSON", "NAIVE_TIME")
-# Delta changes these without writing a row again.
-WIDER = {
+RECORDED_TYPES = ("XML", "JSON", "NAIVE_TIME")
+# Type changes that Delta applies without rewriting rows.
+WIDENINGS = {
     "smallint": ("int", "bigint"),
     "int": ("bigint",),
     "float": ("double",),
@@ -52,7 +52,7 @@ log = logging.getLogger("dbt_history.serve")
 
 @dataclass(frozen=True)
 class Target:
-    """A table by its name; it may not be there. Raises RefusedError for what is no name."""
+    """A table that may not exist. Raises RefusedError for an invalid name."""
 
     spark: SparkSession
     schema: str
@@ -64,8 +64,8 @@ class Target:
                 raise RefusedError(
                     f"{name!r} is not a valid name: only letters, digits and _ are allowed"
                 )
-        if self.name.lower().endswith(LANDING):
-            raise RefusedError(f"names that end with {LANDING} are kept for landing tables")
+        if self.name.lower().endswith(LANDING_SUFFIX):
+            raise RefusedError(f"{LANDING_SUFFIX} at the end is reserved for landing tables")
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
@@ -76,10 +76,10 @@ class Target:
 
     @cached_property
     def landing(self) -> LandingTable:
-        return LandingTable(self.spark, self.schema, self.name + LANDING)
+        return LandingTable(self.spark, self.schema, self.name + LANDING_SUFFIX)
 
     def exists(self) -> bool:
-        """Whether the table is there. Raises RefusedError for what is no Delta table."""
+        """Whether the table exists. Raises RefusedError if it is not a Delta table."""
         if not self.spark.catalog.tableExists(self.full_name):
             return False
         rows = self.spark.sql(f"describe extended {self.full_name}").collect()
@@ -99,7 +99,7 @@ class Target:
         return START in {name.lower() for name in self.fields()}
 
     def key(self) -> list[str]:
-        """The record's key, without the start column; empty if nobody said it."""
+        """The record's key, without the start column; empty if it is not recorded."""
         found: list[str] = json.loads(self.properties().get(KEY, "[]"))
         return found
 
@@ -112,12 +112,12 @@ class Target:
         return [
             (Column(name, contract_type(type_, types.get(name))), name.lower() in key)
             for name, type_ in self.fields().items()
-            if not name.startswith(NEW)
+            if not name.startswith(NEW_PREFIX)
         ]
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
-        there = self.properties()
-        missing = {name: value for name, value in properties.items() if there.get(name) != value}
+        existing = self.properties()
+        missing = {name: value for name, value in properties.items() if existing.get(name) != value}
         if missing:
             listed = property_list(missing)
             self.spark.sql(f"alter table {self.full_name} set tblproperties ({listed})")
@@ -125,26 +125,25 @@ class Target:
     # -- create and alter --------------------------------------------------------------------------
 
     def create(self, columns: Sequence[Column], key: Sequence[str]) -> None:
-        """Make an empty table; what a table of this name had landed before goes.
+        """Create an empty table; drop the landing table of an earlier table with this name.
 
-        What a killed run has left of it is taken over, with the columns that it has.
+        Files left over from a killed run are registered with the columns that they have.
         """
         self.spark.sql(f"create schema if not exists {quoted(self.schema)}")
-        # Of a table that is gone.
         self.spark.sql(f"drop table if exists {self.landing.full_name}")
         types = {column.name: column.type.spark for column in columns}
         active = [name for name in types if name.lower() == ACTIVE]
         properties = {
             "delta.enableDeletionVectors": "true",
-            # So that a column of this type can be added later.
+            # Allows columns of this type to be added later.
             "delta.feature.timestampNtz": "supported",
             **own_properties(columns, key),
         }
         if needs_mapping(types):
             properties["delta.columnMapping.mode"] = "name"
-        # Closed files are not read by an on-time batch.
+        # Lets an on-time batch skip the files of closed versions.
         layout = f" partitioned by ({quoted(active[0])})" if active else ""
-        ordered = {name: types[name] for name in (*(set_without(types, active)), *active)}
+        ordered = {name: types[name] for name in (*(names_without(types, active)), *active)}
         create_or_register(
             self.spark,
             self.schema,
@@ -153,19 +152,19 @@ class Target:
             f"tblproperties ({property_list(properties)})",
         )
 
-    def is_as(self, columns: Sequence[Column], key: Sequence[str]) -> bool:
-        """Whether the table is empty and has just these columns and this key."""
+    def matches(self, columns: Sequence[Column], key: Sequence[str]) -> bool:
+        """Whether the table is empty and has exactly these columns and this key."""
         same = {name.lower(): t.simpleString() for name, t in self.fields().items()} == {
             column.name.lower(): column.type.spark for column in columns
         }
         return same and self.key() == list(key) and self.spark.table(self.full_name).isEmpty()
 
     def add(self, columns: Iterable[Column]) -> None:
-        """Add the columns that the table lacks. Raises RefusedError for other types."""
-        there = {name.lower(): type_ for name, type_ in self.fields().items()}
+        """Add missing columns. Raises RefusedError if an existing one has another type."""
+        existing = {name.lower(): type_ for name, type_ in self.fields().items()}
         missing, problems = [], []
         for column in columns:
-            type_ = there.get(column.name.lower())
+            type_ = existing.get(column.name.lower())
             if type_ is None:
                 missing.append(column)
             elif type_.simpleString() != column.type.spark:
@@ -174,52 +173,52 @@ class Target:
         if problems:
             raise RefusedError(f"the request does not fit {self}", problems)
         if missing:
-            self.switch_on_for(column.name for column in missing)
+            self.enable_mapping_for(column.name for column in missing)
             types = definitions({column.name: column.type.spark for column in missing})
             self.spark.sql(f"alter table {self.full_name} add columns ({types})")
-            self.remember(missing)
+            self.record_types(missing)
 
     def alter(self, columns: Sequence[Column], key: Sequence[str], drop: bool) -> None:
-        """Make the table have these columns and key; `drop`: and no others.
+        """Give the table these columns and this key; with `drop`, remove all others.
 
-        Every step can be repeated, so a run that was killed is finished by the same call. What is
-        landed must be applied before.
+        Every step is idempotent, so repeating the call completes a killed one. Landed batches must
+        be applied before.
         """
         self.finish_changes()
-        there = {name.lower(): (name, type_) for name, type_ in self.fields().items()}
+        existing = {name.lower(): (name, type_) for name, type_ in self.fields().items()}
         wanted = {column.name.lower(): column for column in columns}
         changed = [
-            (there[name][0], there[name][1].simpleString(), column)
+            (existing[name][0], existing[name][1].simpleString(), column)
             for name, column in wanted.items()
-            if name in there and there[name][1].simpleString() != column.type.spark
+            if name in existing and existing[name][1].simpleString() != column.type.spark
         ]
-        if frozen := [name for name, _, _ in changed if name.lower() in PERIOD]:
-            raise RefusedError(f"the type of {', '.join(frozen)} cannot be changed")
-        gone = [
+        if fixed := [name for name, _, _ in changed if name.lower() in PERIOD]:
+            raise RefusedError(f"the type of {', '.join(fixed)} cannot be changed")
+        dropped = [
             name
-            for lower, (name, _) in there.items()
+            for lower, (name, _) in existing.items()
             if drop and lower not in wanted and lower not in PERIOD
         ]
         for name, before, column in changed:
             self.check_change(name, before, column.type.spark)
-        for name in gone:
+        for name in dropped:
             self.drop_column(name)
         for name, before, column in changed:
             self.change_type(name, before, column.type.spark)
         self.add(columns)
-        self.remember(columns)
+        self.record_types(columns)
         self.set_properties({KEY: json.dumps(list(key))})
 
-    def remember(self, columns: Iterable[Column]) -> None:
+    def record_types(self, columns: Iterable[Column]) -> None:
         types = json.loads(self.properties().get(TYPES, "{}"))
         for column in columns:
             types.pop(column.name, None)
-            if column.type.name in REMEMBERED:
+            if column.type.name in RECORDED_TYPES:
                 types[column.name] = column.type.name
         self.set_properties({TYPES: json.dumps(types)})
 
-    def rename_remembered(self, before: str, after: str) -> None:
-        """A renamed column goes on as what it was: in the key, in its own type."""
+    def rename_recorded(self, before: str, after: str) -> None:
+        """Rename a column in the recorded key and types."""
         properties = self.properties()
         key = [after if name == before else name for name in self.key()]
         types = json.loads(properties.get(TYPES, "{}"))
@@ -227,9 +226,9 @@ class Target:
         self.set_properties({KEY: json.dumps(key), TYPES: json.dumps(types)})
 
     def drop_column(self, name: str) -> None:
-        """Drop a column with all its values; in the landing table first, or it would come back."""
+        """Drop a column; in the landing table first, else the next batch would add it again."""
         self.drop_landed(name)
-        self.switch_on("delta.columnMapping.mode", "name")
+        self.enable("delta.columnMapping.mode", "name")
         log.warning("%s: drops the column %s with its values", self, quoted(name))
         self.spark.sql(f"alter table {self.full_name} drop column {quoted(name)}")
 
@@ -248,7 +247,7 @@ class Target:
         return self.spark.table(self.landing.full_name).schema
 
     def check_change(self, name: str, before: str, after: str) -> None:
-        """Raises RefusedError if a value of the column is none of the new type."""
+        """Raises RefusedError if a value of the column cannot be cast to the new type."""
         column = quoted(name)
         try:
             lost = self.spark.sql(
@@ -266,14 +265,14 @@ class Target:
             )
 
     def change_type(self, name: str, before: str, after: str) -> None:
-        """Give a column another type: in the log alone where Delta can, else by a new column."""
+        """Change a column's type, by type widening if possible, else by a new column."""
         self.drop_landed(name)
         if is_wider(before, after):
-            self.switch_on("delta.enableTypeWidening", "true")
+            self.enable("delta.enableTypeWidening", "true")
             self.spark.sql(f"alter table {self.full_name} alter column {quoted(name)} type {after}")
             return
-        self.switch_on("delta.columnMapping.mode", "name")
-        new, old = quoted(NEW + name), quoted(name)
+        self.enable("delta.columnMapping.mode", "name")
+        new, old = quoted(NEW_PREFIX + name), quoted(name)
         self.spark.sql(f"alter table {self.full_name} add columns ({new} {after})")
         self.spark.sql(
             f"update {self.full_name} set {new} = try_cast({old} as {after})"
@@ -283,31 +282,31 @@ class Target:
         self.spark.sql(f"alter table {self.full_name} rename column {new} to {old}")
 
     def finish_changes(self) -> None:
-        """Go on where a run was killed that changed a type."""
+        """Complete or undo a type change that was interrupted."""
         fields = list(self.fields())
         for name in fields:
-            if not name.startswith(NEW):
+            if not name.startswith(NEW_PREFIX):
                 continue
-            if name.removeprefix(NEW) in fields:
+            if name.removeprefix(NEW_PREFIX) in fields:
                 self.spark.sql(f"alter table {self.full_name} drop column {quoted(name)}")
             else:
-                old = quoted(name.removeprefix(NEW))
+                old = quoted(name.removeprefix(NEW_PREFIX))
                 self.spark.sql(
                     f"alter table {self.full_name} rename column {quoted(name)} to {old}"
                 )
 
-    def switch_on(self, property_: str, value: str) -> None:
-        """A feature of Delta that old readers do not know: told, never silently."""
+    def enable(self, property_: str, value: str) -> None:
+        """Set a table property that old readers do not support, with a warning in the log."""
         if self.properties().get(property_) != value:
             log.warning("%s: switches on %s = %s", self, property_, value)
             self.set_properties({property_: value})
 
-    def switch_on_for(self, names: Iterable[str]) -> None:
+    def enable_mapping_for(self, names: Iterable[str]) -> None:
         if needs_mapping(names):
-            self.switch_on("delta.columnMapping.mode", "name")
+            self.enable("delta.columnMapping.mode", "name")
 
 
-def set_without(names: Iterable[str], others: Sequence[str]) -> list[str]:
+def names_without(names: Iterable[str], others: Sequence[str]) -> list[str]:
     return [name for name in names if name not in others]
 
 
@@ -316,7 +315,7 @@ def property_list(properties: Mapping[str, str]) -> str:
 
 
 def own_properties(columns: Iterable[Column], key: Sequence[str]) -> dict[str, str]:
-    types = {c.name: c.type.name for c in columns if c.type.name in REMEMBERED}
+    types = {c.name: c.type.name for c in columns if c.type.name in RECORDED_TYPES}
     return {KEY: json.dumps(list(key)), TYPES: json.dumps(types)}
 
 
@@ -327,27 +326,27 @@ def is_wider(before: str, after: str) -> bool:
         assert isinstance(new, DecimalType)
         more_scale = new.scale - old.scale
         return more_scale >= 0 and new.precision - old.precision >= more_scale
-    return after in WIDER.get(before, ())
+    return after in WIDENINGS.get(before, ())
 
 
-def contract_type(type_: DataType, remembered: str | None) -> ColumnType:
+def contract_type(type_: DataType, recorded: str | None) -> ColumnType:
     name = type_.simpleString()
     if isinstance(type_, DecimalType):
         return ColumnType("DECIMAL", type_.precision, type_.scale)
-    if name == "string" and remembered in REMEMBERED:
-        return ColumnType(remembered or "STRING")
+    if name == "string" and recorded in RECORDED_TYPES:
+        return ColumnType(recorded or "STRING")
     return ColumnType(FROM_SPARK.get(name, "UNSPECIFIED"))
 
 
 def check_names(columns: Sequence[Column]) -> None:
-    """Raises RefusedError for names that cannot be columns here."""
+    """Raises RefusedError for invalid column names."""
     seen: set[str] = set()
     problems = []
     for column in columns:
         lower = column.name.lower()
         if not column.name or not column.name.isprintable():
             problems.append(Problem("a column has an empty or unprintable name"))
-        elif lower in (*BOOKKEEPING_TYPES, *RESERVED_BY_DELTA) or lower.startswith(NEW):
+        elif lower in (*BOOKKEEPING_TYPES, *RESERVED_BY_DELTA) or lower.startswith(NEW_PREFIX):
             problems.append(Problem("this name is reserved", column=column.name))
         elif lower in seen:
             problems.append(Problem("is listed twice (Spark ignores case)", column=lower))
@@ -355,4 +354,4 @@ def check_names(columns: Sequence[Column]) -> None:
     if not columns:
         problems.append(Problem("the table has no column"))
     if problems:
-        raise RefusedError("the table cannot be made", problems)
+        raise RefusedError("the table cannot be created", problems)

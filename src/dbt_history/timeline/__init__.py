@@ -1,1 +1,1 @@
-"""Pictures of time: the versions of a record as bars on an axis, and the batches of a table."""
+"""Draws the versions of records as bars on a time axis, and the batches of a table."""

@@ -1,8 +1,8 @@
-"""The two charts, as Vega: versions as bars with a movable as-of line, and batches.
+"""The two charts as Vega specifications: versions with a movable as-of line, and batches.
 
-Colours are of Okabe and Ito's palette and differ in lightness too; form and text say everything a
-second time, so that a grey print is enough: an open version ends in an arrow, a late one wears a
-diamond, a deletion is a dotted line.
+The colours are from the palette of Okabe and Ito and also differ in lightness. Shapes and text
+repeat what they show, so the charts work without colour: an open version ends in an arrow, a late
+one has a diamond, a deletion is a dotted line.
 """
 
 from __future__ import annotations
@@ -14,49 +14,49 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from dbt_history.conventions import EPOCH, Axis
 from dbt_history.timeline.commits import Commit, batches
-from dbt_history.timeline.convention import EPOCH, Axis
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.table import Track
-from dbt_history.timeline.versions import Absence, Version, absences, written
+from dbt_history.timeline.versions import Absence, Version, absences, format_position
 
 BLUE, SKY, ORANGE, INK, GREY = "#0072B2", "#A9D6F0", "#D55E00", "#1b1f24", "#5f6b76"
 GREEN = "#009E73"
 FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 LANE, WIDTH = 34, 860
-# Vega's own has hours from 1 to 12.
+# Vega's default uses a 12-hour clock.
 CLOCK = {
     "year": "%Y", "quarter": "%b %Y", "month": "%b %Y", "week": "%-d %b", "day": "%-d %b",
     "date": "%-d %b", "hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S",
     "milliseconds": "%S.%L",
 }  # fmt: skip
-MOST_CELLS = 8
+MAX_CELLS = 8
 
 
-def place(value: int, axis: Axis) -> float:
-    """A place on the axis as Vega wants it: milliseconds, or the number itself."""
+def axis_position(value: int, axis: Axis) -> float:
+    """A position on the axis in Vega's units: milliseconds, or the number itself."""
     if axis == "bigint":
         return value
     return value * 86_400_000 if axis == "date" else value / 1_000
 
 
 def lane(track: Track, key: tuple[str, ...]) -> str:
-    return f"{short(track.table)} · {', '.join(key)}"
+    return f"{base_name(track.table)} · {', '.join(key)}"
 
 
-def short(table: str) -> str:
+def base_name(table: str) -> str:
     return table.rpartition(".")[2]
 
 
-def shown(value: str | None, most: int = 60) -> str:
+def shorten(value: str | None, most: int = 60) -> str:
     if value is None:
         return "NULL"
     return value if len(value) <= most else value[: most - 1] + "…"
 
 
 def cells(version: Version) -> str:
-    """The values as the bar shows them."""
-    values = [shown(value, 30) for name, value in version.values.items() if name[:1] not in "_@"]
+    """The text of a bar: its first four values."""
+    values = [shorten(value, 30) for name, value in version.values.items() if name[:1] not in "_@"]
     return ", ".join(values[:4])
 
 
@@ -64,17 +64,17 @@ def what_changed(version: Version) -> str:
     if version.changed is None:
         return "first version"
     moved = [
-        f"{name}: {shown(before, 30)} → {shown(now, 30)}"
+        f"{name}: {shorten(before, 30)} → {shorten(now, 30)}"
         for name, (before, now) in version.changed.items()
     ]
     back = "back after a deletion; " if version.is_back else ""
-    return back + ("; ".join(moved[:MOST_CELLS]) or "nothing in the data columns")
+    return back + ("; ".join(moved[:MAX_CELLS]) or "nothing in the data columns")
 
 
 def limits(tracks: Sequence[Track]) -> tuple[float, float]:
-    """First and last place of the axis: all that is closed, and room for what is open."""
+    """Both ends of the axis: all closed periods, and space for open ones."""
     known = [
-        place(value, track.convention.type)
+        axis_position(value, track.convention.type)
         for track in tracks
         for version in track.versions
         for value in (version.since, version.until)
@@ -88,28 +88,28 @@ def limits(tracks: Sequence[Track]) -> tuple[float, float]:
 def bar(track: Track, version: Version, last: float) -> dict[str, Any]:
     axis = track.convention.type
     return {
-        "table": short(track.table),
+        "table": base_name(track.table),
         "lane": lane(track, version.key),
-        "since": place(version.since, axis),
-        "until": last if version.until is None else place(version.until, axis),
+        "since": axis_position(version.since, axis),
+        "until": last if version.until is None else axis_position(version.until, axis),
         "state": "open" if version.until is None else "closed",
-        "from (inclusive)": written(version.since, axis),
-        "to (exclusive)": written(version.until, axis),
+        "from (inclusive)": format_position(version.since, axis),
+        "to (exclusive)": format_position(version.until, axis),
         "values": cells(version),
         "changed": what_changed(version),
         "came with": version.arrived or "unknown",
         "late": "late" if version.is_late else "on time",
-    } | {name: shown(value) for name, value in list(version.values.items())[:MOST_CELLS]}
+    } | {name: shorten(value) for name, value in list(version.values.items())[:MAX_CELLS]}
 
 
-def hole(track: Track, absence: Absence, last: float) -> dict[str, Any]:
+def deletion(track: Track, absence: Absence, last: float) -> dict[str, Any]:
     axis = track.convention.type
     return {
         "lane": lane(track, absence.key),
-        "since": place(absence.since, axis),
-        "until": last if absence.until is None else place(absence.until, axis),
-        "says": f"deleted from {written(absence.since, axis)} to "
-        + ("now" if absence.until is None else written(absence.until, axis)),
+        "since": axis_position(absence.since, axis),
+        "until": last if absence.until is None else axis_position(absence.until, axis),
+        "says": f"deleted from {format_position(absence.since, axis)} to "
+        + ("now" if absence.until is None else format_position(absence.until, axis)),
     }
 
 
@@ -118,18 +118,20 @@ def values(rows: list[dict[str, Any]]) -> alt.InlineData:
 
 
 def bars(tracks: Sequence[Track]) -> list[dict[str, Any]]:
-    """One record a version, for the chart and for the table under it."""
+    """One row per version, for the chart and the table below it."""
     _, last = limits(tracks)
     return [bar(track, version, last) for track in tracks for version in track.versions]
 
 
-def holes(tracks: Sequence[Track]) -> list[dict[str, Any]]:
+def deletions(tracks: Sequence[Track]) -> list[dict[str, Any]]:
     _, last = limits(tracks)
-    return [hole(track, absence, last) for track in tracks for absence in absences(track.versions)]
+    return [
+        deletion(track, absence, last) for track in tracks for absence in absences(track.versions)
+    ]
 
 
 def lanes(tracks: Sequence[Track]) -> list[str]:
-    """The rows of the chart, a table under the other."""
+    """The rows of the chart, one table below the other."""
     return list(
         dict.fromkeys(lane(track, version.key) for track in tracks for version in track.versions)
     )
@@ -138,10 +140,11 @@ def lanes(tracks: Sequence[Track]) -> list[str]:
 def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str, Any]:
     """All versions of all tables on one axis, as a Vega specification with the signal `as_of`.
 
-    `at` is where the line stands at first. Raises TimelineError if the tables count differently.
+    `at` is the initial position of the line. Raises TimelineError if some tables have times and
+    others version numbers.
     """
     if len({track.convention.type == "bigint" for track in tracks}) > 1:
-        raise TimelineError("one table counts versions and another has times: draw them apart")
+        raise TimelineError("some tables have version numbers, others times: draw them separately")
     numbers = tracks[0].convention.type == "bigint"
     kind, title = ("Q", "version") if numbers else ("T", "time, UTC")
     first, last = limits(tracks)
@@ -181,7 +184,7 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
         alt.Tooltip("late:N", title="arrived"),
     ]
     data = values(rows)
-    gone = holes(tracks)
+    gone = deletions(tracks)
     room = "scale('x', datum.until) - scale('x', datum.since)"
     layers: list[alt.Chart] = [
         alt.Chart(values(gone))
@@ -263,12 +266,12 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
 
 
 def escaped(name: str) -> str:
-    """A column's name as Vega's own language reads it: dots and brackets are no paths."""
+    """A column's name with the characters escaped that Vega reads as a path."""
     return "".join("\\" + sign if sign in ".[]:\\'" else sign for sign in name)
 
 
 def batch_rows(commits: Iterable[Commit]) -> list[dict[str, Any]]:
-    """One record a batch and kind of change."""
+    """One row per batch and kind of change."""
     return [
         {
             "batch": commit.label,
@@ -322,7 +325,7 @@ def batch_chart(commits: Sequence[Commit]) -> dict[str, Any] | None:
 
 
 def to_vega(chart: Any) -> dict[str, Any]:
-    """The chart in Vega's own language, with the project's look."""
+    """Compile the chart to Vega, with the project's style."""
     styled = (
         chart.configure(font=FONT, background="white")
         .configure_view(stroke=None)
@@ -342,6 +345,6 @@ def to_vega(chart: Any) -> dict[str, Any]:
 
 
 def svg(spec: dict[str, Any]) -> str:
-    """The chart as it is printed, without a browser."""
+    """Render the chart without a browser."""
     text: str = vl_convert.vega_to_svg(spec)
     return text

@@ -1,4 +1,4 @@
-"""`dbt-history timeline`: its options and its messages."""
+"""The command `dbt-history timeline`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
+from dbt_history.conventions import Convention, from_settings, on_axis, split
 from dbt_history.options import target_path
 from dbt_history.session import start_session
-from dbt_history.timeline.convention import Convention, from_settings, on_axis, split
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.settings import full_name, read_manifest, settings_of
 
-NOT_INSTALLED = "pictures need the extra: install dbt-history[timeline]"
+NOT_INSTALLED = "an extra is required: pip install 'dbt-history[timeline]'"
 
 
 def read_key(texts: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
-    """`id=1` and `space=roads,id=r 1` as filters; `id` alone names the key and filters nothing."""
+    """Parse filters such as `id=1` and `space=roads,id=r 1`; `id` only names a key column."""
     names: list[str] = []
     filters: list[dict[str, str]] = []
     for text in texts:
@@ -35,7 +35,7 @@ def read_key(texts: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
 
 
 def read_records(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """`contracts=contract_id` by table."""
+    """Parse `contracts=contract_id` into key columns by table."""
     records = {}
     for text in texts:
         table, equals, names = text.partition("=")
@@ -46,13 +46,13 @@ def read_records(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def read_convention(text: str | None) -> Convention | None:
-    """A name, or a mapping in JSON as in `meta.history`."""
+    """Parse a name, or a mapping as in `meta.history` in JSON."""
     if text is None:
         return None
     try:
         settings: Any = json.loads(text) if text.startswith("{") else {"convention": text}
     except ValueError:
-        raise click.UsageError(f"--convention {text}: not a name, and no JSON") from None
+        raise click.UsageError(f"--convention {text}: neither a name nor valid JSON") from None
     return from_settings(settings)
 
 
@@ -63,29 +63,27 @@ def read_convention(text: str | None) -> Convention | None:
     "keys",
     multiple=True,
     metavar="COLUMN[=VALUE][,…]",
-    help="The record: id=1, or space=roads,id=7; again for more. Without a value: the first 20.",
+    help="The record: id=1, or space=roads,id=7. Repeatable. Without a value: the first 20.",
 )
 @click.option(
     "--records",
     multiple=True,
     metavar="TABLE=COLUMN[,…]",
-    help="What tells the records of a related table apart, where --key only finds them.",
+    help="Key of a related table whose records --key selects by other columns.",
 )
 @click.option(
     "--convention",
-    help="A convention's name, or a mapping as in meta.history. Else told by dbt or the columns.",
+    help="A name, or a mapping as in meta.history. Default: from dbt's manifest or the columns.",
 )
-@click.option(
-    "--at", help="Where the as-of line stands at first: an instant, or a version's number."
-)
+@click.option("--at", help="Initial position of the as-of line: a timestamp, or a version number.")
 @click.option(
     "--output",
     default="timeline.html",
     show_default=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The page; with .svg the picture alone.",
+    help="The page; with the suffix .svg, the chart only.",
 )
-@target_path("keys and conventions are read from the manifest there")
+@target_path("keys and conventions are read from its manifest")
 def timeline_command(
     tables: tuple[str, ...],
     keys: tuple[str, ...],
@@ -95,19 +93,19 @@ def timeline_command(
     output: Path,
     target_path: Path,
 ) -> None:
-    """Draw the versions of records of TABLE, and of related tables under it, on one time axis."""
+    """Draw the versions of records of TABLE and of related tables on one time axis."""
     try:
-        from dbt_history.timeline.page import written_as
+        from dbt_history.timeline.page import render
     except ImportError:
         raise click.ClickException(NOT_INSTALLED) from None
-    from dbt_history.timeline.chart import place
+    from dbt_history.timeline.chart import axis_position
     from dbt_history.timeline.table import read_recorded_key, read_track
 
     named, filters = read_key(keys)
     own = read_records(records)
     manifest = read_manifest(target_path)
     try:
-        said = read_convention(convention)
+        chosen = read_convention(convention)
         spark = start_session("dbt-history timeline")
         tracks = []
         for table in tables:
@@ -116,10 +114,10 @@ def timeline_command(
             key = own.get(table) or known.key or read_recorded_key(spark, name) or tuple(named)
             if not key:
                 raise TimelineError(f"{table}: name its key with --key")
-            tracks.append(read_track(spark, name, key, filters, said or known.convention))
+            tracks.append(read_track(spark, name, key, filters, chosen or known.convention))
         axis = tracks[0].convention.type
-        line = None if at is None else place(on_axis(at, axis), axis)
-        output.write_text(written_as(output.name, tracks, line), encoding="utf-8")
+        line = None if at is None else axis_position(on_axis(at, axis), axis)
+        output.write_text(render(output.name, tracks, line), encoding="utf-8")
     except (TimelineError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"{sum(len(track.versions) for track in tracks)} versions in {output}")

@@ -1,7 +1,7 @@
-"""What can be wrong with what a picture was asked for."""
+"""Errors of the timeline command."""
 
 from __future__ import annotations
 
 
 class TimelineError(Exception):
-    """There is nothing to draw, or no way to tell how the table writes its periods down."""
+    """There is nothing to draw, or the tables cannot be drawn together."""

@@ -1,4 +1,4 @@
-"""The page around the charts: one file that asks no network for anything."""
+"""The page around the charts: one file that loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dbt_history.timeline.chart import (
     ORANGE,
     SKY,
     bars,
+    base_name,
     batch_chart,
     limits,
-    short,
     svg,
     version_chart,
 )
 from dbt_history.timeline.table import Track
 
-# Nothing may be fetched, not even by what a data value smuggles in.
+# Blocks all requests, including those injected by a data value.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
     "style-src 'unsafe-inline'; img-src data:"
@@ -57,14 +57,14 @@ BATCH_KEY = f"""
 
 
 def asset(name: str) -> str:
-    """A file that lies beside this module."""
+    """The text of a file next to this module."""
     return (files("dbt_history.timeline") / name).read_text(encoding="utf-8")
 
 
 @functools.cache
 def vega_bundle() -> str:
-    """Vega and vega-embed as one script, as vl-convert carries them."""
-    # Without a snippet it is all of it; the types of vl-convert do not know that.
+    """Vega and vega-embed as one script, bundled by vl-convert."""
+    # None, which the type hints of vl-convert do not allow, returns the whole bundle.
     text: str = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]
     return text.replace("</script", "<\\/script")
 
@@ -74,7 +74,7 @@ def number(value: float | None) -> str:
 
 
 def version_rows(tracks: Sequence[Track]) -> str:
-    """The table under the picture: every version, also for whom no picture is."""
+    """The table below the chart: every version, as an accessible alternative to the chart."""
     lines = []
     for row in bars(tracks):
         late = ' <span class="tl-late">◆ late</span>' if row["late"] == "late" else ""
@@ -95,7 +95,7 @@ def version_rows(tracks: Sequence[Track]) -> str:
 
 
 def body(tracks: Sequence[Track], at: float | None = None) -> str:
-    """The picture as HTML for a page that has the script of `vega_bundle` and our style."""
+    """The charts as HTML for a page that includes `vega_bundle` and the style sheet."""
     versions = version_chart(tracks, at)
     charts = [(track, spec) for track in tracks if (spec := batch_chart(track.commits)) is not None]
     signals = {one["name"]: one for one in versions["signals"]}
@@ -106,7 +106,7 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
         "batches": [spec for _, spec in charts],
     }
     notes = [
-        f"<p class='tl-note'>{escape(short(track.table))}: the first 20 records of the table.</p>"
+        f"<p class='tl-note'>{escape(base_name(track.table))}: only the first 20 records.</p>"
         for track in tracks
         if track.is_cut
     ]
@@ -122,7 +122,7 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
     ]
     for place, (track, spec) in enumerate(charts):
         parts += [
-            f"<h2>Batches of {escape(short(track.table))}</h2>",
+            f"<h2>Batches of {escape(base_name(track.table))}</h2>",
             "<p class='tl-note'>Rows that each batch added, closed and removed, "
             "from the table's own commits.</p>",
             BATCH_KEY,
@@ -134,8 +134,8 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
 
 
 def page(tracks: Sequence[Track], at: float | None = None) -> str:
-    """The whole page, Vega included."""
-    title = f"Versions of {', '.join(short(track.table) for track in tracks)}"
+    """The whole page, including Vega."""
+    title = f"Versions of {', '.join(base_name(track.table) for track in tracks)}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
@@ -146,8 +146,8 @@ def page(tracks: Sequence[Track], at: float | None = None) -> str:
     )
 
 
-def written_as(name: str, tracks: Sequence[Track], at: float | None = None) -> str:
-    """The file's text, by its name: `.svg` is the picture alone, anything else the page."""
+def render(name: str, tracks: Sequence[Track], at: float | None = None) -> str:
+    """The content of the output file: the chart alone for `.svg`, else the page."""
     if name.lower().endswith(".svg"):
         spec: dict[str, Any] = version_chart(tracks, at)
         return svg(spec)

@@ -1,4 +1,4 @@
-"""What a picture reads from Spark: a few records of a table, and the table's own log."""
+"""Reads from Spark what a chart shows: some records of a table, and the table's log."""
 
 from __future__ import annotations
 
@@ -8,31 +8,26 @@ from functools import reduce
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's own guide uses
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
-from dbt_history.timeline.commits import (
-    Commit,
-    Identity,
-    read_commit,
-    recorded_key,
-    with_arrivals,
-)
-from dbt_history.timeline.convention import Convention, found_in, missing
+from dbt_history.commit_log import Entry, read_log, recorded_key
+from dbt_history.conventions import Convention, detect_convention, missing
+from dbt_history.timeline.commits import Commit, Identity, read_commit, with_arrivals
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.versions import Version, read_versions
 
-MOST_RECORDS = 20
-MOST_VERSIONS = 500
-MOST_COMMITS = 40
+MAX_RECORDS = 20
+MAX_VERSIONS = 500
+MAX_COMMITS = 40
 
 
 @dataclass(frozen=True)
 class Track:
-    """One table in the picture: records of it, and its commits (empty if it keeps no log).
+    """One table in the chart: its records and commits (empty if it has no log).
 
-    is_cut says that the table has more records than are shown.
+    is_cut is true if the table has more records than are shown.
     """
 
     table: str
@@ -48,7 +43,7 @@ def quoted(name: str) -> Column:
 
 
 def axis_value(column: Column, kind: str) -> Column:
-    """A period's column as a number on the axis."""
+    """A period column as a number on the axis."""
     if kind.startswith("timestamp"):
         return F.unix_micros(column.cast("timestamp"))
     return F.unix_date(column) if kind == "date" else column.cast("bigint")
@@ -62,12 +57,12 @@ def as_text(frame: DataFrame, name: str) -> Column:
 
 
 def columns_of(frame: DataFrame) -> dict[str, str]:
-    """Spark's type by name, in lower case."""
+    """Spark types by lower-case name."""
     return {name.lower(): kind for name, kind in frame.dtypes}
 
 
 def as_periods(frame: DataFrame, convention: Convention, key: Sequence[str]) -> DataFrame:
-    """The columns that `read_version` takes: key, since, until, active, order."""
+    """The columns that `read_version` reads: key, since, until, active, order."""
     kinds = columns_of(frame)
     start = axis_value(quoted(convention.start), kinds[convention.start.lower()])
     order = (
@@ -94,8 +89,8 @@ def as_periods(frame: DataFrame, convention: Convention, key: Sequence[str]) -> 
     ).where("begins and since is not null")
 
 
-def wanted(frame: DataFrame, filters: Sequence[Mapping[str, str]]) -> DataFrame:
-    """The rows that one of the filters lets through; all without a filter."""
+def matching(frame: DataFrame, filters: Sequence[Mapping[str, str]]) -> DataFrame:
+    """The rows that match one of the filters; all rows if there are none."""
     if not filters:
         return frame
     kinds = columns_of(frame)
@@ -111,13 +106,13 @@ def wanted(frame: DataFrame, filters: Sequence[Mapping[str, str]]) -> DataFrame:
 def read_rows(
     frame: DataFrame, convention: Convention, key: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """The stored rows as `read_version` takes them."""
+    """The stored rows in the form that `read_version` reads."""
     when = convention.bookkeeping() | {name.lower() for name in key}
     names = [name for name in frame.columns if name.lower() not in when]
     values = F.array(*(as_text(frame, name) for name in names)) if names else F.array()
     periods = as_periods(frame.withColumn("__values", values), convention, key)
     found = periods.select("key", "since", "until", "active", "order", "stored.__values")
-    for row in found.orderBy("key", "since", "order").limit(MOST_VERSIONS).collect():
+    for row in found.orderBy("key", "since", "order").limit(MAX_VERSIONS).collect():
         yield {
             "key": ["NULL" if part is None else part for part in row["key"]],
             "since": row["since"],
@@ -128,61 +123,60 @@ def read_rows(
         }
 
 
-def newest_entries(spark: SparkSession, table: str) -> list[Row]:
-    """The newest rows of a Delta table's log, newest first; none for any other relation."""
+def newest_entries(spark: SparkSession, table: str) -> list[Entry]:
+    """The newest commits of a Delta table, newest first; empty for any other relation."""
     try:
-        log = spark.sql(f"describe history {table}").orderBy(F.desc("version"))
-        return log.limit(MOST_COMMITS).withColumn("at", F.unix_micros("timestamp")).collect()
+        return read_log(spark, table, MAX_COMMITS)
     except PySparkException:
         return []
 
 
 def read_commits(spark: SparkSession, table: str) -> tuple[Commit, ...]:
-    """The newest commits of a Delta table, oldest first; none for any other relation."""
-    return tuple(read_commit(row.asDict()) for row in reversed(newest_entries(spark, table)))
+    """The newest commits of a Delta table, oldest first; empty for any other relation."""
+    return tuple(read_commit(entry) for entry in reversed(newest_entries(spark, table)))
 
 
 def read_recorded_key(spark: SparkSession, table: str) -> tuple[str, ...]:
-    """The key of a mirror or an event table; empty where its commits do not tell."""
-    return recorded_key(row["userMetadata"] for row in newest_entries(spark, table))
+    """The key of a mirror or an event table; empty if its commits do not record one."""
+    return recorded_key(entry["userMetadata"] for entry in newest_entries(spark, table))
 
 
-def read_seen(
+def read_present(
     spark: SparkSession,
     track: Track,
     filters: Sequence[Mapping[str, str]],
 ) -> dict[int, set[Identity]]:
-    """What of the records stood in the table after each commit; nothing if a state is gone."""
+    """The versions in the table after each commit; empty if a state is no longer available."""
     states = []
     try:
         for commit in track.commits:
             if commit.changes_rows:
                 state = spark.sql(f"select * from {track.table} version as of {commit.version}")
-                periods = as_periods(wanted(state, filters), track.convention, track.key)
+                periods = as_periods(matching(state, filters), track.convention, track.key)
                 states.append(
                     periods.select(F.lit(commit.version).alias("at"), "key", "since", "order")
                 )
         rows = reduce(DataFrame.unionAll, states).collect() if states else []
     except (PySparkException, KeyError):
         return {}
-    seen: dict[int, set[Identity]] = {
+    present: dict[int, set[Identity]] = {
         commit.version: set() for commit in track.commits if commit.changes_rows
     }
     for row in rows:
         key = tuple("NULL" if part is None else part for part in row["key"])
-        seen[row["at"]].add((key, row["since"], row["order"]))
-    return seen
+        present[row["at"]].add((key, row["since"], row["order"]))
+    return present
 
 
 def first_records(frame: DataFrame, key: Sequence[str]) -> tuple[list[dict[str, str]], bool]:
-    """Filters for the first records of a table, and whether it has more."""
+    """Filters for the first records of a table, and whether there are more."""
     rows = frame.select(*map(quoted, key)).distinct().orderBy(*map(quoted, key))
-    found = rows.limit(MOST_RECORDS + 1).collect()
+    found = rows.limit(MAX_RECORDS + 1).collect()
     filters = [
         {name: str(value) for name, value in row.asDict().items() if value is not None}
-        for row in found[:MOST_RECORDS]
+        for row in found[:MAX_RECORDS]
     ]
-    return filters, len(found) > MOST_RECORDS
+    return filters, len(found) > MAX_RECORDS
 
 
 def read_track(
@@ -194,16 +188,16 @@ def read_track(
 ) -> Track:
     """Read the versions of some records, by default of the first 20.
 
-    Raises TimelineError if the table, a column of the key or every version is missing.
+    Raises TimelineError if the table or a key column does not exist, or if no version is found.
     """
     try:
         frame = spark.table(table)
     except PySparkException:
-        raise TimelineError(f"there is no table {table}") from None
+        raise TimelineError(f"table {table} does not exist") from None
     absent = missing(frame.columns, [*key, *(name for one in filters for name in one)])
     if absent:
         raise TimelineError(f"{table} has no column {', '.join(absent)}")
-    chosen = convention or found_in(columns_of(frame), table)
+    chosen = convention or detect_convention(columns_of(frame), table)
     period = [name for name in (chosen.start, chosen.end) if name]
     absent = missing(frame.columns, period)
     if absent:
@@ -211,10 +205,10 @@ def read_track(
     is_cut = False
     if not filters:
         filters, is_cut = first_records(frame, key)
-    versions = read_versions(read_rows(wanted(frame, filters), chosen, key), chosen)
+    versions = read_versions(read_rows(matching(frame, filters), chosen, key), chosen)
     if not versions:
-        raise TimelineError(f"{table} has no version of what was asked for")
+        raise TimelineError(f"{table} has no version of the selected records")
     track = Track(table, tuple(key), chosen, tuple(versions), read_commits(spark, table), is_cut)
-    seen = read_seen(spark, track, filters)
-    arrived = tuple(with_arrivals(versions, seen, track.commits))
+    present = read_present(spark, track, filters)
+    arrived = tuple(with_arrivals(versions, present, track.commits))
     return Track(table, tuple(key), chosen, arrived, track.commits, is_cut)

@@ -1,4 +1,4 @@
-"""Versions as a picture needs them: half-open periods on one axis, whatever the convention."""
+"""Versions with half-open periods on one axis, independent of the convention."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from datetime import timedelta
 from itertools import groupby, pairwise
 from typing import Any
 
-from dbt_history.timeline.convention import EPOCH, Axis, Convention
+from dbt_history.conventions import EPOCH, Axis, Convention
 
 
 @dataclass(frozen=True)
 class Version:
-    """One version: `[since, until)`, on the axis of its convention; until is None while open.
+    """One version, `[since, until)` on the axis of its convention; until is None if it is open.
 
-    values    its data columns as text; NULL is None
-    changed   column: (value before, value now), against the version before; None for the first
-    arrived   the commit that brought it, as text; None where nobody knows
-    is_late   a version that starts later was in the table before it
+    values    data columns as text; NULL is None
+    changed   column: (old value, new value) since the previous version; None for the first one
+    arrived   label of the commit that added it; None if unknown
+    is_late   a version with a later start was added before it
     is_back   the record was deleted before it
     """
 
@@ -35,7 +35,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Absence:
-    """The time in which a record did not exist: until is None if it has not come back."""
+    """A period in which a record was deleted; until is None if it still is."""
 
     key: tuple[str, ...]
     since: int
@@ -43,9 +43,9 @@ class Absence:
 
 
 def read_version(row: Mapping[str, Any], convention: Convention) -> Version:
-    """A stored row, its period half-open.
+    """A stored row as a version with a half-open period.
 
-    `row` has `key` (texts), `since`, `until`, `active`, `order`, and `values`; times on the axis.
+    `row` has `key` (texts), `since`, `until`, `active`, `order` and `values`; times on the axis.
 
         stored   [ start ---------- end ] gap [ next start        open: flag, NULL or the open end
         drawn    [ since ---------------------) until
@@ -64,12 +64,12 @@ def read_version(row: Mapping[str, Any], convention: Convention) -> Version:
 
 
 def is_data(column: str) -> bool:
-    """Whether a change of the column is a change of the record: bookkeeping is marked."""
+    """Whether the column is a data column: bookkeeping columns start with _ or @."""
     return not column.startswith(("_", "@"))
 
 
 def changes(before: Version, now: Version) -> dict[str, tuple[str | None, str | None]]:
-    """What is different, NULL-aware; a column that is not there counts as NULL."""
+    """The changed columns, NULL-aware; a missing column counts as NULL."""
     return {
         name: (before.values.get(name), value)
         for name, value in now.values.items()
@@ -78,7 +78,7 @@ def changes(before: Version, now: Version) -> dict[str, tuple[str | None, str | 
 
 
 def read_versions(rows: Iterable[Mapping[str, Any]], convention: Convention) -> list[Version]:
-    """All versions by key and time, each compared with the one before it."""
+    """All versions by key and time, each compared with its predecessor."""
     found = sorted(
         (read_version(row, convention) for row in rows),
         key=lambda version: (version.key, version.since, version.order),
@@ -99,7 +99,7 @@ def read_versions(rows: Iterable[Mapping[str, Any]], convention: Convention) -> 
 
 
 def absences(versions: Sequence[Version]) -> list[Absence]:
-    """Where a record was deleted, until it came back or for ever."""
+    """The periods in which records were deleted."""
     gaps: list[Absence] = []
     for key, group in groupby(versions, key=lambda version: version.key):
         of_key = list(group)
@@ -111,8 +111,8 @@ def absences(versions: Sequence[Version]) -> list[Absence]:
     return gaps
 
 
-def written(value: int | None, axis: Axis) -> str:
-    """A place on the axis as people read it; an open end is `open`."""
+def format_position(value: int | None, axis: Axis) -> str:
+    """A position on the axis as text; an open end is `open`."""
     if value is None:
         return "open"
     if axis == "bigint":

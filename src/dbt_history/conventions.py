@@ -1,6 +1,6 @@
-"""Conventions: which columns of a table carry its periods, and how.
+"""Conventions: the period columns of a history table and their rules.
 
-The same names, columns, ends and gaps as the macro `convention` knows.
+The names, columns, open ends and gaps are those of the macro `convention`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
-
-from dbt_history.timeline.errors import TimelineError
 
 Axis = Literal["timestamp", "bigint", "date"]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,19 +23,31 @@ MICROS = {
 }
 
 
+# The columns of Fivetran's tables.
+FIVETRAN_START = "_fivetran_start"
+FIVETRAN_END = "_fivetran_end"
+FIVETRAN_ACTIVE = "_fivetran_active"
+FIVETRAN_SYNCED = "_fivetran_synced"
+FIVETRAN_DELETED = "_fivetran_deleted"
+
+
+class ConventionError(ValueError):
+    """A convention is unknown or invalid, or a table's columns match none."""
+
+
 @dataclass(frozen=True)
 class Convention:
     """Column names and rules of a history table.
 
     start, end   columns of the period; a log has no end
-    active       column of the flag, None where the end alone tells an open version
+    active       column of the flag; None if the end alone marks an open version
     type         type of start and end
-    open_end     the end of an open version, on the axis; None: NULL
-    gap          how far a closed end lies before the end of the period, on the axis
-    version_id   column that orders versions of one key that start together
-    begins       of a log: SQL, true for a row that begins a version
+    open_end     the end of an open version, on the axis; None for NULL
+    gap          distance from a closed end to the next start, on the axis
+    version_id   column that orders versions of one key with the same start
+    begins       SQL condition for rows of a log that begin a version
 
-    On the axis a timestamp is microseconds since 1970 UTC, a date is days since then.
+    On the axis, a timestamp is in microseconds and a date in days since 1970 UTC.
     """
 
     name: str
@@ -51,7 +61,7 @@ class Convention:
     begins: str | None = None
 
     def bookkeeping(self) -> set[str]:
-        """The columns that say when, in lower case; all others say what."""
+        """The columns of the period in lower case; all others are data columns."""
         names = (self.start, self.end, self.active, self.version_id)
         return {name.lower() for name in names if name}
 
@@ -59,9 +69,9 @@ class Convention:
 KNOWN = {
     "fivetran": Convention(
         "fivetran",
-        "_fivetran_start",
-        "_fivetran_end",
-        "_fivetran_active",
+        FIVETRAN_START,
+        FIVETRAN_END,
+        FIVETRAN_ACTIVE,
         open_end=253_402_300_799_999_000,
         gap=1_000,
     ),
@@ -83,15 +93,33 @@ def gap_units(gap: Any, axis: Axis) -> int:
     """`1 millisecond`, `0`, `1 day` as a number on the axis."""
     found = re.fullmatch(r"(\d+)(?: ([a-z]+?)s?)?", str(gap).strip())
     if not found:
-        raise TimelineError(f"gap is {gap}: 0, or such as 1 millisecond")
+        raise ConventionError(f"gap is {gap}, expected 0 or a duration such as 1 millisecond")
     return int(found[1]) * (MICROS[found[2]] if axis == "timestamp" and found[2] else 1)
 
 
+def history_settings(node: Mapping[str, Any]) -> dict[str, Any]:
+    """`meta.history` of a dbt node as a mapping; a text is the name of a convention.
+
+    Raises ConventionError for a list or a number.
+    """
+    value = (node["config"].get("meta") or {}).get("history")
+    if isinstance(value, str) and value:
+        return {"convention": value}
+    if isinstance(value, dict):
+        return value
+    if value is None or isinstance(value, bool):
+        return {}
+    raise ConventionError(
+        f"meta.history of {node['name']} is {value!r},"
+        " expected the name of a convention, a mapping or true"
+    )
+
+
 def from_settings(settings: Mapping[str, Any]) -> Convention:
-    """The convention that a model's `meta.history` names, with what it overrides."""
+    """The convention that a model's `meta.history` names, with its overrides."""
     name = settings.get("convention") or ("own" if settings.get("start") else "fivetran")
     if name != "own" and name not in KNOWN:
-        raise TimelineError(f"no convention is called {name}; known: {', '.join(KNOWN)}")
+        raise ConventionError(f"unknown convention {name}; known: {', '.join(KNOWN)}")
     base = KNOWN.get(name, Convention("own", "", None))
     axis: Axis = settings.get("type", base.type)
     fields: dict[str, Any] = {"type": axis}
@@ -107,12 +135,12 @@ def from_settings(settings: Mapping[str, Any]) -> Convention:
         fields["gap"] = gap_units(settings["gap"], axis)
     record = replace(base, **fields)
     if not record.start or not record.end:
-        raise TimelineError("a convention of one's own names its start and end columns")
+        raise ConventionError("a custom convention must name its start and end columns")
     return record
 
 
-def log_of(columns: Mapping[str, str], table: str) -> Convention | None:
-    """An `_hx` or event table, read as versions: each row lasts until the record's next one."""
+def detect_log(columns: Mapping[str, str], table: str) -> Convention | None:
+    """The convention of an `_hx` or event table: a row is valid until the record's next one."""
     if {"mod_time", "deleted"} <= columns.keys():
         own_id = f"{table.rpartition('.')[2]}_id".lower()
         begins = "not coalesce(deleted, false)"
@@ -124,18 +152,16 @@ def log_of(columns: Mapping[str, str], table: str) -> Convention | None:
     return None
 
 
-def found_in(columns: Mapping[str, str], table: str) -> Convention:
-    """Tell the convention of a table by its columns (lower case name: Spark's type)."""
+def detect_convention(columns: Mapping[str, str], table: str) -> Convention:
+    """Detect the convention of a table from its columns (lower-case name: Spark type)."""
     for known in KNOWN.values():
         if known.start in columns and known.end in columns:
             kind = columns[known.start]
             axis: Axis = "bigint" if kind in ("bigint", "int") else known.type
             return replace(known, type="date" if kind == "date" else axis)
-    log = log_of(columns, table)
+    log = detect_log(columns, table)
     if log is None:
-        raise TimelineError(
-            f"{table} has none of the known period columns: name its convention with --convention"
-        )
+        raise ConventionError(f"{table} has no known period columns; pass --convention")
     return log
 
 
@@ -145,6 +171,6 @@ def split(names: str) -> list[str]:
 
 
 def missing(columns: Iterable[str], wanted: Iterable[str]) -> list[str]:
-    """The wanted columns that are not there, whatever the case of their letters."""
-    there = {column.lower() for column in columns}
-    return [name for name in wanted if name.lower() not in there]
+    """The wanted columns that do not exist, compared without case."""
+    existing = {column.lower() for column in columns}
+    return [name for name in wanted if name.lower() not in existing]
