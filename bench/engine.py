@@ -1,6 +1,6 @@
 """Engines that run the same batches: a session, clusters of processes, a session on Iceberg.
 
-Each lives in a process of its own with its own Spark, so that all are up at once and take turns:
+Each runs in a separate process with its own Spark, so that all run at once and take turns:
 
     round 1    session   cluster_1   cluster_2   iceberg
     round 2    cluster_1   cluster_2   iceberg   session
@@ -32,7 +32,7 @@ from tests.support.project import ROOT, SCHEMA, Project
 from tests.support.thrift import profile
 
 OUTPUT = f"{SCHEMA}_bench"
-# As a cluster's processes are started, and with a page of the counters.
+# The settings of a cluster's processes, with the web page that has the counters.
 WITH_PAGE = {
     "spark.driver.extraJavaOptions": JAVA,
     "spark.ui.enabled": "true",
@@ -71,29 +71,29 @@ class Size:
 
 
 class Page:
-    """The counters that Spark shows of an application, by its REST interface."""
+    """The counters of an application in Spark's REST API."""
 
     def __init__(self, address: str) -> None:
         with urllib.request.urlopen(f"{address}/api/v1/applications", timeout=30) as answer:
             self.address = f"{address}/api/v1/applications/{json.load(answer)[0]['id']}"
 
     def stages(self) -> dict[int, Mapping[str, Any]]:
-        """The last attempt of each stage by its number."""
+        """The last attempt of each stage by stage id."""
         with urllib.request.urlopen(f"{self.address}/stages", timeout=30) as answer:
             found = sorted(json.load(answer), key=lambda one: one["attemptId"])
         return {one["stageId"]: one for one in found}
 
     def newest(self) -> int:
-        """The number of the newest stage; -1 without any."""
+        """The id of the newest stage; -1 if there is none."""
         return max(self.stages(), default=-1)
 
     def since(self, newest: int) -> list[Mapping[str, Any]]:
-        """The stages that ran after that one."""
+        """The stages with greater ids."""
         return [one for number, one in self.stages().items() if number > newest]
 
 
 class Engine:
-    """A Spark with histories, and a dbt project with a model for each that takes its batches."""
+    """A Spark with history tables, and a dbt project with a model for each of them."""
 
     def __init__(self, warehouse: Warehouse, project: Project, page: Page) -> None:
         self.warehouse, self.project, self.page = warehouse, project, page
@@ -102,7 +102,7 @@ class Engine:
         warehouse.drop(INPUT, OUTPUT)
 
     def create(self, name: str, versions: int, versions_a_key: int, rows_a_file: float) -> Size:
-        """A history that dbt made and Spark filled."""
+        """Create a history table with dbt and fill it with Spark."""
         config = {"file_format": "iceberg"} if self.warehouse.format == "iceberg" else {}
         self.project.history(name, f"select * from {INPUT}.{name} {LAST}", config=config)
         self.warehouse.stage_nothing(f"{INPUT}.{name}")
@@ -137,7 +137,7 @@ class Engine:
         )
 
     def rows(self, name: str) -> tuple[int, int]:
-        """Rows and open rows, to see that all engines end the same."""
+        """Number of rows and open rows, to compare the engines' results."""
         query = f"select count(*), count_if(_fivetran_active) from {OUTPUT}.{name}"
         found = self.warehouse.spark.sql(query).collect()[0]
         return int(found[0]), int(found[1])
@@ -151,7 +151,7 @@ class Engine:
 
 
 def _searched(file: Path) -> int:
-    """Compressed bytes of the columns by which a MERGE finds its rows, from the file's footer."""
+    """Compressed bytes of the columns in the MERGE's condition, from the file's footer."""
     footer = parquet.read_metadata(file)
     columns = (
         footer.row_group(group).column(place)
@@ -175,7 +175,7 @@ def _iceberg(folder: Path) -> Iterator[Engine]:
     catalog = Catalog(folder)
     places = {SETTINGS + name: value for name, value in catalog.settings.items()}
     spark = start_spark(folder, WITH_PAGE | places)
-    # Rows come in the files that the load asks for, as they do on Delta.
+    # Write the number of files that the load requests, as Delta does.
     spark.conf.set("spark.sql.iceberg.distribution-mode", "none")
     project = plain_project(folder / "project", spark)
     warehouse = Warehouse(spark, folder / "tables", "iceberg")
@@ -185,7 +185,7 @@ def _iceberg(folder: Path) -> Iterator[Engine]:
 
 @contextmanager
 def _cluster(folder: Path, executors: int) -> Iterator[Engine]:
-    """dbt over thrift; the tables are made over Connect."""
+    """dbt over thrift; the tables are created over Connect."""
     use_utc()
     cluster = Cluster(folder / "cluster")
     cluster.start(workers=executors, cores=2)
@@ -214,7 +214,7 @@ def _start(name: str, folder: Path) -> Any:
 
 
 def _serve(name: str, folder: Path, line: Connection) -> None:
-    """In the engine's process: do what the line asks until it asks for nothing."""
+    """In the engine's process: serve requests from the connection until it sends None."""
     folder.mkdir(parents=True)
     with _start(name, folder) as engine:
         line.send(None)
@@ -224,10 +224,10 @@ def _serve(name: str, folder: Path, line: Connection) -> None:
 
 
 class Remote:
-    """An engine in a process of its own."""
+    """An engine in a separate process."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        # A fork would share the parent's Java, and the settings are read when Java starts.
+        # Not a fork, which would share the parent's JVM; settings are read when the JVM starts.
         context = multiprocessing.get_context("spawn")
         self.line, other = context.Pipe()
         self.process = context.Process(target=_serve, args=(name, folder, other))
@@ -248,7 +248,7 @@ class Remote:
         return found
 
     def close(self) -> None:
-        """End the engine with all of its processes."""
+        """End the engine and all its processes."""
         if self.process.is_alive():
             self.line.send(None)
         self.process.join()
@@ -273,13 +273,13 @@ def check_same_rows(up: Mapping[str, Remote], name: str) -> None:
 
 
 def middle(costs: Sequence[Cost], name: str) -> float:
-    """The median of one of the costs."""
+    """The median of one cost."""
     return float(median(getattr(cost, name) for cost in costs))
 
 
 @contextmanager
 def engines(names: tuple[str, ...], folder: Path) -> Iterator[dict[str, Remote]]:
-    """All of them up, each in its own process."""
+    """Start the engines, each in its own process."""
     up: dict[str, Remote] = {}
     try:
         for name in names:

@@ -1,7 +1,7 @@
 """Measures the same batches on a session, on clusters of processes, and on Iceberg.
 
-All engines are up at once and take turns with a batch of equal rows; each has its own copy of the
-table. Writes docs/measured_engines.md; its notes stay.
+All engines run at once and take turns with a batch of the same rows, each on its own copy of the
+table. Writes docs/measured_engines.md and keeps its notes.
 
     bench/engines.py [--versions 1000000] [--repeats 5] [--engines session cluster_1 …]
 """
@@ -33,7 +33,7 @@ Costs = dict[str, list[Cost]]
 
 
 def rounds(up: Mapping[str, Remote], repeats: int, late: bool, first: int) -> Costs:
-    """A batch for each engine in turn; the first round warms up and is not kept."""
+    """Run a batch on each engine in turn; the first round is a warm-up and is discarded."""
     costs: Costs = {name: [] for name in up}
     for number in range(first, first + repeats + 1):
         line = []
@@ -48,7 +48,7 @@ def rounds(up: Mapping[str, Remote], repeats: int, late: bool, first: int) -> Co
 
 
 def seconds_rows(costs: Costs) -> list[tuple[str, ...]]:
-    """Whole runs and their MERGE, each beside the session's."""
+    """Whole runs and their MERGE, each compared with the session."""
     against = costs["session"]
     rows: list[tuple[str, ...]] = []
     for name, taken in costs.items():
@@ -67,7 +67,7 @@ def seconds_rows(costs: Costs) -> list[tuple[str, ...]]:
 
 
 def counter_rows(costs: Costs) -> list[tuple[str, ...]]:
-    """What Spark counted and what lies in the table's folder."""
+    """Spark's counters, and the files in the table's folder."""
     return [
         (
             LABELS[name],
@@ -120,7 +120,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Start the engines, make the tables, measure, report."""
+    """Start the engines, create the tables, measure, write the report."""
     options = parse()
     with workspace("engines") as folder:
         say(f"starting {', '.join(options.engines)}")

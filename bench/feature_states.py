@@ -1,9 +1,9 @@
-"""Measures feature states: a space that is written, transactions that get numbers, changesets.
+"""Measures feature states: writes to a space, numbering of transactions, changesets.
 
-100,000 writes in 1,000 transactions on a space of 1 M features through the model, beside the
-statements one would write by hand; numbers for 100,000 transactions beside a `row_number` over the
-log; the last 100 transactions of 5 M states by the readers and by hand, and what they read of the
-table. Writes docs/measured_feature_states.md.
+100,000 writes in 1,000 transactions on a space of 1 M features, with the model and with handwritten
+statements; numbers for 100,000 transactions, compared with `row_number` over the log; the last 100
+transactions of 5 M states, with the readers and by hand, and the files they read. Writes
+docs/measured_feature_states.md.
 
     bench/feature_states.py [--features 1000000] [--writes 100000] [--numbers 100000]
         [--states 5000000] [--repeats 3]
@@ -44,9 +44,9 @@ REPORT = ROOT / "docs" / "measured_feature_states.md"
 TABLES = f"{SCHEMA}_features"
 WRITES, STATES, BIG = f"{TABLES}.writes", f"{TABLES}.states", f"{TABLES}.big_states"
 LOG, NUMBERS = f"{TABLES}.transactions", f"{TABLES}.numbers"
-WRITES_A_TRANSACTION = 100
-STATES_A_FEATURE = 5
-ASKED = 100  # The transactions of the changeset.
+TRANSACTION_SIZE = 100
+STATES_EACH = 5
+CHANGESET_SIZE = 100  # transactions
 PRIME = 7919
 MODEL = (
     f"{{{{ dbt_history.feature_states('{WRITES}', id=['space', 'id'], "
@@ -60,7 +60,7 @@ UUID = "concat('0:0:{type}:2024:3:1:', {number})"
 
 @dataclass(frozen=True)
 class Read:
-    """What a query reads of a table: its scans, and the files and bytes of them."""
+    """What a query reads of a table: number of scans, files and bytes."""
 
     files: int
     size: int
@@ -70,11 +70,11 @@ class Read:
 
 
 def create_space(spark: SparkSession, project: Project, features: int) -> None:
-    """A space of features: the model makes the table of the first, the rest is as it would be.
+    """Create a space of features: the model creates the table, the other features are inserted.
 
     By hand HEAD and versions of the same features, and an empty log.
     """
-    txn = features // WRITES_A_TRANSACTION + 1
+    txn = features // TRANSACTION_SIZE + 1
     spark.sql(f"""
         create table {WRITES} using delta as
         select
@@ -98,8 +98,8 @@ def create_space(spark: SparkSession, project: Project, features: int) -> None:
 
 
 def write(spark: SparkSession, number: int, features: int, writes: int) -> None:
-    """The writes of a round: of twenty one a deletion, one a new feature, the rest changes."""
-    first = features // WRITES_A_TRANSACTION + 2 + number * (writes // WRITES_A_TRANSACTION)
+    """The writes of a round: of twenty, one is a deletion, one a new feature, the rest changes."""
+    first = features // TRANSACTION_SIZE + 2 + number * (writes // TRANSACTION_SIZE)
     new = features + number * writes
     spark.sql(f"""
         insert into {WRITES}
@@ -108,8 +108,8 @@ def write(spark: SparkSession, number: int, features: int, writes: int) -> None:
             'ann', {DAY} + make_interval(0, 0, 0, 0, 0, 0, txn), {GEOMETRY}, {PROPERTIES}
         from (
             select
-                id div {WRITES_A_TRANSACTION} + {first} as txn,
-                id % {WRITES_A_TRANSACTION} as position,
+                id div {TRANSACTION_SIZE} + {first} as txn,
+                id % {TRANSACTION_SIZE} as position,
                 id % 20 as kind,
                 if(id % 20 = 1, {new} + id, pmod(xxhash64(id, {number}), {features})) as id
             from range(0, {writes}, 1, 4)
@@ -118,7 +118,7 @@ def write(spark: SparkSession, number: int, features: int, writes: int) -> None:
 
 
 def by_hand_head(newest: str) -> list[str]:
-    """The log appended, HEAD merged; nothing is checked, what was before is in the log alone."""
+    """Append to the log and merge HEAD; no checks, and history is in the log only."""
     changed = "geometry = new.geometry, properties = new.properties, txn = new.txn, "
     return [
         f"insert into {TABLES}.log {newest}",
@@ -143,7 +143,7 @@ def by_hand_head(newest: str) -> list[str]:
 
 
 def by_hand_versions(newest: str) -> list[str]:
-    """Versions with their ends in one merge: no numbers, no authors inherited, nothing checked."""
+    """Versions with their ends in one merge: no numbers, no inherited authors, no checks."""
     return [
         f"""
         merge into {TABLES}.versions as versions
@@ -175,7 +175,7 @@ def by_hand_versions(newest: str) -> list[str]:
 def measure_writes(
     spark: SparkSession, project: Project, options: argparse.Namespace
 ) -> tuple[Seconds, Seconds]:
-    """Seconds of the contenders, and of the model's run in its parts."""
+    """Seconds of the contenders, and of the parts of the model's run."""
     create_space(spark, project, options.features)
     parts: Seconds = {}
     newest = {"sql": ""}
@@ -214,7 +214,7 @@ def measure_writes(
 
 
 def _parts_of(statements: list[Statement]) -> dict[str, float]:
-    """Seconds of the run by what dbt sent, each until it sent the next."""
+    """Seconds of the run by kind of statement, each until the next statement."""
     kinds = dict.fromkeys(("MERGE", "failing transactions", "rows staged", "rest"), 0.0)
     for statement in statements:
         sql = statement.sql.lower()
@@ -227,8 +227,8 @@ def _parts_of(statements: list[Statement]) -> dict[str, float]:
             kind = "rows staged"
         kinds[kind] += statement.until_next
         if statement.until_next > 1:
-            said = " ".join(sql.partition("*/")[2].split())
-            say(f"    {statement.until_next:.1f} {said[:100]}")
+            shown = " ".join(sql.partition("*/")[2].split())
+            say(f"    {statement.until_next:.1f} {shown[:100]}")
     return kinds
 
 
@@ -250,7 +250,7 @@ def _assert_same_heads(spark: SparkSession) -> None:
 def measure_numbers(
     spark: SparkSession, project: Project, waiting: int, behind: int, repeats: int
 ) -> Seconds:
-    """`waiting` transactions get numbers; `behind` others have theirs already."""
+    """Number `waiting` transactions, with `behind` others already numbered."""
     entries = f"range(1, {waiting + behind + 1}, 1, 4)"
     spark.sql(
         f"create or replace table {LOG} using delta as "
@@ -295,12 +295,12 @@ def measure_numbers(
 # Changesets ----------------------------------------------------------------------------------
 
 
-def _states_sql(spark: SparkSession, features: int, states_a_feature: int, first: int = 0) -> str:
-    """States from number `first` on, a feature's one after the other, all features in turns.
+def _states_sql(spark: SparkSession, features: int, states_per_feature: int, first: int = 0) -> str:
+    """States from number `first`, consecutive for each feature, all features in turn.
 
     txn    1 … features / 100    …    each transaction changes 100 features
     """
-    turn = features // WRITES_A_TRANSACTION
+    turn = features // TRANSACTION_SIZE
     xyz = f"""
         named_struct(
             'action', if(turn = 0, 'CREATE', 'UPDATE'), 'version', turn + 1,
@@ -313,7 +313,7 @@ def _states_sql(spark: SparkSession, features: int, states_a_feature: int, first
     """
     values = {
         "space": "'space'", "id": "cast(id as string)", "i": "i", "txn": "txn",
-        "txn_next": f"if(turn = {states_a_feature - 1}, null, txn + {turn})",
+        "txn_next": f"if(turn = {states_per_feature - 1}, null, txn + {turn})",
         "geometry": GEOMETRY, "properties": PROPERTIES, "author_txn": "txn",
         "created_txn": "created_txn", "purged_txn": "null", "resync": "false",
         "@ns:com:here:xyz": xyz,
@@ -327,20 +327,20 @@ def _states_sql(spark: SparkSession, features: int, states_a_feature: int, first
                 select
                     pmod(id * {PRIME}, {features}) as id,
                     id div {features} as turn,
-                    id div {WRITES_A_TRANSACTION} + 1 as txn,
-                    id % {features} div {WRITES_A_TRANSACTION} + 1 as created_txn,
-                    id % {WRITES_A_TRANSACTION} as position
-                from range({first}, {features * states_a_feature}, 1, 4)
+                    id div {TRANSACTION_SIZE} + 1 as txn,
+                    id % {features} div {TRANSACTION_SIZE} + 1 as created_txn,
+                    id % {TRANSACTION_SIZE} as position
+                from range({first}, {features * states_per_feature}, 1, 4)
             )
         )
     """
 
 
 def create_big(warehouse: Warehouse, states: int) -> None:
-    """Many states in the files that batches would have left: what was closed in a batch, and what
-    it opened and nobody closed since, lie together."""
+    """Many states, in the files that batches would have written: each file has the states that a
+    batch closed, or those that it opened and that are still open."""
     spark = warehouse.spark
-    features = states // STATES_A_FEATURE
+    features = states // STATES_EACH
     columns = spark.sql(f"describe {STATES}").collect()
     ddl = ", ".join(f"`{row['col_name']}` {row['data_type']}" for row in columns)
     spark.sql(
@@ -351,13 +351,13 @@ def create_big(warehouse: Warehouse, states: int) -> None:
     spark.sql(
         f"insert into {BIG} select /*+ repartition_by_range({files}, batch) */ * except (batch) "
         f"from (select *, coalesce(txn_next, txn) as batch "
-        f"from ({_states_sql(spark, features, STATES_A_FEATURE)}))"
+        f"from ({_states_sql(spark, features, STATES_EACH)}))"
     )
 
 
 def changeset_sources(call: Renderer, last: int) -> dict[str, str]:
-    """The same question four times: what the last transactions changed."""
-    first, until = last - ASKED + 1, last + 1
+    """Four queries for the same result: the changes of the last transactions."""
+    first, until = last - CHANGESET_SIZE + 1, last + 1
     states = call.relation.create(schema=TABLES, identifier="big_states")
     reader = {"relation": states, "from_at": first, "to_at": until, "convention": "naksha"}
     began = f"txn >= {first} and txn < {until}"
@@ -381,10 +381,10 @@ def changeset_sources(call: Renderer, last: int) -> dict[str, str]:
 def measure_changesets(
     warehouse: Warehouse, call: Renderer, options: argparse.Namespace
 ) -> tuple[Seconds, dict[str, Read], Read]:
-    """Seconds a contender, what each reads, and what the table is."""
+    """Seconds per contender, what each of them reads, and the size of the table."""
     spark = warehouse.spark
     create_big(warehouse, options.states)
-    last = options.states // WRITES_A_TRANSACTION
+    last = options.states // TRANSACTION_SIZE
     sources = changeset_sources(call, last)
     cells = "count(*), count(distinct id), max(properties)"
     work = {name: counted(spark, source, cells) for name, source in sources.items()}
@@ -398,7 +398,7 @@ def measure_changesets(
 
 
 def read_of(spark: SparkSession, source: str, sizes: Mapping[str, int]) -> Read:
-    """The files that the plan of a query keeps."""
+    """The files that remain in a query's plan after pruning."""
     found = {path.rpartition("/")[2] for path in spark.sql(f"select * from {source}").inputFiles()}
     kept = [size for path, size in sizes.items() if path.rpartition("/")[2] in found]
     return Read(len(kept), sum(kept))
@@ -423,7 +423,7 @@ def write_report(
         f"medians of {options.repeats} rounds, interleaved, with minimum and maximum. "
         "Compare the ratios.",
         "",
-        f"## {options.writes:,} writes in {options.writes // WRITES_A_TRANSACTION:,} transactions",
+        f"## {options.writes:,} writes in {options.writes // TRANSACTION_SIZE:,} transactions",
         "",
         f"In a space of {options.features:,} features. Of twenty writes one is a deletion, one is "
         "a new feature, the others change a random feature. `feature_states`: a whole `dbt run` in "
@@ -444,9 +444,9 @@ def write_report(
         "",
         *seconds_table("numbered before", numbers, "row_number by hand"),
         *_spread(next(iter(numbers.values()))),
-        f"## What the last {ASKED} transactions changed",
+        f"## What the last {CHANGESET_SIZE} transactions changed",
         "",
-        f"Of {options.states:,} states, {STATES_A_FEATURE} per feature, laid out as batches write "
+        f"Of {options.states:,} states, {STATES_EACH} per feature, laid out as batches write "
         "them: the states closed by a batch, and those it added that are still open, are "
         "together. The table has no partitions; files are skipped by the statistics of `txn` and "
         "`txn_next`. Files and MB are those that the plan reads.",
@@ -457,7 +457,7 @@ def write_report(
 
 
 def _spread(seconds: Seconds) -> list[str]:
-    """Least and greatest: what a difference has to exceed."""
+    """Minimum and maximum: smaller differences are noise."""
     found = [f"{name} {min(values):.2f} to {max(values):.2f}" for name, values in seconds.items()]
     return [f"Minimum and maximum: {', '.join(found)}.", ""]
 
@@ -490,7 +490,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Make the tables, measure, report."""
+    """Create the tables, measure, write the report."""
     options = parse()
     with workspace("features") as folder:
         spark = start_spark(folder)
@@ -506,7 +506,7 @@ def main() -> None:
             for behind in (0, 10 * options.numbers)
         }
         say("changesets")
-        # A renderer takes dbt's adapter for itself: nothing runs dbt after it is made.
+        # A renderer takes over dbt's adapter, so dbt must not run after it is created.
         (folder / "readers").mkdir()
         call = renderer(folder / "readers")
         call.pretend_relations()

@@ -1,8 +1,8 @@
 """Measures how a batch's cost grows with the table, on Delta and on Iceberg.
 
-Tables of 1, 5 and 20 M versions; a batch a hundred times larger; and a table of few rows in as many
-files as one of 2,000 M versions has, which shows what the number of files alone costs. Writes
-docs/measured_growth.md; its notes stay.
+Tables of 1, 5 and 20 M versions; a batch a hundred times larger; and a table with few rows in as
+many files as 2,000 M versions would have, which isolates the cost of the number of files. Writes
+docs/measured_growth.md and keeps its notes.
 
     bench/growth.py [--versions 1000000 5000000 20000000] [--many-files 16000] [--repeats 3]
 """
@@ -45,7 +45,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of batch: whether 50 keys in 500 are late, and how many times the rows it has."""
+    """A kind of batch: whether 50 of 500 keys are late, and a factor for the number of rows."""
 
     late: bool
     times: int = 1
@@ -99,7 +99,7 @@ def create(up: Mapping[str, Remote], tables: Sequence[Table]) -> Sizes:
 def measure(
     up: Mapping[str, Remote], tables: Sequence[Table], kind: Kind, rounds: range
 ) -> list[Point]:
-    """Rounds of a batch for every table and format in turn; the first of all only warms up."""
+    """Run rounds of a batch for every table and format in turn; the first is a warm-up."""
     points = {(one.name, name): Point(one, kind, name) for one in tables for name in up}
     for number in rounds:
         line = []
@@ -114,7 +114,7 @@ def measure(
 
 
 def size_rows(found: Sequence[Point], sizes: Sizes) -> list[tuple[str, ...]]:
-    """Each table in each format, as it was made."""
+    """Each table in each format, as created."""
     rows = {}
     for point in found:
         size = sizes[point.table.name, point.format]
@@ -180,11 +180,11 @@ def chosen(options: argparse.Namespace) -> list[Table]:
 
 
 def main() -> None:
-    """Make all tables, measure them in turn, report."""
+    """Create all tables, measure them in turn, write the report."""
     options = parse()
     tables = chosen(options)
     largest = max(tables, key=lambda one: one.versions)
-    # A larger batch still leaves most keys alone.
+    # Even the larger batch touches a minority of the keys.
     times = min(LARGER, largest.versions // VERSIONS_A_KEY // (4 * KEYS))
     plan = [
         (Kind(late=False), tables, options.repeats + 1),

@@ -1,7 +1,7 @@
-"""Measures landing beside `spark.read.csv`, and the way from files to a history table.
+"""Measures landing, compared with `spark.read.csv`, and from files to a tested history table.
 
-Writes docs/measured_landing.md: rows and MB a second, and the greatest memory of Java and of the
-Python workers while it ran.
+Writes docs/measured_landing.md: rows and MB per second, and the peak memory of Java and of the
+Python workers.
 
     bench/landing.py [--megabytes 1000] [--files 8] [--rows 1000000]
 """
@@ -54,7 +54,7 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Result:
-    """One measured run: seconds, and the greatest resident memory in MB."""
+    """One measured run: seconds, and the peak resident memory in MB."""
 
     name: str
     rows: int
@@ -94,12 +94,12 @@ def write_files(folder: Path, count: int, files: int, distinct: int) -> tuple[Pa
 
 
 def row_size() -> float:
-    """Bytes of a row as CSV."""
+    """Size of a row as CSV in bytes."""
     return len(csv_text(tuple(COLUMNS), rows(0, 1000))) / 1000
 
 
 def memory(process: int) -> int:
-    """Resident memory of a process in MB; 0 if it is gone."""
+    """Resident memory of a process in MB; 0 if it has ended."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     except (OSError, IndexError):
@@ -108,7 +108,7 @@ def memory(process: int) -> int:
 
 
 def descendants() -> Iterator[tuple[int, str]]:
-    """The processes that this one has started, with their names."""
+    """The ids and names of the processes that this one has started."""
     parents, names = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -127,7 +127,7 @@ def descendants() -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def watched() -> Iterator[dict[str, int]]:
-    """The greatest memory of Java and of any Python worker while the block runs."""
+    """The peak memory of Java and of any Python worker while the block runs."""
     peak = {"java": 0, "python": 0}
     finished = threading.Event()
 
@@ -169,7 +169,7 @@ def run(folder: Path, megabytes: int, files: int, history_rows: int) -> list[Res
         )
         return lambda: read.write.format("delta").saveAsTable(f"bench.{name}")
 
-    # Both once on a little, so that neither pays for the start of Java and workers.
+    # Warm up both with little data, to exclude the start of Java and the workers.
     warm, _ = write_files(folder / "warm", 1000, 2, 1000)
     landing("warm", warm)()
     spark.read.csv(str(folder / "warm/plain"), SPARK_SCHEMA).write.format("delta").saveAsTable(
@@ -205,7 +205,7 @@ def from_files_to_history(spark: SparkSession, folder: Path, count: int) -> Resu
 
 
 def worker(result: Result) -> str:
-    # Plain CSV is read by Java alone.
+    # Plain CSV is read by Java only, without Python workers.
     return "–" if "spark.read" in result.name else f"{result.worker:,}"
 
 

@@ -1,4 +1,4 @@
-"""One contender measured once: seconds by the clock, Delta's metrics, and the files on disk."""
+"""Measures one contender once: wall-clock seconds, Delta's metrics, and files on disk."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Item = TypeVar("Item")
 # Seconds of each round by contender.
 Seconds = dict[str, list[float]]
 
-REACH = re.compile(r"\((history\.`_fivetran_end` >= .*? or history\.`_fivetran_end` is null)\)")
+PRUNING = re.compile(r"\((history\.`_fivetran_end` >= .*? or history\.`_fivetran_end` is null)\)")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that dbt sent, and how long it took.
+    """A statement that dbt sent, and its duration.
 
     until_next  seconds until dbt sent the next one: rows fetched, and dbt's own work, included
     """
@@ -63,11 +63,11 @@ class Samples:
     taken: dict[str, list[Sample]] = field(default_factory=dict)
 
     def add(self, name: str, sample: Sample) -> None:
-        """Keep one more sample."""
+        """Add a sample."""
         self.taken.setdefault(name, []).append(sample)
 
     def median(self, name: str, value: Callable[[Sample], float | None]) -> float | None:
-        """The median of what `value` takes from each sample; None without any."""
+        """The median of `value` over the samples; None if there are none."""
         found = [value(sample) for sample in self.taken.get(name, [])]
         numbers = [number for number in found if number is not None]
         return median(numbers) if numbers else None
@@ -75,7 +75,7 @@ class Samples:
 
 @contextmanager
 def workspace(name: str) -> Iterator[Path]:
-    """A folder for all that a measurement writes; it is gone afterwards."""
+    """A temporary folder for the files of a measurement."""
     folder = Path(tempfile.mkdtemp(prefix=f"dbt_history_{name}_"))
     try:
         yield folder
@@ -84,20 +84,20 @@ def workspace(name: str) -> Iterator[Path]:
 
 
 def in_turn(items: Iterable[Item], number: int) -> list[Item]:
-    """All of them, each round beginning with another one."""
+    """All items, rotated by one in each round."""
     everyone = list(items)
     turn = number % len(everyone)
     return everyone[turn:] + everyone[:turn]
 
 
 def use_utc() -> None:
-    """PySpark shows a datetime without a zone in the zone of the process."""
+    """Set the process's zone to UTC, in which PySpark returns datetimes without a zone."""
     os.environ["TZ"] = "UTC"
     time.tzset()
 
 
 def start_spark(folder: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A Spark with a catalog in memory and its tables in `folder`, in UTC, silent."""
+    """Start Spark with an in-memory catalog and tables in `folder`, in UTC, without logging."""
     use_utc()
     spark = (
         SparkSession.builder.master("local[2]")
@@ -113,7 +113,7 @@ def start_spark(folder: Path, settings: Mapping[str, str] | None = None) -> Spar
 def plain_project(
     folder: Path, spark: SparkSession, targets: Mapping[str, Any] | None = None
 ) -> Project:
-    """A dbt project without the package's repairs of dbt."""
+    """A dbt project without the package's fixes for dbt-spark."""
     project = Project.create(folder, spark, targets)
     settings = project.path / "dbt_project.yml"
     plain = json.loads(settings.read_text())
@@ -123,7 +123,7 @@ def plain_project(
 
 
 def say(text: str) -> None:
-    """A line of progress, with the time of day."""
+    """Print a progress message with the time of day."""
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
@@ -132,7 +132,7 @@ def interleaved(
     repeats: int,
     before: Callable[[int], object] = lambda number: None,
 ) -> Seconds:
-    """Seconds of each contender in turn, every round in another order, `before` each its input.
+    """Seconds of each contender in turn, in another order each round; `before` prepares its input.
 
     The first round, number 0, warms up and is not kept.
     """
@@ -150,13 +150,13 @@ def interleaved(
 def counted(
     spark: SparkSession, source: str, cells: str = "count(*), sum(amount), max(name)"
 ) -> Callable[[], object]:
-    """A query that has to read the rows, and returns few."""
+    """A query that must read all rows but returns few."""
     query = f"select {cells} from {source}"
     return lambda: spark.sql(query).collect()
 
 
 def in_short(seconds: Seconds) -> str:
-    """The medians in a line."""
+    """The medians on one line."""
     return ", ".join(f"{name} {median(values):.2f}" for name, values in seconds.items())
 
 
@@ -170,17 +170,17 @@ def data_files(folder: Path) -> dict[str, int]:
 
 
 def log_files(folder: Path) -> int:
-    """How many commits the table's log holds."""
+    """The number of commits in the table's log."""
     return len(list((folder / "_delta_log").glob("*[0-9].json")))
 
 
 def quoted(table: str) -> str:
-    """`history` is a word of Delta's own commands."""
+    """Quote the name: `history` is a keyword in Delta's commands."""
     return ".".join(f"`{part}`" for part in table.split("."))
 
 
 def new_commits(spark: SparkSession, table: str, known: int) -> list[Mapping[str, str]]:
-    """Operation metrics of the commits made since the log held `known` ones."""
+    """Operation metrics of the commits after the first `known` ones."""
     rows = spark.sql(f"describe history {quoted(table)}").collect()
     return [row["operationMetrics"] or {} for row in rows if row["version"] >= known]
 
@@ -191,7 +191,7 @@ def measured(
     folder: Path,
     work: Callable[[], tuple[float | None, str | None, str]],
 ) -> Sample:
-    """Do the work (it returns seconds of its merge, its reach, a message); note what it cost."""
+    """Do the work (returns seconds of its merge, its predicate, a message) and record its cost."""
     files, commits = data_files(folder), log_files(folder)
     began = time.perf_counter()
     merge, reach, message = work()
@@ -210,7 +210,7 @@ def measured(
 
 
 def run_dbt(project: Project, *arguments: str) -> tuple[list[Statement], str]:
-    """A dbt command in this process, warm; returns its statements and what the node ended with."""
+    """Run a dbt command in this process; returns its statements and the node's message."""
     sent: list[tuple[str, float]] = []
     elapsed: dict[int, float] = {}
 
@@ -240,12 +240,12 @@ def run_dbt(project: Project, *arguments: str) -> tuple[list[Statement], str]:
 def dbt_work(
     project: Project, command: str, node: str
 ) -> Callable[[], tuple[float | None, str | None, str]]:
-    """`dbt run` or `dbt snapshot` of one node, with its MERGE told apart."""
+    """`dbt run` or `dbt snapshot` of one node, with its MERGE measured separately."""
 
     def work() -> tuple[float | None, str | None, str]:
         statements, message = run_dbt(project, command, "--select", node)
         merges = [one for one in statements if re.search(r"\bmerge into\b", one.sql, re.IGNORECASE)]
-        found = REACH.search(merges[0].sql) if merges else None
+        found = PRUNING.search(merges[0].sql) if merges else None
         reach = found[1] if found else None
         return sum(one.seconds for one in merges) if merges else None, reach, message
 
@@ -255,7 +255,7 @@ def dbt_work(
 def sql_work(
     spark: SparkSession, statements: Iterable[str]
 ) -> Callable[[], tuple[float | None, str | None, str]]:
-    """Statements one after the other, each its own commit."""
+    """Statements in sequence, each in its own commit."""
 
     def work() -> tuple[float | None, str | None, str]:
         for statement in statements:
@@ -266,6 +266,6 @@ def sql_work(
 
 
 def kept_files(spark: SparkSession, table: str, version: int, reach: str) -> tuple[list[str], int]:
-    """Files of a version of the table that the merge's predicate keeps, and how many there are."""
+    """Files of a table version that the merge's predicate keeps, and the number of all files."""
     whole = spark.sql(f"select * from {table} version as of {version} as history")
     return list(whole.where(reach.replace("history.", "")).inputFiles()), len(whole.inputFiles())

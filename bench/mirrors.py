@@ -1,8 +1,8 @@
 """Measures mirrors: 10,000 changes of a main table of 1 M rows with three references.
 
-By feed, by difference, and by feed into a mirror with ten times the history, beside dbt's snapshot
-(strategy `check`) of the same table; then the state of five tables as of a day. Writes
-docs/measured_mirrors.md.
+With the feed, with the difference, and with the feed into a mirror with ten times the history,
+compared with dbt's snapshot (strategy `check`) of the same table; then the state of five tables as
+of a day. Writes docs/measured_mirrors.md.
 
     bench/mirrors.py [--rows 1000000] [--changes 10000] [--repeats 3]
 """
@@ -49,7 +49,7 @@ SNAPSHOT = f"""{{% snapshot main_snapshot %}}
 select * from {INPUT}.main
 {{% endsnapshot %}}
 """
-# What is measured side by side: the dbt command and its node.
+# The contenders: the dbt command and its node.
 CONTENDERS = {
     "feed": ("run", "main_hx"),
     "feed, 10 times the history": ("run", "main_long_hx"),
@@ -63,7 +63,7 @@ STATE += [("remarks", "remarks_id", "remarks_hx")]
 
 
 def write_models(project: Project) -> None:
-    """Mirrors of the referenced tables, three of the main table, one of a table beside them."""
+    """Mirrors of the referenced tables, three of the main table, and one of another table."""
     project.schema = OUTPUT
     for name in [*REFERENCED, "remarks"]:
         project.model(f"{name}_hx", _hx(name, f"{name}_id", ""), materialized="history_append")
@@ -81,7 +81,7 @@ def _hx(name: str, key: str, arguments: str) -> str:
 
 
 def create_tables(spark: SparkSession, rows: int) -> None:
-    """Main and referenced tables with a feed, as `range` makes them."""
+    """Create the main and referenced tables, with a feed, from `range`."""
     spark.sql(f"create schema {INPUT}")
     for name, count in {**REFERENCED, "remarks": 100_000}.items():
         spark.sql(
@@ -99,7 +99,7 @@ def create_tables(spark: SparkSession, rows: int) -> None:
 
 
 def lengthen(spark: SparkSession, times: int, rows: int) -> None:
-    """Give one mirror older rows: `times` as many as the main table has, with smaller ids."""
+    """Add older rows with smaller ids to one mirror: `times` as many as the main table has."""
     table = f"{OUTPUT}.main_long_hx"
     spark.sql(
         f"insert into {table} select {_older(spark, table, rows)} "
@@ -108,7 +108,7 @@ def lengthen(spark: SparkSession, times: int, rows: int) -> None:
 
 
 def _older(spark: SparkSession, table: str, rows: int) -> str:
-    """The columns of a mirror, in order, moved into the past."""
+    """The columns of a mirror, in order, with times moved into the past."""
     moved = {
         "mod_time": "mod_time - make_interval(0, 0, 0, cast(past.id + 1 as int))",
         "main_hx_id": f"main_hx_id - (past.id + 1) * {rows}",
@@ -117,7 +117,7 @@ def _older(spark: SparkSession, table: str, rows: int) -> str:
 
 
 def change(spark: SparkSession, number: int, changes: int, rows: int) -> None:
-    """Nine of ten changed rows are updated, the rest deleted and as many inserted."""
+    """Update nine of ten changed rows; delete the others and insert as many."""
     step = rows // changes
     chosen = f"select id * {step} + {number} as main_id, id from range({changes})"
     spark.sql(
@@ -133,7 +133,7 @@ def change(spark: SparkSession, number: int, changes: int, rows: int) -> None:
 
 
 def measure(project: Project, changes: int, rows: int, repeats: int) -> Seconds:
-    """Seconds by contender: a dbt command, after as many changes before each round."""
+    """Seconds per contender, with the same number of changes before each round."""
 
     def contender(name: str, command: str, node: str) -> Callable[[], object]:
         def work() -> None:
@@ -149,7 +149,7 @@ def measure(project: Project, changes: int, rows: int, repeats: int) -> Seconds:
 
 
 def measure_state(call: Renderer, spark: SparkSession, repeats: int) -> Seconds:
-    """Seconds to count the join of five tables: as they are, and as the mirrors had them."""
+    """Seconds to count the join of five tables: the current ones, and their past states."""
     at = spark.sql("select cast(current_timestamp() as string)").collect()[0][0]
     now = [f"{INPUT}.{name}" for name, _, _ in STATE]
     relation = call.relation.create
@@ -221,7 +221,7 @@ def write_report(
 
 
 def main() -> None:
-    """Make the tables, measure, report."""
+    """Create the tables, measure, write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--changes", type=int, default=10_000)

@@ -111,7 +111,7 @@ Row = tuple[str, ...]
 
 @dataclass
 class Checks:
-    """What was looked at once a size; triples are (closed files kept, files kept, files)."""
+    """Checks done once per size; triples are (closed files kept, files kept, files)."""
 
     kept_late: tuple[int, int, int]
     kept_on_time: tuple[int, int, int]
@@ -124,7 +124,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class Size:
-    """All that was measured at one size."""
+    """The results for one size."""
 
     versions: int
     samples: Samples
@@ -132,11 +132,11 @@ class Size:
 
     @property
     def title(self) -> str:
-        """The size in words."""
+        """The size as text."""
         return f"{self.versions / 1e6:g} M" if self.versions >= MB else f"{self.versions // 1000} k"
 
     def of(self, name: str, value: Callable[[Sample], float | None]) -> float:
-        """A median of a contender that was measured."""
+        """The median of a measured contender."""
         found = self.samples.median(name, value)
         if found is None:
             raise LookupError(f"{name} was not measured at {self.title}")
@@ -154,7 +154,7 @@ def merge(sample: Sample) -> float | None:
 
 
 def around(sample: Sample) -> float | None:
-    """Seconds of all but the MERGE."""
+    """Seconds of the command without the MERGE."""
     return None if sample.merge is None else sample.seconds - sample.merge
 
 
@@ -170,7 +170,7 @@ def changed_rows(sample: Sample) -> float:
 
 
 def markdown_table(head: Row, rows: Iterable[Row]) -> str:
-    """A table of Markdown."""
+    """A Markdown table."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -312,7 +312,7 @@ def _once_targets(size: Size) -> list[Row]:
 
 
 def machine() -> str:
-    """The machine in words."""
+    """A description of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"{os.cpu_count()} cores and {memory:.0f} GiB of memory"
 
@@ -374,7 +374,7 @@ def write_page(path: Path, text: str) -> None:
 
 
 def seconds_table(head: str, rows: Mapping[str, Seconds], against: str) -> list[str]:
-    """A table of medians, each beside its ratio to one contender, and an empty line."""
+    """A table of medians, each with its ratio to one contender, and an empty line."""
     names = list(next(iter(rows.values())))
     others = [name for name in names if name != against]
     titles = names + [f"{name} / {against}" for name in others]

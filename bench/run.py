@@ -1,6 +1,6 @@
-"""`make bench`: measures the batch merge beside what one would do without it.
+"""`make bench`: measures the batch merge, compared with the alternatives.
 
-Writes docs/measured.md. Nothing fails because it was slow; targets stand beside the results.
+Writes docs/measured.md with results and targets. A missed target is not a failure.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def benched(folder: Path) -> Iterator[tuple[Warehouse, Project]]:
 
 
 def create_tables(warehouse: Warehouse, keys: int, is_first: bool) -> None:
-    """All tables, copies of one; for the first size also one with ten times the closed rows."""
+    """Create the tables as copies; for the first size also with ten times the closed rows."""
     warehouse.drop(INPUT, OUTPUT)
     history = f"{OUTPUT}.history"
     warehouse.create_history(history, keys, VERSIONS_A_KEY)
@@ -95,7 +95,7 @@ def create_tables(warehouse: Warehouse, keys: int, is_first: bool) -> None:
 def contenders(
     warehouse: Warehouse, project: Project, is_first: bool
 ) -> dict[str, tuple[str, Work]]:
-    """What is measured side by side: the table that is written, and the work."""
+    """The contenders: the table that is written, and the work."""
     names = ["history", "history_no_vectors"]
     if is_first:
         names += ["history_copied", "history_long"]
@@ -114,7 +114,7 @@ def take(warehouse: Warehouse, table: str, work: Work) -> Sample:
 def take_rounds(
     warehouse: Warehouse, project: Project, keys: int, repeats: int, is_first: bool
 ) -> Samples:
-    """Rounds of a fresh batch for every contender in turn; the first warms up and is not kept."""
+    """Run a fresh batch for every contender in turn; the first round is a discarded warm-up."""
     samples = Samples()
     everyone = contenders(warehouse, project, is_first)
     for number in range(1, repeats + 2):
@@ -140,7 +140,7 @@ def kept(warehouse: Warehouse, table: str, sample: Sample) -> tuple[int, int, in
 
 
 def without_closed_files(warehouse: Warehouse, project: Project, table: str) -> bool:
-    """Whether an on-time batch succeeds while the files of the closed versions are away."""
+    """Whether an on-time batch succeeds while the files of closed versions are moved away."""
     folder = warehouse.folder(table) / "_fivetran_active=false"
     away = folder.with_name("away")
     folder.rename(away)
@@ -160,7 +160,7 @@ def without_closed_files(warehouse: Warehouse, project: Project, table: str) -> 
 def check(
     warehouse: Warehouse, project: Project, keys: int, number: int, is_first: bool, late: Sample
 ) -> Checks:
-    """What is looked at once a size: files that the predicate keeps, an on-time batch, replays."""
+    """Checks done once per size: files that the predicate keeps, an on-time batch, replays."""
     table = f"{OUTPUT}.history"
     kept_late = kept(warehouse, table, late)
     warehouse.stage(STAGED, keys, number, late=False)
@@ -183,12 +183,12 @@ def check(
 def measure_size(
     warehouse: Warehouse, project: Project, versions: int, repeats: int, is_first: bool
 ) -> Size:
-    """All of one size."""
+    """Run all measurements of one size."""
     keys = versions // VERSIONS_A_KEY
     say(f"{versions:,} versions: tables")
     create_tables(warehouse, keys, is_first)
     samples = take_rounds(warehouse, project, keys, repeats, is_first)
-    # The table's last commit is that of the last round.
+    # The table's last commit is from the last round.
     late = samples.taken["history"][-1]
     say("  checks")
     checks = check(warehouse, project, keys, repeats + 2, is_first, late)
@@ -211,7 +211,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure each size in turn; the report is written again after each."""
+    """Measure each size in turn; write the report after each."""
     options = parse()
     sizes: list[Size] = []
     with workspace("bench") as folder, benched(folder) as (warehouse, project):

@@ -1,4 +1,4 @@
-"""The five statements one would write for Fivetran's four-stage merge, each its own commit."""
+"""Fivetran's four-stage merge as five handwritten statements, each in its own commit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ KEPT = ("name", "city", "quantity")
 
 
 def five_statements(table: str, staged: str) -> list[str]:
-    """Literally as the stages are described; no bound, no check, nothing for two runs at once."""
+    """The stages as documented: without pruning, checks and protection against concurrent runs."""
     earliest = f"""(
         select id, min(_fivetran_start) as at from {staged}
         where _stage = 'earliest_start' group by id

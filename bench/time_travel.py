@@ -1,8 +1,8 @@
 """Measures reading the past: `as_of` at five instants, cleaning, and a join of periods.
 
-`as_of` on 5 M stored versions beside the filter that one would write by hand, and beside a window
-over a log of the same changes without stored ends; `clean_history` of half the history beside the
-bare DELETE; `history_join` of two tables beside a join on overlapping periods. Writes
+`as_of` on 5 M stored versions, compared with a handwritten filter and with a window over a log of
+the same changes without stored ends; `clean_history` of half the history, compared with a DELETE;
+`history_join` of two tables, compared with a join on overlapping periods. Writes
 docs/measured_time_travel.md.
 
     bench/time_travel.py [--versions 5000000] [--joined 1000000] [--repeats 3]
@@ -47,7 +47,7 @@ MICROS = "interval 1 millisecond"
 
 
 def read_states(spark: SparkSession, call: Renderer, repeats: int) -> dict[str, Seconds]:
-    """The state at each instant: the reader, the filter by hand, a window over a log."""
+    """The state at each instant: the reader, a handwritten filter, a window over a log."""
     relation = call.relation.create(schema=TABLES, identifier="history")
     found = {}
     for at in INSTANTS:
@@ -71,7 +71,7 @@ def read_states(spark: SparkSession, call: Renderer, repeats: int) -> dict[str, 
 
 
 def clean(warehouse: Warehouse, project: Project, repeats: int) -> Seconds:
-    """Half of the history removed, from fresh copies of one table."""
+    """Remove half of the history from fresh copies of one table."""
     seconds: Seconds = {"clean_history": [], "DELETE": []}
     arguments = f"{{table: {TABLES}.cleaned, before: '{HALF}', convention: fivetran, key: id}}"
     delete = (
@@ -94,7 +94,7 @@ def clean(warehouse: Warehouse, project: Project, repeats: int) -> Seconds:
 
 
 def join(warehouse: Warehouse, call: Renderer, versions: int, repeats: int) -> Seconds:
-    """Two tables of versions as one; the other one's versions begin 12 hours later."""
+    """Join two version tables; the versions of the second start 12 hours later."""
     spark = warehouse.spark
     keys = versions // VERSIONS_A_KEY
     warehouse.create_history(f"{TABLES}.left_side", keys, VERSIONS_A_KEY)
@@ -166,7 +166,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Make the tables, measure, report."""
+    """Create the tables, measure, write the report."""
     options = parse()
     with workspace("travel") as folder:
         spark = start_spark(folder)

@@ -1,13 +1,13 @@
 """A small Spark cluster on this machine: a standalone master, workers, a thrift and Connect server.
 
-    scripts/cluster.py start [--workers N] [--cores N]     nothing to do if it is up already
+    scripts/cluster.py start [--workers N] [--cores N]     does nothing if it is running
     scripts/cluster.py stop
     scripts/cluster.py status
 
-All of it listens on the loopback address, on ports that are free when it starts, and keeps its
-state in `.state/cluster` (`--folder` names another one): logs, conf, warehouse, metastore, `env.sh`
-with the ports, and `cluster.json` with the processes. Only these are ever ended, each known by its
-number and the time it started. Standard library alone; the programs are those of `make setup`.
+All processes listen on the loopback address, on ports that are free at start. The state is in
+`.state/cluster` (or `--folder`): logs, conf, warehouse, metastore, `env.sh` with the ports, and
+`cluster.json` with the processes. Only these processes are ended, identified by their ids and start
+times. Uses only the standard library, and the programs installed by `make setup`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ STATE = ROOT / ".state"
 FOLDER = STATE / "cluster"
 HOST = "127.0.0.1"
 JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -Duser.timezone=UTC"
-# Seconds in which all must answer (13 on two idle cores), and in which a process must end.
-PATIENCE = 180
+# Seconds until all servers must answer (13 on two idle cores), and until a process must end.
+START_TIMEOUT = 180
 STOP_TIMEOUT = 30
 PORTS = ("master", "master_ui", "worker_ui", "driver_ui", "thrift", "connect")
-LOGGING = """# What went wrong, with its cause: clients are told no more than the message.
+LOGGING = """# Failures with their cause: clients receive only the message.
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -50,12 +50,12 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 
 
 class ClusterError(Exception):
-    """The cluster does not come up, or nothing is set up to run it."""
+    """The cluster does not start, or the checkout is not set up."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process of the cluster. `started` tells it from a later one with the same number."""
+    """A process of the cluster. `started` distinguishes it from a later one with the same id."""
 
     name: str
     pid: int
@@ -65,7 +65,7 @@ class Process:
         return started_at(self.pid) == self.started
 
     def end(self) -> None:
-        """Ask it to end, and end it if it does not."""
+        """Terminate the process; kill it if it does not end in time."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self.is_running():
                 return
@@ -76,25 +76,25 @@ class Process:
 
 
 def started_at(pid: int) -> str | None:
-    """When a process started, in whatever unit the system has; None if there is none.
+    """The start time of a process, in the system's unit; None if it does not run.
 
-    One that has ended and waits for its parent to notice counts as gone.
+    A zombie counts as ended.
     """
     if Path("/proc/self/stat").exists():
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
             return None
-        # The second field is a name in parentheses that may hold anything.
+        # The second field is a name in parentheses that may contain any character.
         fields = stat.rpartition(")")[2].split()
         return None if fields[0] in "ZX" else fields[19]
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-    return " ".join(said[1:]) if said and not said[0].startswith("Z") else None
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    return " ".join(output[1:]) if output and not output[0].startswith("Z") else None
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different."""
+    """Distinct free ports."""
     held = []
     try:
         for _ in range(count):
@@ -106,7 +106,7 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
-def answers(port: int) -> bool:
+def is_listening(port: int) -> bool:
     try:
         with socket.create_connection((HOST, port), timeout=2):
             return True
@@ -115,16 +115,16 @@ def answers(port: int) -> bool:
 
 
 def run_environment() -> dict[str, str]:
-    """The variables that `scripts/run` sets. Raises ClusterError where nothing is set up."""
+    """The variables that `scripts/run` sets. Raises ClusterError if nothing is set up."""
     if not (STATE / "env.sh").is_file():
         raise ClusterError("nothing is set up here yet; run: make setup")
     command = ["sh", "-c", '. "$1" && env -0', "sh", str(STATE / "env.sh")]
-    said = subprocess.run(command, capture_output=True, check=True).stdout.decode()
-    return dict(line.split("=", 1) for line in said.split("\0") if "=" in line)
+    output = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    return dict(line.split("=", 1) for line in output.split("\0") if "=" in line)
 
 
 class Cluster:
-    """A cluster whose state lies in `folder`."""
+    """A cluster with its state in `folder`."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self.folder = folder.resolve()
@@ -134,15 +134,15 @@ class Cluster:
         return self.folder / "warehouse"
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Starting and stopping happen one at a time."""
+    def _locked(self) -> Iterator[None]:
+        """A lock, so that only one process starts or stops the cluster at a time."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def record(self) -> dict[str, Any]:
-        """What was started: {'processes', 'ports', 'workers', 'cores'}; empty if nothing was."""
+        """The cluster: {'processes', 'ports', 'workers', 'cores'}; empty if there is none."""
         path = self.folder / "cluster.json"
         found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
         return found
@@ -151,13 +151,13 @@ class Cluster:
         return [Process(**one) for one in self.record().get("processes", [])]
 
     def is_up(self) -> bool:
-        """Whether all of its processes run and its servers answer."""
+        """Whether all processes run and the servers answer."""
         processes, ports = self.processes(), self.record().get("ports", {})
         return (
             bool(processes)
             and all(process.is_running() for process in processes)
-            and answers(ports["thrift"])
-            and answers(ports["connect"])
+            and is_listening(ports["thrift"])
+            and is_listening(ports["connect"])
         )
 
     @property
@@ -170,12 +170,12 @@ class Cluster:
         return f"sc://{HOST}:{self.record()['ports']['connect']}"
 
     def start(self, workers: int = 1, cores: int = 2) -> bool:
-        """Start all of it and wait until it answers; False if it was up already.
+        """Start the cluster and wait until it answers; False if it was already running.
 
-        `workers` have one executor each, and share the `cores`. Raises ClusterError; nothing is
-        left running then.
+        The `workers` have one executor each and share the `cores`. Raises ClusterError after
+        ending all started processes.
         """
-        with self._alone():
+        with self._locked():
             if self.is_up():
                 return False
             self._end_all()
@@ -191,8 +191,8 @@ class Cluster:
             return True
 
     def stop(self) -> bool:
-        """End its processes; False if none was running."""
-        with self._alone():
+        """End all processes; False if none was running."""
+        with self._locked():
             return self._end_all()
 
     def _write(self, name: str, text: str) -> None:
@@ -206,11 +206,11 @@ class Cluster:
             "DBT_HISTORY_THRIFT_PORT": ports["thrift"],
             "DBT_HISTORY_CONNECT": f"sc://{HOST}:{ports['connect']}",
         }
-        # What the caller set wins: it may mean another cluster.
+        # A value set by the caller has priority: it may name another cluster.
         return "".join(f'export {n}="${{{n}:-{value}}}"\n' for n, value in variables.items())
 
     def _write_settings(self, ports: Mapping[str, int], cores: int) -> None:
-        """docs/decisions/0070 says why each setting is there."""
+        """Write Spark's settings; docs/decisions/0070 gives the reason for each."""
         for name in ("logs", "work", "warehouse", "metastore"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         jars = STATE / "jars" / "*"
@@ -258,7 +258,7 @@ class Cluster:
             )
         ]
         for number in range(1, workers + 1):
-            # The pages of the workers after the first move on to the next free port.
+            # The web pages of further workers use the next free port.
             own = ["--host", HOST, "--webui-port", str(ports["worker_ui"])]
             own += ["--cores", str(max(1, cores // workers)), "--memory", "1g"]
             own += ["--work-dir", str(self.folder / "work"), master]
@@ -272,7 +272,7 @@ class Cluster:
         commands.append(("server", [*submit, "spark-internal", *hive], ports["thrift"]))
 
         record["processes"] = []
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + START_TIMEOUT
         for name, command, port in commands:
             if name == "server":
                 self._wait(record, deadline, "master", lambda: alive_workers(ports) == workers)
@@ -280,8 +280,8 @@ class Cluster:
             record["processes"].append(asdict(process))
             self._write("cluster.json", json.dumps(record, indent=2) + "\n")
             if port:
-                self._wait(record, deadline, name, lambda port=port: answers(port))
-        self._wait(record, deadline, "server", lambda: answers(ports["connect"]))
+                self._wait(record, deadline, name, lambda port=port: is_listening(port))
+        self._wait(record, deadline, "server", lambda: is_listening(ports["connect"]))
 
     def _launch(self, name: str, command: list[str]) -> Process:
         environment = run_environment()
@@ -304,19 +304,19 @@ class Cluster:
         return Process(name, process.pid, started_at(process.pid) or "")
 
     def _wait(self, record: Mapping[str, Any], deadline: float, name: str, ready: Any) -> None:
-        """Until `ready()`. Raises ClusterError at the deadline, or if a process has ended."""
+        """Wait for `ready()`. Raises ClusterError at the deadline, or if a process has ended."""
         while not ready():
             gone = [one["name"] for one in record["processes"] if not Process(**one).is_running()]
             if gone or time.monotonic() > deadline:
                 name = gone[0] if gone else name
                 log = self.folder / "logs" / f"{name}.log"
                 tail = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
-                what = "has ended" if gone else f"does not answer after {PATIENCE} seconds"
+                what = "has ended" if gone else f"does not answer after {START_TIMEOUT} seconds"
                 raise ClusterError(f"the {name} {what}; the end of {log}:\n{tail}")
             time.sleep(0.2)
 
     def _end_all(self) -> bool:
-        """The server first, so that its executors end by themselves."""
+        """End the server first, so that its executors exit on their own."""
         running = [process for process in self.processes() if process.is_running()]
         for process in reversed(running):
             process.end()
@@ -327,7 +327,7 @@ class Cluster:
 
 
 def alive_workers(ports: Mapping[str, int]) -> int:
-    """How many workers have announced themselves to the master."""
+    """The number of workers registered with the master."""
     try:
         with urllib.request.urlopen(f"http://{HOST}:{ports['master_ui']}/json/", timeout=5) as page:
             return int(json.load(page)["aliveworkers"])
@@ -354,7 +354,7 @@ def describe(cluster: Cluster) -> str:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="scripts/cluster.py", description=__doc__.splitlines()[0])
     parser.add_argument("action", choices=["start", "stop", "status"])
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where its state lies")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder of its state")
     parser.add_argument("--workers", type=int, default=1, help="executors")
     parser.add_argument("--cores", type=int, default=2, help="cores of all workers together")
     asked = parser.parse_args(arguments)
@@ -373,7 +373,7 @@ def main(arguments: list[str]) -> int:
         print(f"cluster: {error}", file=sys.stderr)
         return 1
     seconds = time.monotonic() - started
-    print(f"cluster: up after {seconds:.0f} s" if is_new else "cluster: is up already")
+    print(f"cluster: up after {seconds:.0f} s" if is_new else "cluster: is already running")
     print(describe(cluster))
     return 0
 

@@ -1,7 +1,7 @@
-"""Write the documented example as real request files: six requests, as a writer would send them.
+"""Write the documented example as six request files, as a writer would send them.
 
-The rows are those of `seeds/examples/fivetran`; the columns of every file are shuffled, and the
-requests differ in format, compression and encryption. The same seeds give the same bytes.
+The rows come from `seeds/examples/fivetran`. The columns of every file are shuffled, and the
+requests differ in format, compression and encryption. The output is deterministic.
 
     scripts/landing_example.py FOLDER
 """
@@ -47,9 +47,9 @@ def seed(name: str) -> list[dict[str, str]]:
 
 
 def parquet(header: list[str], rows: list[list[str]]) -> bytes:
-    """Text columns, as the writer's Parquet files have for all that may hold a marker."""
+    """Text columns, as the writer uses for columns that can contain markers."""
     sink = pa.BufferOutputStream()
-    cells = {name: [row[place] for row in rows] for place, name in enumerate(header)}
+    cells = {name: [row[index] for row in rows] for index, name in enumerate(header)}
     pyarrow.parquet.write_table(pa.table(cells), sink)
     return bytes(sink.getvalue().to_pybytes())
 
@@ -76,7 +76,7 @@ def write_request(folder: Path, batch: int, null: str, unmodified: str) -> None:
         rows.sort(key=lambda row: int(row["_line"]))
         cells = [[row[column] for column in header] for row in rows]
         data = csv_text(header, cells) if form == "csv" else parquet(header, cells)
-        # A real writer draws its keys at random.
+        # The key is fixed to make the output deterministic; real writers use random keys.
         writer.add(stage, name, data, hashlib.sha256(name.encode()).digest())
     writer.write(f"request_{batch}.json")
 

@@ -1,15 +1,15 @@
-"""Both ends of the range of dbt versions, and what comes next, each in an environment of its own.
+"""Test the oldest and the newest supported dbt, and the next major, in separate environments.
 
     scripts/matrix.py [oldest] [newest] [next]     default: all
 
-    oldest   the lowest dbt-core that the package accepts, with the newest dbt-spark that fits it
-    newest   whatever a user who installs dbt today gets, within the range
+    oldest   the lowest dbt-core that the package accepts, with the newest compatible dbt-spark
+    newest   the newest versions in the range
     next     the newest dbt-core 2 that the registry has as a wheel
 
-In oldest and newest: `dbt parse` of this project; `dbt build`, twice, of the consumer in
-`integration_tests`. In next, which has no session mode: `dbt parse` of both, and skipped where
-there is no such wheel. The environments are not locked: what the registry offers is what is
-tested. They lie in `.state/matrix`. Standard library alone.
+With oldest and newest: `dbt parse` of this project, and `dbt build`, twice, of the consumer in
+`integration_tests`. With next, which has no session mode: `dbt parse` of both; skipped if there is
+no wheel. The environments are not locked, so they test what the registry offers today. They are in
+`.state/matrix`. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from scripts.setup import ROOT, STATE, SetupError, run, say, set_up_uv, uv_envir
 
 FOLDER = STATE / "matrix"
 ENDS = {"oldest": ["dbt-core==1.10.6"], "newest": ["dbt-core<3"]}
-# The source archives of later ones fetch a program from elsewhere while they are installed.
+# Source archives of later versions download a program during their installation.
 NEXT = ["--no-build", "--no-deps", "--prerelease", "allow", "dbt-core>=2.0.0a1,<3"]
-# The platform does not move with dbt: these are the versions of pyproject.toml.
+# The locked versions of the platform: only dbt varies.
 PLATFORM = ["dbt-spark", "pyspark==4.1.4", "delta-spark==4.4.0", "pandas<3", "pyarrow<23"]
 # Not installable everywhere, and dbt-core works without it (docs/decisions/0001).
 OVERRIDE = "dbt-core-experimental-parser; python_version < '0'\n"
 
 
 def install(uv: str, end: str) -> Path:
-    """A fresh environment with that end of the range; the folder of its programs."""
+    """Create the environment of a range end; returns the folder of its programs."""
     place = FOLDER / end
     shutil.rmtree(place, ignore_errors=True)
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def install(uv: str, end: str) -> Path:
 
 
 def install_next(uv: str) -> Path | None:
-    """An environment with dbt 2; None, and a line that says why, where it cannot be installed."""
+    """Create an environment with dbt 2; print the reason and return None if that fails."""
     try:
         return install(uv, "next")
     except SetupError as error:
@@ -69,7 +69,7 @@ def versions(programs: Path) -> str:
 
 
 def consumer(place: Path, package: Path) -> Path:
-    """A copy of the consumer that installs the package from a folder."""
+    """Copy the consumer project, with the package installed from a folder."""
     shutil.rmtree(place, ignore_errors=True)
     ignored = shutil.ignore_patterns("dbt_packages", "target", "logs", "package-lock.yml")
     shutil.copytree(ROOT / "integration_tests", place, ignore=ignored)
@@ -78,7 +78,7 @@ def consumer(place: Path, package: Path) -> Path:
 
 
 def report(end: str, what: str, started: float, done: subprocess.CompletedProcess[str]) -> bool:
-    """Say how a command ended, and what it printed if that was badly."""
+    """Print the result of a command, and its output if it failed."""
     word = "ok" if done.returncode == 0 else "failed"
     say(end, f"{what}: {word} ({time.monotonic() - started:.0f} s)")
     if done.returncode != 0:
@@ -86,8 +86,8 @@ def report(end: str, what: str, started: float, done: subprocess.CompletedProces
     return done.returncode == 0
 
 
-def try_out(programs: Path, end: str) -> bool:
-    """Parse this project, build the consumer twice."""
+def test_end(programs: Path, end: str) -> bool:
+    """Parse this project and build the consumer twice."""
     place = consumer(FOLDER / f"{end}_project", ROOT)
     env = {
         **os.environ,
@@ -118,7 +118,7 @@ def try_out(programs: Path, end: str) -> bool:
 
 
 def parse_next(programs: Path) -> bool:
-    """Parse copies of this project and the consumer: dbt 2 writes into what it parses."""
+    """Parse copies of this project and the consumer, because dbt 2 writes into them."""
     copy = FOLDER / "next_package"
     shutil.rmtree(copy, ignore_errors=True)
     for name in ("macros", "models", "seeds", "snapshots", "tests/data"):
@@ -130,8 +130,8 @@ def parse_next(programs: Path) -> bool:
     profile.write_text(profile.read_text().replace("method: session", "method: thrift"))
     env = {**os.environ, "DBT_ALLOW_EXPERIMENTAL_ADAPTERS": "true", "DO_NOT_TRACK": "1"}
     dbt = str(programs / "dbt")
-    said = subprocess.run([dbt, "--version"], env=env, capture_output=True, text=True, check=True)
-    say("next", said.stdout.strip())
+    shown = subprocess.run([dbt, "--version"], env=env, capture_output=True, text=True, check=True)
+    say("next", shown.stdout.strip())
     is_right = True
     for folder, command in (
         (copy, ["parse", "--target", "cluster"]),
@@ -158,7 +158,7 @@ def main() -> int:
                 continue
             programs = install(uv, end)
             say(end, versions(programs))
-            results[end] = try_out(programs, end)
+            results[end] = test_end(programs, end)
     except SetupError as error:
         print(f"matrix: {error}", file=sys.stderr)
         return 1

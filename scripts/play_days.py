@@ -1,16 +1,16 @@
-"""Play the days of the examples whose main tables change: users' statements, then dbt, by day.
+"""Run the daily scripts of the examples: each day the users' statements, then dbt.
 
     scripts/play_days.py [SYSTEM ...]
 
-`scripts/days/<system>` holds one SQL file a day. Lines of it that speak to this script:
+`scripts/days/<system>` has one SQL file per day. Directives in a file:
 
-    -- user: NAME          who commits from here on
-    -- transaction: NAME   the transaction that they belong to; until the next user
-    -- download: N NAME    somebody downloads all observations, and the portal keeps a copy
-    -- dbt: COMMAND        dbt does this now; such a day has no run of dbt at its end
-    -- refused: TEXT       the next command of dbt must be refused with this in its message
+    -- user: NAME          user of the following commits
+    -- transaction: NAME   transaction of the following commits, until the next user
+    -- download: N NAME    a user downloads all observations, and the portal keeps a copy
+    -- dbt: COMMAND        run dbt now; such a day has no run of dbt at its end
+    -- refused: TEXT       the next dbt command must fail with this text in its message
 
-Playing begins from nothing each time: the main tables and the models' tables are dropped first.
+The main tables and the models' tables are dropped first.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ ROOT = Path(__file__).resolve().parent.parent
 DAYS = ROOT / "scripts/days"
 MODELS = ROOT / "models/examples"
 SCHEMA = "dbt_history"
-METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-WORD = re.compile(r"^-- (user|transaction|download|dbt|refused): (.+)$", re.MULTILINE)
-# Where the models of a system are that its days are for, if not in its whole folder.
-FOLDERS = {"naksha": "naksha/branches"}
-DOWNLOADED = """
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+DIRECTIVE = re.compile(r"^-- (user|transaction|download|dbt|refused): (.+)$", re.MULTILINE)
+# Folders of the models that a system's days build, if not the whole folder of the system.
+MODEL_FOLDERS = {"naksha": "naksha/branches"}
+COPY_DOWNLOADED_ROWS = """
     insert into crmp.downloaded_rows
     select
         {number},
@@ -61,12 +61,12 @@ DOWNLOADED = """
 
 
 class DayError(Exception):
-    """A run of dbt failed, or one that should be refused was not; the message is dbt's."""
+    """A dbt command failed, or one that should fail did not. Has dbt's message."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement, and what its commit says of itself."""
+    """One statement with the user metadata of its commit."""
 
     sql: str
     user: str
@@ -74,13 +74,13 @@ class Statement:
 
     @property
     def metadata(self) -> str:
-        said = {"user": self.user, "transaction": self.transaction}
-        return json.dumps({name: value for name, value in said.items() if value})
+        fields = {"user": self.user, "transaction": self.transaction}
+        return json.dumps({name: value for name, value in fields.items() if value})
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of dbt: what comes after `dbt`, and the text that it is to be refused with."""
+    """The arguments of a dbt command, and the text it must fail with, if any."""
 
     text: str
     refusal: str | None
@@ -94,8 +94,8 @@ class Command:
 
 
 @dataclass
-class Said:
-    """What a command of dbt said: a line a model, and its errors."""
+class Output:
+    """The output of a dbt command: one line per model, and errors."""
 
     rows: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -105,9 +105,9 @@ class Said:
 
 
 def steps(text: str) -> Iterator[Statement | Command]:
-    """What happens on a day, in order; a download is the two statements of the portal."""
+    """The steps of a day in order; a download consists of two statements of the portal."""
     user, transaction, refusal = "owner", None, None
-    pieces = WORD.split(text)
+    pieces = DIRECTIVE.split(text)
     for word, value, sql in zip(["", *pieces[1::3]], ["", *pieces[2::3]], pieces[::3], strict=True):
         if word == "user":
             user, transaction = value, None
@@ -122,19 +122,19 @@ def steps(text: str) -> Iterator[Statement | Command]:
             number, name = value.split()
             made = f"insert into crmp.downloads select {number}, '{name}', current_timestamp()"
             yield Statement(made, "portal", None)
-            yield Statement(DOWNLOADED.format(number=number), "portal", None)
+            yield Statement(COPY_DOWNLOADED_ROWS.format(number=number), "portal", None)
         for statement in sqlparse.split(sqlparse.format(sql, strip_comments=True)):
             if statement.strip(" ;\n"):
                 yield Statement(statement.rstrip(" ;\n"), user, transaction)
 
 
 def models_of(system: str) -> Path:
-    """The folder of the models that the days of a system are for."""
-    return MODELS / FOLDERS.get(system, system)
+    """The folder of the models that a system's days build."""
+    return MODELS / MODEL_FOLDERS.get(system, system)
 
 
-def forget(spark: SparkSession, system: str) -> None:
-    """Drop the main tables, what dbt made of them and its marks on that."""
+def drop_tables(spark: SparkSession, system: str) -> None:
+    """Drop the main tables, the models' tables and their marks."""
     spark.sql(f"drop database if exists {system} cascade")
     spark.sql(f"create database if not exists {SCHEMA}")
     made = {path.stem for path in models_of(system).glob("*.sql")}
@@ -148,63 +148,63 @@ def forget(spark: SparkSession, system: str) -> None:
 
 
 def commit(spark: SparkSession, statement: Statement) -> None:
-    """Run a statement of a user."""
-    spark.conf.set(METADATA, statement.metadata)
+    """Run a user's statement."""
+    spark.conf.set(USER_METADATA, statement.metadata)
     try:
         spark.sql(statement.sql)
     finally:
-        spark.conf.unset(METADATA)
+        spark.conf.unset(USER_METADATA)
 
 
-def run_dbt(command: Command) -> Said:
-    """Run a command of dbt. Raises DayError."""
-    said = Said()
+def run_dbt(command: Command) -> Output:
+    """Run a dbt command. Raises DayError."""
+    output = Output()
 
     def keep_error(event: Any) -> None:
         if event.info.level == "error":
-            said.errors.append(event.info.msg)
+            output.errors.append(event.info.msg)
 
     done = dbtRunner(callbacks=[keep_error]).invoke(["--quiet", *command.arguments])
     if done.exception is not None:
-        said.errors.append(str(done.exception))
+        output.errors.append(str(done.exception))
     if command.refusal is None and not done.success:
-        raise DayError(str(said))
-    if command.refusal is not None and (done.success or command.refusal not in str(said)):
-        raise DayError(f"{command.text}\nwas not refused with: {command.refusal}\n{said}")
+        raise DayError(str(output))
+    if command.refusal is not None and (done.success or command.refusal not in str(output)):
+        raise DayError(f"{command.text}\ndid not fail with: {command.refusal}\n{output}")
     if command.refusal is None and command.arguments[0] == "run":
         for result in done.result.results:  # type: ignore[union-attr]
-            said.rows.append(f"{result.node.name} {str(result.message).split(' ')[0]}")
-    return said
+            output.rows.append(f"{result.node.name} {str(result.message).split(' ')[0]}")
+    return output
 
 
 def play(spark: SparkSession, system: str, path: Path) -> tuple[int, list[str]]:
-    """Do what happens on a day; returns how many statements, and what the models say."""
-    happened = list(steps(path.read_text(encoding="utf-8")))
-    if not any(isinstance(step, Command) for step in happened):
-        # What is read from the histories can wait for the build.
+    """Run the steps of a day; returns the number of statements and the models' results."""
+    day = list(steps(path.read_text(encoding="utf-8")))
+    if not any(isinstance(step, Command) for step in day):
+        # Views and tables derived from the histories are left to `make build`.
         folder = models_of(system).relative_to(ROOT)
         logs = f"run --select path:{folder},config.materialized:history_append"
-        happened.append(Command(logs, None))
+        day.append(Command(logs, None))
     rows: list[str] = []
-    for step in happened:
+    for step in day:
         if isinstance(step, Command):
             rows += run_dbt(step).rows
         else:
             commit(spark, step)
-    return sum(isinstance(step, Statement) for step in happened), rows
+    return sum(isinstance(step, Statement) for step in day), rows
 
 
 def main(systems: list[str]) -> None:
     logging.getLogger("py4j").setLevel(logging.ERROR)
     spark = start_session("dbt_history days")
     for system in systems or sorted(path.name for path in DAYS.iterdir()):
-        forget(spark, system)
+        drop_tables(spark, system)
         for path in sorted((DAYS / system).glob("*.sql")):
-            # What the runs say of themselves in the commits of the histories.
+            # The runs write these into the commits of the history tables.
             os.environ |= {"DBT_HISTORY_APPLICATION": "days", "DBT_HISTORY_MESSAGE": path.stem}
             count, rows = play(spark, system, path)
-            told = ", ".join(rows)
-            print(f"{system:<12} {path.stem}: {count} statements; rows: {told}", flush=True)
+            results = ", ".join(rows)
+            print(f"{system:<12} {path.stem}: {count} statements; rows: {results}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Make `destination_pb2.py` and its types from `destination.proto`; what the linters do not read.
+"""Generate `destination_pb2.py` and its type stubs from `destination.proto`.
 
-scripts/proto.py [FOLDER]    default: beside the proto file
+scripts/proto.py [FOLDER]    default: the folder of the proto file
 """
 
 from __future__ import annotations

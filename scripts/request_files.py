@@ -1,6 +1,6 @@
 """Write a `WriteHistoryBatchRequest` with its files, as a writer of history mode does.
 
-For the example, the tests and the bench; reading such files is `dbt_history.landing`.
+Used by the example, the tests and the benchmarks; `dbt_history.landing` reads such files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def csv_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
 
 
 def quoted(cell: str) -> str:
-    # Python's own writer leaves a CR bare.
+    # Python's csv.writer does not quote a CR.
     return '"' + cell.replace('"', '""') + '"' if NEEDS_QUOTES.search(cell) else cell
 
 
@@ -51,7 +51,7 @@ def compress(data: bytes, compression: str) -> bytes:
 
 
 def encrypt(data: bytes, key: bytes, iv: bytes) -> bytes:
-    """AES-256-CBC with PKCS padding, behind its IV."""
+    """The IV, followed by the data in AES-256-CBC with PKCS padding."""
     padder = padding.PKCS7(128).padder()
     cipher = Cipher(algorithms.AES(key), modes.CBC(iv)).encryptor()
     padded = padder.update(data) + padder.finalize()
@@ -77,7 +77,7 @@ class RequestWriter:
     def add_csv(
         self, stage: str, name: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     ) -> Path:
-        """Add a CSV file of text cells, compressed and encrypted as the request is."""
+        """Add a CSV file of text cells, compressed and encrypted as the request specifies."""
         return self.add(stage, name, csv_text(header, rows))
 
     def add(self, stage: str, name: str, data: bytes, key: bytes | None = None) -> Path:
@@ -85,7 +85,7 @@ class RequestWriter:
         data = compress(data, self.compression)
         if self.is_encrypted:
             key = key or os.urandom(32)
-            # A fixed key makes a fixed file; a real writer takes a random IV for every file.
+            # Deterministic for a given key; real writers use a random IV for every file.
             data = encrypt(data, key, key[:16])
             self.keys[name] = key
         self.files.setdefault(LISTS[stage], []).append(name)
@@ -95,7 +95,7 @@ class RequestWriter:
         return path
 
     def document(self) -> dict[str, Any]:
-        """The request as protobuf writes it in JSON."""
+        """The request in protobuf's JSON form."""
         columns = [self.column(name, type_) for name, type_ in self.columns.items()]
         return {
             "schemaName": self.schema,

@@ -1,1 +1,1 @@
-"""The static site of `make docs`: guides, dbt's own docs, pictures of the examples, an audit."""
+"""The static site of `make docs`: guides, dbt's docs, charts of the examples, an audit."""

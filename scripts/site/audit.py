@@ -1,4 +1,4 @@
-"""What is described and tested, counted from dbt's manifest and the macros' files."""
+"""Coverage of descriptions and tests, from dbt's manifest and the macro files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMENT = re.compile(r"{#.*?#}", re.DOTALL)
 
 @dataclass(frozen=True)
 class Share:
-    """How many of all have something; `missing` names those that do not."""
+    """The share of things that have a property; `missing` names the others."""
 
     what: str
     has: int
@@ -71,7 +71,7 @@ def described(project: Project) -> list[Share]:
 
 
 def columns_built(project: Project, unique_id: str) -> list[str]:
-    """The columns that the catalog saw; none for what is not built."""
+    """The columns in dbt's catalog; empty for nodes that are not built."""
     for kind in ("nodes", "sources"):
         found = project.catalog[kind].get(unique_id)
         if found:

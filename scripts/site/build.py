@@ -1,4 +1,4 @@
-"""Make the static site: `python -m scripts.site.build`, after dbt has built and documented.
+"""Build the static site: `python -m scripts.site.build`, after `dbt build` and `dbt docs generate`.
 
 .state/site/index.html   the README, and from there everything
             dbt.html     dbt's own docs, one file
@@ -46,7 +46,7 @@ class Site:
 
 
 def found(pattern: str) -> list[str]:
-    """The files of a section, the guides in the order in which they are read."""
+    """The files of a section; guides in reading order."""
     paths = [str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)]
 
     def place(path: str) -> tuple[int, str]:
@@ -72,7 +72,7 @@ def names(project: Project) -> dict[str, str]:
 
 
 def site_of(project: Project, drawn: list[Picture]) -> Site:
-    """Render everything that is Markdown, and list what is not."""
+    """Render all Markdown pages, and list the other files."""
     sections = {title: found(pattern) for title, pattern in SECTIONS.items()}
     decisions = found("docs/decisions/*.md")
     sources = {"README.md", *PROJECT, *decisions}.union(*sections.values())
@@ -112,7 +112,7 @@ def navigation(site: Site, page: str) -> Iterator[str]:
 
 
 def whole(site: Site, path: str, title: str, html: str, end: str = "") -> str:
-    """A page with its frame."""
+    """A complete HTML page."""
     style = relative("assets/site.css", path)
     menu = "\n".join(navigation(site, path))
     home = relative("index.html", path)

@@ -1,4 +1,4 @@
-"""dbt's own static docs, with our colours, groups and front page.
+"""dbt's static docs, with the project's colours, groups and front page.
 
 They are put into the site's copy and not into the project's yml, so that no project that installs
 the package gets them (docs/decisions/0061).
@@ -12,7 +12,7 @@ from typing import Any
 
 from scripts.site.manifest import Project, SiteError
 
-# Okabe and Ito's palette again; the layers differ in lightness too.
+# The palette of Okabe and Ito; the layers also differ in lightness.
 COLOURS = {"raw": "#7A8793", "history": "#0072B2", "as_of": "#009E73", "question": "#D55E00"}
 GROUPS = {
     "raw": "What a source has sent, as it came: seeds, sources, staging.",
@@ -58,7 +58,7 @@ def styled(project: Project, overview: str) -> dict[str, Any]:
 
 
 def overview(pages: list[tuple[str, str]]) -> str:
-    """The front page of dbt's docs: what the colours mean, and the way to the guides."""
+    """The front page of dbt's docs: a legend of the colours, and links to the guides."""
     names = {"raw": "grey", "history": "blue", "as_of": "green", "question": "vermilion"}
     layers = "\n".join(f"- **{name}** ({names[name]}): {text}" for name, text in GROUPS.items())
     links = "\n".join(f"- [{title}]({address})" for title, address in pages)
@@ -73,7 +73,7 @@ def overview(pages: list[tuple[str, str]]) -> str:
 
 
 def dbt_page(project: Project, front: str) -> str:
-    """dbt's page with both artifacts inside, as `dbt docs generate --static` would write it."""
+    """dbt's page with both artifacts embedded, as `dbt docs generate --static` writes it."""
     page = project.template
     for place, data in (
         ("MANIFEST.JSON INLINE DATA", styled(project, front)),
@@ -86,5 +86,5 @@ def dbt_page(project: Project, front: str) -> str:
 
 
 def address(node: dict[str, Any] | Any) -> str:
-    """Where a node or macro is in dbt's docs."""
+    """The address of a node or macro in dbt's docs."""
     return f"dbt.html#!/{node['resource_type']}/{node['unique_id']}"

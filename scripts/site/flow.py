@@ -1,4 +1,4 @@
-"""A flow chart in Mermaid's notation: drawn, and as a list of steps with the ways out of each.
+"""Renders a Mermaid flow chart as a drawing, and as a list of steps with their successors.
 
 The drawing is made once, here, so a page needs no script. The list reads on a phone and aloud; in
 it the plain way to the next step goes without saying (docs/decisions/0062).
@@ -55,7 +55,7 @@ def read(chart: str) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
 
 
 def drawing(chart: str, cache: Path = CACHE) -> str:
-    """The chart as SVG; drawn anew only if it, the look or the library changed (some seconds)."""
+    """The chart as SVG; redrawn (some seconds) only if it, the style or the library changed."""
     made_from = repr((chart, LOOK, mermaidx.__version__))
     file = cache / f"{hashlib.sha256(made_from.encode()).hexdigest()}.svg"
     if not file.is_file():
@@ -67,7 +67,7 @@ def drawing(chart: str, cache: Path = CACHE) -> str:
 
 
 def html(chart: str, prefix: str, image: str) -> str:
-    """The drawing at the address `image`, and under it the steps as a list that opens.
+    """The drawing at the address `image`, and below it the steps as a collapsible list.
 
     `prefix` keeps the anchors of two charts of a page apart.
     """

@@ -1,4 +1,4 @@
-"""What dbt knows of the project, as the site needs it."""
+"""dbt's manifest and catalog of the project, as the site needs them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Node = Mapping[str, Any]
 
 
 class SiteError(Exception):
-    """There is nothing to make the site of, or a page of it is not whole."""
+    """dbt's artifacts are missing, or a page is incomplete."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """The manifest and the catalog that `dbt docs generate` has left in `target`."""
+    """The manifest and the catalog that `dbt docs generate` writes to `target`."""
 
     manifest: dict[str, Any]
     catalog: dict[str, Any]
@@ -39,7 +39,7 @@ class Project:
 
     @cached_property
     def nodes(self) -> dict[str, Node]:
-        """Models, seeds, snapshots, sources, exposures: what lineage is made of."""
+        """The nodes of the lineage: models, seeds, snapshots, sources, exposures."""
         everything = {
             **self.manifest["nodes"],
             **self.manifest["sources"],
@@ -62,7 +62,7 @@ class Project:
         return found + list(self.manifest["unit_tests"].values())
 
     def layer(self, unique_id: str) -> str:
-        """Where a node stands: raw → history → as_of."""
+        """The layer of a node: raw → history → as_of."""
         node = self.nodes[unique_id]
         if node["resource_type"] == "exposure":
             return "question"

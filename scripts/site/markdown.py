@@ -29,19 +29,19 @@ class Rendered:
 
 
 def output_path(source: str) -> str:
-    """Where the page of a file lies in the site."""
+    """The path of a file's page in the site."""
     if source == "README.md":
         return "index.html"
     return str(PurePosixPath(source).with_suffix(".html")).removeprefix("docs/").lower()
 
 
 def slug(text: str) -> str:
-    """The anchor of a heading, as code hosts make it."""
+    """The anchor of a heading, as code hosts generate it."""
     return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 
 
 def relative(target: str, page: str) -> str:
-    """The way from one page of the site to another, or to a place in it."""
+    """The relative link from one page of the site to another, or to an anchor in it."""
     path, mark, anchor = target.partition("#")
     start = posixpath.dirname(page) or "."
     return os.path.relpath(path, start) + mark + anchor
@@ -91,7 +91,7 @@ class Renderer:
         return Rendered(title, html, tuple(sections))
 
     def linked(self, tokens: list[Token], source: str, page: str) -> list[Token]:
-        """The parts of a line, their links turned, and known names in code made links."""
+        """The tokens of a line, with rewritten links, and links for known names in code."""
         found: list[Token] = []
         inside = 0
         dropped = False
@@ -114,7 +114,7 @@ class Renderer:
         return found
 
     def code(self, token: Token, page: str) -> Token:
-        """`as_of(…)` as a link to what dbt's docs say of it."""
+        """`as_of(…)` as a link to its description in dbt's docs."""
         if token.content.startswith("test_"):
             # A test's name is a sentence.
             proof = Token("html_inline", "", 0)
@@ -131,7 +131,7 @@ class Renderer:
         return link
 
     def target(self, href: str, source: str) -> str | None:
-        """Where a link of the repository leads in the site; None if it leads out of the site."""
+        """The target in the site of a link in the repository; None if it is outside the site."""
         path, mark, anchor = href.partition("#")
         if is_outside(href):
             return href

@@ -1,4 +1,4 @@
-"""The pictures of the examples: for each system its history tables under each other."""
+"""The charts of the examples: for each system its history tables, one below the other."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Picture:
 
 
 def is_drawn(node: Node) -> bool:
-    """Version tables and snapshots; of logs the mirrors and event tables."""
+    """Whether the node has a chart: version tables, snapshots, mirrors and event tables."""
     kind = node.get("config", {}).get("materialized")
     if kind == "history_append":
         return bool(node["columns"].keys() & set(COLUMNS_OF_LOGS))
@@ -48,7 +48,7 @@ def is_drawn(node: Node) -> bool:
 
 
 def key_of(node: Node) -> list[str]:
-    """What tells records apart: `unique_key`, or `key` in the model's `meta.history`."""
+    """The key: `unique_key`, or `key` in the model's `meta.history`."""
     config = node["config"]
     meta = (config.get("meta") or {}).get("history")
     key = (meta.get("key") if isinstance(meta, dict) else None) or config.get("unique_key") or []
@@ -56,16 +56,16 @@ def key_of(node: Node) -> list[str]:
 
 
 def is_same(one: Track, other: Track) -> bool:
-    """Whether two tables hold the same versions: the same history, built in two ways."""
+    """Whether two tables have the same versions, built in two ways."""
 
-    def told(track: Track) -> list[object]:
+    def content(track: Track) -> list[object]:
         return [(each.key, each.since, each.until, each.values) for each in track.versions]
 
-    return told(one) == told(other)
+    return content(one) == content(other)
 
 
 def pictures(project: Project, spark: SparkSession) -> tuple[list[Picture], list[str]]:
-    """Everything that can be drawn, and what could not, with the reason."""
+    """All charts, and the tables that cannot be drawn, with the reason."""
     drawn: dict[tuple[str, str], list[Track]] = {}
     problems: list[str] = []
     for node in sorted(project.nodes.values(), key=lambda one: len(one["name"])):
@@ -74,13 +74,13 @@ def pictures(project: Project, spark: SparkSession) -> tuple[list[Picture], list
             continue
         table = f"{node['schema']}.{node['alias']}"
         try:
-            said = settings_of(project.manifest, table)
+            settings = settings_of(project.manifest, table)
             key = key_of(node) or read_recorded_key(spark, table)
-            track = read_track(spark, table, key, convention=said.convention)
+            track = read_track(spark, table, key, convention=settings.convention)
         except (TimelineError, ConventionError) as error:
             problems.append(f"{table}: {error}")
             continue
-        # A snapshot's times are those of its runs, and would push all others together.
+        # A snapshot has the times of its runs, which would compress the other periods.
         axis = AXES[track.convention.type]
         is_snapshot = node["resource_type"] == "snapshot"
         tracks = drawn.setdefault((system, "run" if is_snapshot else axis), [])

@@ -1,4 +1,4 @@
-"""Stand for the package's macros while SQL is linted: a sub-query parses wherever one is used."""
+"""Stubs for the package's macros while SQL is linted: a sub-query parses wherever one is used."""
 
 from __future__ import annotations
 
