@@ -7,7 +7,7 @@
 PYTHON ?= python3
 RUN := scripts/run
 ARGS ?=
-# Where dbt and what is beside it run: local, or after `make cluster` cluster or connect (docs/cluster.md).
+# The target of dbt, landing and the examples: local, or after `make cluster` also cluster or connect (docs/cluster.md).
 TARGET ?= local
 export DBT_HISTORY_TARGET := $(TARGET)
 OUTPUT := .state/target
@@ -18,13 +18,13 @@ ICEBERG_EXAMPLES := +fivetran_history +fivetran_current +fivetran_as_of +path:mo
 CASES := tests/conformance/cases
 SHARED_CASES := ../shared/conformance
 
-help: ## List what make can do
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-setup: ## Make the checkout ready: environment, Java, jars, settings
+setup: ## Set up the checkout: environment, Java, jars, settings
 	@$(PYTHON) scripts/setup.py
 
-build: setup $(LANDED) $(PLAYED) ## Run dbt build on everything and print a summary (ARGS="--select …" TARGET=cluster)
+build: setup $(LANDED) $(PLAYED) ## Run dbt build on the examples and print a summary (ARGS="--select …" TARGET=cluster)
 	@rm -f $(OUTPUT)/run_results.json
 	@status=0; $(RUN) dbt build $(ARGS) || status=$$?; $(RUN) dbt-history summary; \
 		test $$status -eq 0 || $(RUN) dbt-history failures; exit $$status
@@ -32,54 +32,54 @@ build: setup $(LANDED) $(PLAYED) ## Run dbt build on everything and print a summ
 cluster: setup ## Start a small Spark cluster on this machine (ARGS="--workers 2"); then make build TARGET=cluster
 	@$(PYTHON) scripts/cluster.py start $(ARGS)
 
-cluster-stop: ## Stop it; its tables stay
+cluster-stop: ## Stop the cluster and keep its tables
 	@$(PYTHON) scripts/cluster.py stop
 
-# Spark's client would knock for minutes at a door that nobody opens.
+# Without a cluster Spark's client would retry for minutes.
 reachable: setup
 	@test $(TARGET) = local || test -n "$$DBT_HISTORY_THRIFT_HOST$$DBT_HISTORY_CONNECT" \
-		|| $(PYTHON) scripts/cluster.py status > /dev/null || { echo "there is no cluster; start it: make cluster" >&2; exit 1; }
+		|| $(PYTHON) scripts/cluster.py status > /dev/null || { echo "no cluster is running; start one with: make cluster" >&2; exit 1; }
 
-# Real request files of the example, landed before dbt runs; again only if the rows or the scripts change.
+# The example's request files, landed before dbt runs; repeated only if the rows or the scripts change.
 $(LANDED): scripts/landing_example.py scripts/request_files.py $(wildcard seeds/examples/fivetran/*.csv) | reachable
 	@rm -rf .state/landing_example && PYTHONPATH=. $(RUN) python scripts/landing_example.py .state/landing_example
 	@$(RUN) dbt-history land .state/landing_example --schema dbt_history --quiet
 	@touch $@
 
-# The examples whose main tables change day by day: their users' statements and a run of dbt a day.
+# The examples whose main tables change day by day: the users' statements and a run of dbt for each day.
 $(PLAYED): scripts/play_days.py $(wildcard scripts/days/*/*.sql) | reachable
 	@PYTHONPATH=. $(RUN) python scripts/play_days.py
 	@touch $@
 
-# Each process has a Spark of its own; a file's tests stay in one.
+# Each process has its own Spark; the tests of a file run in one process.
 TEST_PROCESSES ?= 2
 
-# Of what is played over and over with other seeds, cases and moments, make test takes a part.
+# make test runs a part of the tests that are repeated with other seeds, cases and interruptions.
 PART := -m "not thorough"
 
-test: lint ## Lint, then run the tests: every area and rule (ARGS="-k …" TEST_PROCESSES=0: in one process)
+test: lint ## Lint, then run the tests of every area and rule (ARGS="-k …" TEST_PROCESSES=0: in one process)
 	@$(RUN) pytest $(PART) -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 	@$(if $(findstring tests/,$(ARGS)),:,DBT_HISTORY_FORMAT=iceberg $(RUN) pytest $(PART) tests/iceberg $(ARGS) || test $$? -eq 5)
 
 test-all: export ALL_VARIANTS := 1
-test-all: ## The same with every variant, kill and random stream
+test-all: ## Run the same with every variant, kill and random stream
 	@$(MAKE) --no-print-directory test PART=
 
-check: lint ## Lint, then run the tests that need no Spark: the rules in plain Python, the text of SQL and messages
+check: lint ## Lint, then run the tests without Spark: the rules in plain Python, the text of SQL and messages
 	@$(RUN) pytest -n $(TEST_PROCESSES) tests/oracle tests/render $(ARGS)
 
-iceberg: setup ## Build the examples of version tables on Iceberg (ARGS="--select …")
+iceberg: setup ## Build the examples with version tables on Iceberg (ARGS="--select …")
 	@DBT_HISTORY_FORMAT=iceberg $(RUN) dbt build --target iceberg --indirect-selection cautious \
 		--select $(ICEBERG_EXAMPLES) $(ARGS)
 
-# Of mirrors and events these cases, since a run of dbt a statement takes long there; empty lists take all.
+# These cases of mirrors and events only, because each statement needs a run of dbt there; empty lists select all.
 CASES_THERE := PC2 PP1 PD4 ED1 E-P1
 CASES_BY_CONNECT := PC2 ED1
 MIRRORS := $(addprefix tests/conformance/test_,hx_mirror.py events.py hx_readers.py)
-# Over thrift test_cluster.py plays them.
+# Over thrift, test_cluster.py runs this test.
 RULES_BY_CONNECT := tests/conformance/test_history_batch.py::test_every_batch_replayed_changes_nothing
 
-test-cluster: setup ## Run conformance cases, and what happens to connections, on a cluster of processes
+test-cluster: setup ## Run conformance cases and connection failures on a local cluster
 	@CASES="$(CASES_THERE)" $(RUN) pytest --on-cluster thrift $(MIRRORS) tests/functional/test_cluster.py $(ARGS)
 	@CASES="$(CASES_BY_CONNECT)" $(RUN) pytest --on-cluster connect $(RULES_BY_CONNECT) $(MIRRORS) $(ARGS)
 
@@ -89,15 +89,15 @@ test-matrix: setup ## Build the consumer project with the oldest and the newest 
 lint: setup ## Check SQL, Python and YAML; no Spark
 	@$(RUN) scripts/lint
 
-fix: setup ## Let the linters repair what they can
+fix: setup ## Apply the fixes of the linters
 	@$(RUN) scripts/lint --fix
 
-docs: setup ## Make the site: guides, dbt's documentation, pictures (builds the examples if nothing is built yet)
+docs: setup ## Build the site: guides, dbt's documentation, charts (builds the examples if needed)
 	@test -n "$$(ls .state/warehouse 2>/dev/null)" || $(MAKE) --no-print-directory build
 	@$(RUN) dbt --quiet docs generate $(ARGS)
 	@PYTHONPATH=. $(RUN) python -m scripts.site.build
 
-bench: setup ## Measure and write the results table
+bench: setup ## Run the benchmarks and write the reports
 	@$(RUN) python bench/run.py $(ARGS)
 	@$(RUN) python bench/mirrors.py $(MIRRORS_ARGS)
 	@$(RUN) python bench/time_travel.py $(TRAVEL_ARGS)
@@ -106,18 +106,18 @@ bench: setup ## Measure and write the results table
 	@$(RUN) python bench/engines.py $(ENGINES_ARGS)
 	@$(RUN) python bench/growth.py $(GROWTH_ARGS)
 
-cases: ## Refresh the copy of the conformance cases
-	@test -d $(SHARED_CASES) || { echo "cases: there is no $(SHARED_CASES)" >&2; exit 1; }
+cases: ## Update the copy of the conformance cases
+	@test -d $(SHARED_CASES) || { echo "cases: $(SHARED_CASES) does not exist" >&2; exit 1; }
 	@rm -rf $(CASES) && mkdir -p $(CASES) && cp -R $(SHARED_CASES)/. $(CASES) && chmod -R u+w $(CASES)
 	@find $(CASES) -type f | wc -l | xargs -I{} echo "{} files in $(CASES)"
 
-proto: setup ## Make the gRPC messages' Python from the proto file
+proto: setup ## Generate the Python of the gRPC messages from the proto file
 	@$(RUN) python scripts/proto.py
 
-lock: ## Resolve the locks after a change in pyproject.toml (ARGS=--upgrade: newest)
+lock: ## Resolve the locks after a change in pyproject.toml (ARGS=--upgrade: newest versions)
 	@$(PYTHON) scripts/setup.py --lock $(ARGS)
 
-clean: ## Remove all tables and build output, keep the environment
+clean: ## Remove all tables and build output; keep the environment
 	@$(PYTHON) scripts/cluster.py stop > /dev/null
 	@rm -rf .state/warehouse .state/metastore .state/cluster .state/target .state/logs dbt_packages
 	@find . -name __pycache__ -type d -not -path './.venv/*' -not -path './.state/*' -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-{# What a project writes to use the strategy `history_batch`: docs/incremental_strategy.md of the package. #}
+{# Enables the incremental strategy `history_batch` in this project (see docs/incremental_strategy.md in the package). #}
 {% macro dbt_spark_validate_get_incremental_strategy(raw_strategy, file_format) %}
     {% if raw_strategy != 'history_batch' %}
         {% do return(dbt_spark.dbt_spark_validate_get_incremental_strategy(raw_strategy, file_format)) %}

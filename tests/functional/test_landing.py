@@ -206,7 +206,7 @@ def test_an_existing_table_must_be_a_landing_table(table: LandingTable, tmp_path
     table.spark.sql(f"create schema {table.schema}")
     table.spark.sql(f"create table {table.full_name} (id bigint) using delta")
 
-    with pytest.raises(RefusedError, match="it has no _batch, _stage, _order, _unmodified"):
+    with pytest.raises(RefusedError, match="missing _batch, _stage, _order, _unmodified"):
         land_it(table, small(tmp_path).write())
 
 

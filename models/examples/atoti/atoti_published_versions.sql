@@ -7,7 +7,7 @@
 
 {% set versions = {'convention': 'validity', 'type': 'bigint', 'open_end': 2147483647} %}
 
--- A database version is one version a table. The log keeps each run's row.
+-- A database version consists of one version per table. Each run appends a row.
 select
     current_user() as published_by,
     current_timestamp() as published_at,

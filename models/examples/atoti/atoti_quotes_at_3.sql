@@ -6,7 +6,7 @@
 
 {% set numbered = {'start': 'quote_id', 'type': 'bigint', 'append_only': true} %}
 
--- Append-only: the table's own number is the version from which a row is valid, and no row ends.
+-- Append-only: a quote's number is the version from which the row is valid, and no row ends.
 select
     quote_id,
     product_id,

@@ -10,7 +10,7 @@
 {% set sales_version = '(select sales_version from ' ~ last_of %}
 {% set products_version = '(select products_version from ' ~ last_of %}
 
--- What was published last, however far the tables have moved on since.
+-- The latest published version, independent of later changes of the tables.
 with
 
 sales as (

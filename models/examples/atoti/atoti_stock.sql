@@ -4,7 +4,7 @@
     )
 }}
 
--- An ordinary table, made anew on every run.
+-- An ordinary table, rebuilt on every run.
 select
     product_id,
     count_if(_change_type in ('insert', 'update_postimage')) as deliveries

@@ -4,7 +4,7 @@
     )
 }}
 
--- Who corrected or removed a value after it was there?
+-- Who corrected or removed an existing value?
 select
     obs_raw_id,
     _change_type as kind,

@@ -13,7 +13,7 @@
     ref('obs_raw_hx'),
 ] %}
 
--- The tuple of ids that a download page would print: a version of all five tables.
+-- The tuple of ids that a download page would show: a version of all five tables.
 {% for number in [1, 2, 3] %}
     select
         downloads.download_id,

@@ -6,7 +6,7 @@
 
 {% set downloads = source('crmp', 'downloads') %}
 
--- All five tables at the instant of each download: exactly what the researcher got on that day.
+-- All five tables at the instant of each download: exactly the rows that were downloaded.
 {% for number in [1, 2, 3] %}
     {% set at = {
         'up_to': 'select max(downloaded_at) from ' ~ downloads ~ ' where download_id = ' ~ number,

@@ -4,7 +4,7 @@
     )
 }}
 
--- The main table as it is, with what it gains by being tracked.
+-- The main table, with `mod_time` and `mod_user` from its mirror.
 select
     obs_raw_id,
     history_id,

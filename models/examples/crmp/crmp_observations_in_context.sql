@@ -4,7 +4,7 @@
     )
 }}
 
--- The links lead to the rows that were in force when the observation changed: no time is needed.
+-- Links refer to the rows that were current when the observation changed: no time is needed.
 with
 
 observations as (

@@ -5,7 +5,7 @@
     )
 }}
 
--- The inbox of the coarse log: runs only append, and draining it is the log's own work.
+-- The inbox of the coarse log: runs only append, and the log drains it.
 select * from {{ dbt_history.core_temp_history([
     {'main': source('esql', 'a'), 'key': 'a_id'},
     {'main': source('esql', 'b'), 'key': 'b_id'},

@@ -5,7 +5,7 @@
     )
 }}
 
--- The runs of dbt as transactions over the histories; kept, because Delta forgets commits.
+-- The dbt runs as transactions over the history tables; stored, because Delta removes old commits.
 select * from {{ dbt_history.history_runs([
     ref('a_history'),
     ref('b_history'),

@@ -4,7 +4,7 @@
     )
 }}
 
--- Which tables moved together? A commit that names no transaction is one of its own.
+-- Which tables changed together? A commit without a transaction is a separate transaction.
 select
     trans_id,
     min(at) as began_at,

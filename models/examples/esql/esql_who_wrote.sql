@@ -4,7 +4,7 @@
     )
 }}
 
--- Which run of dbt wrote this row of the coarse log, and who ran it why?
+-- Which dbt run wrote this row of the coarse log, who ran it, and why?
 select
     trans_id,
     `user`,

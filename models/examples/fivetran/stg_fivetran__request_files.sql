@@ -92,7 +92,7 @@ request_rows as (
 
 ),
 
--- The marker is compared before any cast: in a file it stands in columns of every type.
+-- Compare with the marker before any cast: it can occur in columns of every type.
 marked as (
 
     select

@@ -4,7 +4,7 @@
     )
 }}
 
--- Both spaces at one number: what they held after the seventh transaction that changed anything.
+-- Both spaces at the same number: their content after the seventh transaction with changes.
 select
     space,
     id,

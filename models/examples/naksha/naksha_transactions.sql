@@ -4,7 +4,7 @@
     )
 }}
 
--- The numbers are a table of their own, filled by the numbering job behind the log.
+-- The numbers are in a separate table, filled by the numbering operation.
 select
     i,
     txid,

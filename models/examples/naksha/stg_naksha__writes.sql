@@ -4,7 +4,7 @@
     )
 }}
 
--- `--vars 'naksha_transactions: 5'` ends the log there; the next run goes on.
+-- `--vars 'naksha_transactions: 5'` limits the log; the next run continues.
 select
     txn,
     position,

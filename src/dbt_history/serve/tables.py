@@ -65,7 +65,7 @@ class Target:
                     f"{name!r} is not a valid name: only letters, digits and _ are allowed"
                 )
         if self.name.lower().endswith(LANDING_SUFFIX):
-            raise RefusedError(f"{LANDING_SUFFIX} at the end is reserved for landing tables")
+            raise RefusedError(f"names that end with {LANDING_SUFFIX} are for landing tables")
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"

@@ -4,7 +4,7 @@
     )
 }}
 
--- What the draft shows: its own states, and below them those of the map when it was forked.
+-- The draft's content: its states, over those of the map at the fork.
 select
     id,
     branch,

@@ -4,7 +4,7 @@
     )
 }}
 
--- What did the draft change? Beside it what the map has by now.
+-- What did the draft change? With the current state of the map.
 select
     id,
     `change`,

@@ -5,7 +5,7 @@
     )
 }}
 
--- Each run asks what keeps the draft from being merged; what was decided since stays in the log.
+-- Each run appends the conflicts that prevent a merge of the draft; resolved ones remain.
 select
     id,
     `column`,

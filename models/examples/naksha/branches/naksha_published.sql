@@ -4,7 +4,7 @@
     )
 }}
 
--- The map as it was when the draft had been merged, whatever was edited later.
+-- The map at the tag created after the merge of the draft.
 select
     id,
     txn,
