@@ -62,7 +62,7 @@ def test_a_failing_test_shows_the_offending_versions(project: Project) -> None:
 
 
 def test_no_failures_and_no_run_are_reported(tmp_path: Path) -> None:
-    assert "nothing was run" in failures(tmp_path).output
+    assert "run dbt first" in failures(tmp_path).output
     (tmp_path / "run_results.json").write_text(json.dumps({"results": []}))
     (tmp_path / "manifest.json").write_text("{}")
     assert failures(tmp_path).output == "no test failed\n"
