@@ -8,8 +8,8 @@
 
 
 {#
-    A number of the axis as text that `_literal` takes and that a cast reads the same in every time
-    zone.
+    A number of the axis as text that `_literal` accepts and that a cast reads the same in every
+    time zone.
 #}
 {% macro _axis_text(number, convention) %}
     {%- if number is none -%} {%- do return(none) -%} {%- endif -%}

@@ -8,7 +8,7 @@
 {% endmacro %}
 
 
-{# The instant of the query, in microseconds since 1970 and as the driver shows a timestamp. #}
+{# The time of the query, in microseconds since 1970 and as the driver returns a timestamp. #}
 {% macro _clock() %}
     {% set row = run_query(
         'select unix_micros(moment) as micros, moment from (select current_timestamp() as moment)'
@@ -24,11 +24,11 @@
 
 
 {#
-    The times of commits in microseconds since 1970: {version: micros}. They came from a command,
-    which SQL cannot convert. A session shows them in the zone of its Python process, where an hour
-    that comes twice is told by `fold`, which `timestamp()` respects and a comparison does not; a
-    thrift server shows them in the zone of the Spark session. The clock, read both ways, tells
-    which.
+    The times of commits in microseconds since 1970: {version: micros}. DESCRIBE HISTORY is a
+    command, so SQL cannot convert its timestamps. A session returns them in the time zone of its
+    Python process, where `fold` marks the second occurrence of an hour; `timestamp()` respects
+    `fold`, a comparison does not. A thrift server returns them in the time zone of the Spark
+    session. Reading the current time both ways shows which of the two applies.
 #}
 {% macro _micros_of_all(entries) %}
     {% set clock = dbt_history._clock() %}

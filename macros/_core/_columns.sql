@@ -1,7 +1,7 @@
 {#
     The columns of a table or view, in order: {'name', 'type', 'comment'}. Below them DESCRIBE lists
-    how the table is partitioned, under headers that begin with `#`. So may the name of a column,
-    but a column has a type and a header has none.
+    the partitioning, under headers that begin with `#`. A column name may begin with `#` too, but a
+    column has a type and a header has none.
 #}
 {% macro _table_columns(relation) %}
     {% set name = dbt_history._relation_name(relation) %}
@@ -9,7 +9,7 @@
 {% endmacro %}
 
 
-{# The columns of a query, which is not run. #}
+{# The columns of a query; the query is not run. #}
 {% macro _query_columns(sql) %}
     {% do return(dbt_history._described_columns(
         'describe query ' ~ sql, '(' ~ sql ~ ') as described',
@@ -27,7 +27,7 @@
 {% endmacro %}
 
 
-{# A relation as SQL: quoted where it is one, as it stands where it is text. #}
+{# A relation as SQL: quoted if it is a relation, unchanged if it is text. #}
 {% macro _relation_name(relation) %}
     {%- do return(
         relation if relation is string or not relation.schema
@@ -37,7 +37,7 @@
 
 
 {#
-    DESCRIBE cuts the type of a struct with many fields short (`... 15 more fields`); `typeof` does
+    DESCRIBE truncates the type of a struct with many fields (`... 15 more fields`); `typeof` does
     not.
 #}
 {% macro _described_columns(describe, from) %}
@@ -67,7 +67,7 @@
 
 
 {#
-    True when every value of type `source` is a value of type `target`, whatever the session's
+    True if every value of type `source` is a value of type `target`, whatever the session's
     settings.
 #}
 {% macro _type_fits(source, target) %}
@@ -116,8 +116,8 @@
 
 
 {#
-    The identity of a version inside its key, without the key: start, and the version id where it is
-    another column.
+    The columns that identify a version within its key: start, and the version id if it is another
+    column.
 #}
 {% macro _identity_columns(convention) %}
     {%- do return(
@@ -137,7 +137,7 @@
 {% endmacro %}
 
 
-{# {'id': 7} as a predicate; none is everything. #}
+{# {'id': 7} as a predicate; none selects all rows. #}
 {% macro _key_filter(only) %}
     {% set terms = [] %}
     {% for name, value in (only or {}).items() %}

@@ -1,4 +1,4 @@
-{# One form for every message: what is wrong, got, expected, where, and the way out. #}
+{# The form of every message: what is wrong, got, expected, in which model, and the way out. #}
 {% macro _message(caller_name, problem, got=none, expected=none, way_out=none, node=none) %}
     {% set lines = ['dbt_history.' ~ caller_name ~ ': ' ~ problem] %}
     {% if got is not none %}{% do lines.append('  got: ' ~ got) %}{% endif %}
@@ -9,7 +9,7 @@
 {% endmacro %}
 
 
-{# ', did you mean <name>?' for the known name that is nearest, or nothing. #}
+{# ', did you mean <name>?' for the most similar known name, or ''. #}
 {% macro _did_you_mean(name, known) %}
     {% set best = namespace(name=none, distance=3) %}
     {% for other in known %}
@@ -23,8 +23,8 @@
 
 
 {#
-    How many letters have to be added, removed, changed, or swapped with their neighbour, to make
-    one word of the other.
+    The number of letters to insert, delete, replace, or swap with their neighbour to turn one word
+    into the other.
 #}
 {% macro _edit_distance(one, other) %}
     {% set rows = [range(other | length + 1) | list] %}

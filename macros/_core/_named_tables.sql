@@ -1,8 +1,8 @@
 {#
-    The tables a run-operation is for, as a list of {'name', 'relation', 'key', 'convention',
-    'node'}. `table` is the name of a model, snapshot or seed of the project, a list of names, `all`
-    for every version table that the project keeps (and has built), or 'schema.table' for one that
-    the project does not know. `convention` and `key` say what no node's settings say.
+    The tables of a run-operation, as a list of {'name', 'relation', 'key', 'convention', 'node'}.
+    `table` is the name of a model, snapshot or seed of the project, a list of names, `all` for
+    every version table of the project that has been built, or 'schema.table' for a table outside
+    the project. `convention` and `key` apply where the node's settings have none.
 #}
 {% macro _maintained(table, convention, key, caller_name) %}
     {% set tables = [] %}
@@ -70,7 +70,7 @@
 {% endmacro %}
 
 
-{# Key and convention: what the operation says, else what the node's settings say. #}
+{# Key and convention: the operation's arguments, else the node's settings. #}
 {% macro _table_settings(node, convention, key, caller_name) %}
     {% set meta = dbt_history._history_meta(node, caller_name) if node else {} %}
     {% set default = 'dbt_snapshot' if node and node.resource_type == 'snapshot' else 'fivetran' %}

@@ -1,7 +1,7 @@
 {#
-    A point in time as SQL. A number, a date and text that reads as one of them is a literal (UTC
-    where it names no zone); any other text is an SQL expression. A literal must be on the
-    convention's axis.
+    A point in time as SQL. A number, a date, or text in the form of a date or time becomes a
+    literal (UTC unless it names a zone); any other text is an SQL expression. A literal must be on
+    the convention's axis.
 #}
 {% macro _instant(at, convention, caller_name) %}
     {% set text = at | string | trim %}
@@ -34,13 +34,9 @@
 
 
 {#
-    Periods as they are stored, told without the active flag: for tests and readers that must not
-    trust it.
-#}
-
-{#
-    True where the end says "until further notice". NULL, the convention's open end and, on a time
-    axis, any end in the year 9999 or later: real files carry 23:59:59, .999 and .999999.
+    True if the stored end is open: NULL, the convention's open end or, on a time axis, any end in
+    the year 9999 or later, because files from other systems use 23:59:59, .999 and .999999. The
+    active column is not read: tests and readers that must not trust it use this.
 #}
 {% macro _has_open_end(convention, prefix='') %}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
@@ -59,7 +55,7 @@
 {% endmacro %}
 
 
-{# The first instant after the stored period, NULL when it is open: [start, until). #}
+{# The first instant after the stored period, NULL if the period is open: [start, until). #}
 {% macro _stored_until(convention, prefix='') %}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
     {%- do return(
@@ -70,8 +66,8 @@
 
 
 {#
-    CTEs `versions` and `neighbours`: each version beside the earlier version of its key that lasts
-    longest.
+    CTEs `versions` and `neighbours`: each version with the earlier version of its key that ends
+    last.
 
         earlier  |----------------)
         version              |---------)      an overlap: earlier.until > start
@@ -121,7 +117,7 @@
 {%- endmacro %}
 
 
-{# Key, start and end of a version, quoted: what every failing row shows first. #}
+{# Key, start and end of a version, quoted: the first columns of every failing row. #}
 {% macro _version_columns(key, convention) %}
     {%- do return(
         dbt_history._quoted(
@@ -130,8 +126,6 @@
     ) -%}
 {% endmacro %}
 
-
-{# SQL of a point on the convention's axis: literals, the open end, a distance of one gap. #}
 
 {#
     A literal of the convention's type. `value`: a number, a date, or a time as text (UTC unless it
@@ -153,7 +147,7 @@
 {% endmacro %}
 
 
-{# The value an open version has in its end column. #}
+{# The value of the end column of an open version. #}
 {% macro _open_end(convention) %}
     {%- do return(dbt_history._literal(convention.open_end, convention)) -%}
 {% endmacro %}
@@ -174,10 +168,7 @@
 {% endmacro %}
 
 
-{#
-    True for a version that is in force until further notice; `prefix` is a table alias with its
-    dot, or ''.
-#}
+{# True for a version that is still in force; `prefix` is a table alias with its dot, or ''. #}
 {% macro _is_open(convention, prefix='') %}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
     {%- if convention.active -%}
@@ -191,7 +182,7 @@
 {% endmacro %}
 
 
-{# A distance of one gap as a number of the axis' own units: microseconds, days or integers. #}
+{# One gap as a number of the axis' units: microseconds, days or integers. #}
 {% macro _gap_units(convention) %}
     {%- set words = (convention.gap | string).split(' ') -%}
     {%- if convention.type != 'timestamp' -%} {%- do return(words[0] | int) -%} {%- endif -%}
@@ -204,16 +195,16 @@
 
 
 {#
-    A number of the axis (microseconds or days since 1970, or the integer itself) as `_literal`
-    takes it. Python's dates have the years 1 to 9999, Spark's more: a point outside is moved by
-    whole turns of the calendar, which repeats every 400 years.
+    A number of the axis (microseconds or days since 1970, or the integer itself) in the form that
+    `_literal` accepts. Python's dates cover the years 1 to 9999, Spark's more: a point outside is
+    moved by whole periods of 400 years, after which the calendar repeats.
 #}
 {% macro _axis_value(number, convention) %}
     {%- if convention.type == 'bigint' -%} {%- do return(number) -%} {%- endif -%}
     {%- set day, turn = 86400000000, 146097 -%}
     {%- set days, micros = (number, 0) if convention.type == 'date'
         else (number // day, number % day) -%}
-    {#- 719162 days lie between the first day of year 1 and 1970. -#}
+    {#- From 0001-01-01 to 1970-01-01 there are 719162 days. -#}
     {%- set turns = 0 if -719162 <= days <= 2932896 else (days + 719162) // turn -%}
     {%- set moment = modules.datetime.datetime(1970, 1, 1)
         + modules.datetime.timedelta(days=days - turns * turn, microseconds=micros) -%}

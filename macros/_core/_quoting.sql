@@ -1,5 +1,5 @@
 {#
-    A column name as an identifier: any name is right, also `start`, mixed case, spaces and
+    A column name as an identifier. Any name works, including `start`, mixed case, spaces and
     backticks.
 #}
 {% macro _quote(name) %}
@@ -7,7 +7,7 @@
 {% endmacro %}
 
 
-{# None for what is neither a name nor a list of names. #}
+{# A name or a list of names as a list; none for anything else. #}
 {% macro _columns_of_key(key) %}
     {%- if key is none or key is undefined or key is string -%}
         {%- do return([key] if key else []) -%}
@@ -17,7 +17,10 @@
 {% endmacro %}
 
 
-{# The node that is compiled or run; none in a run-operation, where dbt gives its macro for one. #}
+{#
+    The node that is being compiled or run; none in a run-operation, where dbt sets `model` to the
+    macro.
+#}
 {% macro _node_of_context() %}
     {%- set id = model.unique_id if model is defined and model is mapping else none -%}
     {%- do return(none if id is string and id.startswith('macro.') else id) -%}
@@ -25,15 +28,18 @@
 
 
 {#
-    A table's column inside the merge's source: prefixed, so that no name of a user's meets one of
-    ours or of Delta's.
+    A table's column in the source of a merge: prefixed, so that it cannot clash with our columns or
+    Delta's.
 #}
 {% macro _prefixed(name) %}
     {%- do return(dbt_history._quote('c_' ~ name)) -%}
 {% endmacro %}
 
 
-{# A SQL text literal; Spark fills in ${...} also there, so its dollar is written by its code. #}
+{#
+    An SQL text literal. Spark substitutes ${...} inside literals too, so the dollar sign is
+    escaped.
+#}
 {% macro _string_literal(value) %}
     {%- do return(
         "'" ~ (value | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '\\u0024{')

@@ -9,8 +9,8 @@
 
 
 {#
-    A relation with every part quoted: Delta's own commands take no bare `history`, and names may be
-    odd.
+    A relation with every part quoted: names may need it, and Delta's commands reject a bare
+    `history`.
 #}
 {% macro _quoted_relation(relation) %}
     {%- set parts = (relation.schema | string).replace('`', '').split('.')
@@ -21,7 +21,7 @@
 {% endmacro %}
 
 
-{# The table of a model, or of schema.table. #}
+{# The table of a model, or `schema.table`. #}
 {% macro _history_named(table, caller_name) %}
     {% set parts = (table | string).replace('`', '').split('.') %}
     {% set found = namespace(relation=none) %}
@@ -58,7 +58,7 @@
 {% endmacro %}
 
 
-{# A relation by its name, whether it is there or not. #}
+{# A relation by its name, whether or not it exists. #}
 {% macro _named_relation(table, caller_name) %}
     {% if table is not string %}
         {% do return(table) %}
@@ -85,7 +85,7 @@
 {% endmacro %}
 
 
-{# What `_table_name` names, as a relation. #}
+{# The relation that `_table_name` refers to. #}
 {% macro _relation_of(table) %}
     {% if table is not string %}{% do return(table) %}{% endif %}
     {% set parts = table.replace('`', '').split('.') %}
@@ -97,8 +97,8 @@
 
 
 {#
-    A table as an operation names it: a relation, or text as `schema.table`; without a schema the
-    target's.
+    A table argument of an operation as SQL: a relation, or text as `schema.table`; without a
+    schema, the target's.
 #}
 {% macro _table_name(table) %}
     {%- if table is not string -%}

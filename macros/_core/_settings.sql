@@ -1,7 +1,6 @@
 {#
-    What a node says under `meta.history`, as a mapping; empty where it says nothing, or only true.
-    Text is the name of a convention. Another type, and a name under `meta` that is `history`
-    misspelt, are refused.
+    A node's `meta.history` as a mapping; empty if it is missing or true. Text is the name of a
+    convention. Any other type, and a misspelt `history` under `meta`, are refused.
 #}
 {% macro _history_meta(node, caller_name) %}
     {% set problem = dbt_history._meta_problem(node) %}
@@ -25,7 +24,7 @@
 {% endmacro %}
 
 
-{# What is wrong with the metadata as such, as text; none if nothing is. #}
+{# What is wrong with `meta.history` itself, as text; none if it is valid. #}
 {% macro _meta_problem(node) %}
     {% set meta = dbt_history._node_meta(node) %}
     {% for name in meta
@@ -41,7 +40,7 @@
 {% endmacro %}
 
 
-{# The convention that these settings name; `default` where they name none. #}
+{# The convention of these settings; `default` if they have none. #}
 {% macro _node_convention(node, meta, default) %}
     {% set named = meta if meta.get('convention') or meta.get('start')
         else dict(meta, convention=default) %}
@@ -49,10 +48,7 @@
 {% endmacro %}
 
 
-{#
-    The settings of a history model, read and checked in this one place; the problems are raised
-    together.
-#}
+{# Reads and checks the settings of a history model. All problems are raised in one message. #}
 {% macro _history_settings(node, caller_name) %}
     {% set meta = dbt_history._history_meta(node, caller_name) %}
     {% set known = [
@@ -125,8 +121,8 @@
 
 
 {#
-    Problems of the settings that version tables and logs share. Text is no boolean: 'false' would
-    count as true.
+    Problems of the settings that version tables and logs share. Text is not accepted as a boolean,
+    because 'false' would count as true.
 #}
 {% macro _shared_problems(node, meta) %}
     {% set problems = [] %}
@@ -164,7 +160,7 @@
 {% endmacro %}
 
 
-{# The models whose batches this one goes on from: the names it had before, as dbt's unique ids. #}
+{# The previous unique ids of a renamed model, whose batches it continues. #}
 {% macro _continued_models(meta, problems) %}
     {% set said = meta.get('continues') or [] %}
     {% set names = [said] if said is string else said %}
@@ -181,8 +177,8 @@
 
 
 {#
-    dbt fills in `ignore` where nobody said anything; a history table then appends new columns
-    instead.
+    dbt sets `ignore` where a model does not configure on_schema_change; the default of a history
+    table is to append new columns.
 #}
 {% macro _on_schema_change(node) %}
     {% set said = dict(

@@ -1,4 +1,4 @@
-{# The SELECT as a view of the session: its errors come now, and its columns are known. #}
+{# The SELECT as a temporary view: its errors are raised here, and its columns become known. #}
 {% macro _staged_view(select_sql) %}
     {% set id = local_md5(model.unique_id ~ invocation_id ~ modules.datetime.datetime.now())[:8] %}
     {% set view = dbt_history._quote(model.name ~ '__staged_' ~ id) %}
@@ -44,7 +44,7 @@
 {% endmacro %}
 
 
-{# NULL without a type cannot be a column of a table. #}
+{# A column of untyped NULLs (type void) cannot be stored in a table. #}
 {% macro _check_void_columns(columns) %}
     {% set problems = [] %}
     {% for column in columns if column.type == 'void' %}

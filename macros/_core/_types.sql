@@ -1,6 +1,7 @@
 {#
-    An expression with the same value for equal columns that `<=>` and `array_sort` can compare: a
-    map, which they cannot, becomes its sorted entries, at any depth. Other types stay as they are.
+    An expression that has equal values for equal columns and that `<=>` and `array_sort` can
+    compare: a map, which they cannot compare, becomes its sorted entries, at any depth. Other types
+    are unchanged.
 #}
 {% macro _comparable(expression, type, depth=0) %}
     {% set type = type | trim %}
@@ -37,7 +38,7 @@
 {% endmacro %}
 
 
-{# A type as `describe` prints it, as DDL takes it: the names of fields quoted. #}
+{# A type from DESCRIBE as DDL accepts it: with quoted field names. #}
 {% macro _ddl_type(type) %}
     {% set type = type | trim %}
     {% if '<' not in type %}
@@ -78,7 +79,7 @@
 {% endmacro %}
 
 
-{# True when every one of `columns` is the same under both prefixes, NULL being equal to NULL. #}
+{# True if all `columns` are equal under both prefixes; NULL equals NULL. #}
 {% macro _rows_are_equal(columns, left, right) %}
     {%- set terms = [] -%}
     {%- for column in columns -%}
@@ -92,13 +93,16 @@
 {% endmacro %}
 
 
-{# Maps and variants have no order and no equality; maps as data are compared by their entries. #}
+{# Variants cannot be ordered or compared; maps as data are compared by their entries. #}
 {% macro _is_comparable(type) %}
     {% do return('map<' not in type | lower and not dbt_history._has_variant(type)) %}
 {% endmacro %}
 
 
-{# The type itself, inside an array or map, or of a field; a field may also be called so. #}
+{#
+    True if the type is variant, or contains one in an array, a map or a field; a field may be named
+    variant.
+#}
 {% macro _has_variant(type) %}
     {% do return(
         modules.re.search('(^|[<,:])variant($|[>,])', type | lower | replace(' ', '')) is not none

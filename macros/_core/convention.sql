@@ -1,4 +1,4 @@
-{# What makes a convention unusable, as text. #}
+{# Why a convention cannot be used, as text. #}
 {% macro _convention_problems(record, append_only=false) %}
     {% set problems = [] %}
     {% if not record['start'] or (not record['end'] and not record.get('append_only'))
@@ -37,8 +37,8 @@
 
 
 {#
-    Whether text is a value of this type of axis, as `_literal` writes it: a number of 64 bits; a
-    day of the calendar, with a time and a zone or without.
+    Whether text is a value of this type of axis, in the form that `_literal` accepts: a 64-bit
+    integer, or a valid date, optionally with a time and a zone.
 #}
 {% macro _is_point(text, type) %}
     {% if type == 'bigint' %}
@@ -65,14 +65,14 @@
 
 
 {#
-    A convention says how a version table writes a period down.
+    A convention describes how a version table stores a period.
 
         start            end = next start - gap
           |-----------------|  gap  |---------------- open_end
           [ version 1       )       [ version 2
 
-    `convention` is one of the four names, or a mapping: `convention` names the one to start from
-    (or is left out for a mapping of the user's own) and every other key overrides it.
+    `convention` is one of the four names, or a mapping: its key `convention` names the convention
+    to start from (a mapping without it defines a new one), and every other key overrides a field.
 #}
 {% macro convention(convention='fivetran') %}
     {% set known = {
@@ -93,7 +93,7 @@
             'type': 'timestamp', 'open_end': none, 'gap': 0,
         },
     } %}
-    {# `node` says whose settings they are, for the message. #}
+    {# `node` is the node named in the message. #}
     {% set settings = dict(convention) if convention is mapping else {'convention': convention}
         if convention is not none else {} %}
     {% set node = settings.pop('node', none) or dbt_history._node_of_context() %}
@@ -118,10 +118,7 @@
         {% do record.update({field: settings[field]}) %}
     {% endfor %}
     {% do record.update({'name': name or 'own'}) %}
-    {#
-        Append-only: a version never ends, and the table has no column for it. For readers; no batch
-        can be applied to it.
-    #}
+    {# Append-only: no end column, because versions never end. Readers only; batches are refused. #}
     {% if settings.get('append_only') %}
         {% do record.update({'append_only': true, 'end': none, 'open_end': none}) %}
     {% endif %}

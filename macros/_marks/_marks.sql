@@ -1,12 +1,12 @@
-{# Adds a fact about a table to the marks of its schema, which are made if they are not there. #}
+{# Adds a fact about a table to the marks of its schema; creates the marks table if needed. #}
 {% macro _add_mark(table, kind, name=none, instant=none, author=none, reason=none) %}
     {% do dbt_history._add_marks([dict(table, instant=instant)], kind, name, author, reason) %}
 {% endmacro %}
 
 
 {#
-    The same fact about several tables, each with its `instant`: one INSERT a schema, so the tables
-    of a schema get it together.
+    Adds the same fact about several tables, each with its `instant`, with one INSERT per schema:
+    the tables of a schema get it in one commit.
 #}
 {% macro _add_marks(tables, kind, name=none, author=none, reason=none) %}
     {% set inserts = {} %}
@@ -41,10 +41,7 @@
 {% endmacro %}
 
 
-{#
-    The instants of a table's tags, and its retention horizon: {'tags': [{'name', 'instant'}],
-    'retention_horizon'}.
-#}
+{# A table's tags and retention horizon: {'tags': [{'name', 'instant'}], 'retention_horizon'}. #}
 {% macro _marks_of(table) %}
     {% set found = {'tags': [], 'retention_horizon': none} %}
     {% set marks = dbt_history._marks(table.relation) %}
@@ -73,17 +70,17 @@
 
 
 {#
-    The marks of a schema: one small table beside the history tables, one row a fact that the rows
-    themselves cannot tell.
+    The marks of a schema: one small table per schema, with one row per fact that the history rows
+    themselves do not hold.
 
         kind      instant                                     name
-        horizon   up to here versions were removed            -
+        horizon   versions that ended by then were removed    -
         tag       the instant that the tag names              the tag
-        ...       what else maintenance has done
+        ...       other maintenance                           ...
 
-    A reader asks it inside its SQL, so a view made long before a cleaning refuses after it. Rows
-    are added, and tags deleted again; nothing is changed, so two operations at once do not get in
-    each other's way: the horizon is the greatest one.
+    A reader queries it inside its own SQL, so a view created before a cleaning fails after it. Rows
+    are only inserted, or deleted when a tag is dropped, so concurrent operations do not conflict;
+    the greatest horizon applies.
 #}
 {% macro _marks_name(relation) %}
     {% do return(
@@ -94,9 +91,9 @@
 
 
 {#
-    The marks table of the relation's schema as far as dbt's own list of relations knows it: no
-    query while compiling. A view outlives its compilation, so the run that makes one also makes the
-    table, if it is not there yet, in the schemas that this project writes.
+    The marks table of the relation's schema, if dbt's relation cache has it: compiling runs no
+    query. A view is used after its compilation, so a run that creates one also creates a missing
+    marks table, in schemas that this project writes.
 #}
 {% macro _marks(relation) %}
     {% if not execute or relation is none or relation is string or not relation.schema
@@ -114,7 +111,7 @@
 {% endmacro %}
 
 
-{# Whether what is compiled now will be kept as a query. #}
+{# Whether the SQL that is being compiled will be stored as a query. #}
 {% macro _is_lasting_query() %}
     {% set config = (model.get('config') if model is defined and model is mapping else none)
         or {} %}

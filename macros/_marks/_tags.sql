@@ -1,4 +1,4 @@
-{# A tag below the horizon would promise what is no longer there. #}
+{# Refuses a tag before the retention horizon: versions in force there have been removed. #}
 {% macro _check_above_retention_horizon(table, marks, problems) %}
     {% if table.instant is not none and marks.retention_horizon is not none %}
         {% set number = run_query(
@@ -28,7 +28,7 @@
 {% endmacro %}
 
 
-{# A name that cannot be taken for a number, a range or everything. #}
+{# Refuses a tag name that could be read as a number, a range or `all`. #}
 {% macro _check_name(name, taken, problems) %}
     {% if not name or not modules.re.match('^[^0-9*\\s]', name | string) or name == taken %}
         {% do problems.append(
@@ -40,7 +40,7 @@
 
 
 {#
-    Where points are numbers of transactions, a tag must not look like one; before the first
+    On an axis of transaction numbers a tag must not look like a number; the point before the first
     transaction is 0.
 #}
 {% macro _check_numbered_tag(table, tag, problems) %}

@@ -1,11 +1,11 @@
 {#
-    The coarse log: one row a transaction, table and kind of change, from the inbox
-    `core_temp_history`, with the earliest time. For a `history_append` model with unique_key
-    ['trans_id', 'table', 'event'] and, as its post-hook, `drain_core_temp_history`.
+    The coarse log: one row per transaction, table and kind of change, with the earliest time, from
+    the inbox `core_temp_history`. For a `history_append` model with unique_key ['trans_id',
+    'table', 'event'] and `drain_core_temp_history` as its post-hook.
 
         inbox    a1 a1 b1      b1 c1       c1
-        log      a1 b1         c1          (what the log has is not appended again)
-        inbox    (emptied of what the log has: killed before, the next run empties it)
+        log      a1 b1         c1          (rows that the log has are not appended again)
+        inbox    (emptied after each run; if a run is killed before that, by the next run)
 #}
 {% macro core_history(temp) %}
     {%- do return(

@@ -1,15 +1,15 @@
 {#
-    The coarse log's inbox: one row a transaction, table and kind of change (insert, update,
+    The inbox of the coarse log: one row per transaction, table and kind of change (insert, update,
     delete), as the runs find them. `tables`: a list of {'main': ref or source, 'key': …, 'name':
     the table's name in the log}. For a `history_append` model; runs only append to it.
 
         version   3        4     5          6        7         8
         feed      on       off   off        off      on        on
-        log       update                             (gap, and insert, update or delete: the
-                  difference of 3 and 7), update
+        log       update                             gap       update
 
-    Where the changes of a table cannot be read one by one, a row with event `gap` marks it; the
-    other tables are taken as always.
+    Where the changes of a table cannot be read one by one, a row with event `gap` marks it,
+    followed by the difference between the two versions (3 and 7) as inserts, updates and deletes.
+    The other tables are not affected.
 #}
 {% macro core_temp_history(tables, method='auto', noop_updates='record') %}
     {%- set parts = [] -%}

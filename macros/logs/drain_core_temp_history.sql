@@ -1,6 +1,6 @@
 {#
-    The statement that empties the inbox of what the log has. The inbox is then no append-only
-    table: set delta.appendOnly to false for it.
+    The statement that deletes from the inbox what the log has. The inbox is therefore not
+    append-only: set delta.appendOnly to false for it.
 #}
 {% macro drain_core_temp_history(temp, core) %}
     {%- do return(

@@ -1,13 +1,13 @@
 {#
-    The rows of an event table: one a row inserted or deleted, two a row updated (what it was, what
-    it is).
+    The rows of an event table: one per inserted or deleted row, two per updated row (before and
+    after).
 
         main      insert      update            delete
         events    1 insert    3 update_from     2 delete
                               4 update_to
 
-    First `_hist_trans_id`, `_hist_event` (letters I, D, F, T with codes='letters'), `_hist_user`,
-    `_hist_time`, then the table's columns. For a `history_append` model.
+    Columns: `_hist_trans_id`, `_hist_event` (letters I, D, F, T with codes='letters'),
+    `_hist_user`, `_hist_time`, then the table's columns. For a `history_append` model.
 #}
 {% macro event_rows(main, key, codes='integer', user=none, method='auto', noop_updates='record') %}
     {%- set values = dbt_history._event_codes(codes, 'event_rows') -%}

@@ -1,7 +1,6 @@
 {#
-    A log from the rows of the SELECT: they are appended exactly once, in one commit, and never
-    changed. Validate, resolve, plan, write, verify, document, return. docs/flow/history_append.md
-    draws it.
+    A log: appends the rows of the SELECT exactly once, in one commit; rows are never changed.
+    Validate, resolve, plan, write, verify, document, return: see docs/flow/history_append.md.
 #}
 {% materialization history_append, adapter='spark', supported_languages=['sql'] %}
     {% set existing_relation = load_relation(this) %}

@@ -1,14 +1,12 @@
 {#
-    The rows of a history mirror: one a change of `main`, with the history rows of other tables that
-    were in force then.
+    The rows of a history mirror: one per change of `main`, with links to the history rows of other
+    tables that were in force at that time.
 
-        meta_network_hx   1 -------------- 4 -------------- 7       own ids, by the order of changes
-        meta_station          a b                c                  changes of a station of that
-                              network
-        meta_network_hx_id    1 1                4                  its newest row at the moment of
-                              the change (<=)
+        meta_network_hx       1 ------------- 4 ------------- 7    own ids, in the order of changes
+        meta_station            a     b           c                changes of a station in it
+        meta_network_hx_id      1     1           4                newest row at that time (<=)
 
-    For a `history_append` model. Main tables and the queries on them stay as they are.
+    For a `history_append` model. Main tables and queries on them are unchanged.
 #}
 {% macro hx_rows(main, key, references=[], mod_user=none, method='auto', noop_updates='record') %}
     {%- set own_id = main.identifier ~ '_hx_id' -%}

@@ -1,11 +1,11 @@
 {#
-    The versions of a history table in force at one instant: at most one a key.
+    The versions of a history table in force at one instant: at most one per key.
 
         |-- version 1 --)|-- version 2 --)
                      at  ^   version 2: the start is inside, the end outside
 
-    Returns a sub-query to put after FROM. Plain SQL, nothing is asked while compiling. Both columns
-    are compared bare with a constant, so that Delta skips the files that cannot hold the instant.
+    Returns a sub-query for the FROM clause. Compiling runs no query. Both columns are compared bare
+    with a constant, so that Delta skips files that cannot contain the instant.
 #}
 {% macro as_of(relation, at, convention='fivetran') %}
     {%- set reader = dbt_history._reader(relation, convention, 'as_of') -%}

@@ -1,5 +1,5 @@
 {#
-    What changed in [from_at, to_at): one row a version that began there, and one a version that
+    What changed in [from_at, to_at): one row per version that began there, and one per version that
     ended there.
 
         from_at                                  to_at
@@ -7,9 +7,9 @@
         --|------ a ------)                              a ended:  delete, or update_preimage
                           |--------- b -------------     b began:  insert, or update_postimage
 
-    First come `_change_type` and `_changed_at`, then the version as it is. With `key`, an end and a
-    beginning of one key at one instant are an update; without it every beginning is an insert and
-    every end a delete.
+    The first columns are `_change_type` and `_changed_at`, followed by those of the version. With
+    `key`, an end and a beginning of the same key at the same instant are an update; without it
+    every beginning is an insert and every end a delete.
 #}
 {% macro changeset(relation, from_at, to_at, convention='fivetran', key=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'changeset') -%}
@@ -47,7 +47,7 @@ where {{ ended | join('\n    and ') }}
 {% endmacro %}
 
 
-{# With keys: what ends and begins for one key at one instant is an update. #}
+{# With a key, an end and a beginning of the same key at the same instant are an update. #}
 {% macro _paired_changes(sides, keys) %}
     {%- set sql -%}
 {%- if not keys -%}

@@ -1,5 +1,5 @@
 {#
-    The versions that were in force all the time of [from_at, to_at): SQL's `contains`.
+    The versions that were in force during the whole of [from_at, to_at): SQL's `contains`.
 
            [from_at -- to_at)
         |--------------------)    yes

@@ -1,13 +1,13 @@
 {#
-    The current version of a table: the greatest point that any of its rows names, be it a start or
-    an end, the open end left out.
+    The current version of a table: the greatest start or end of any of its rows, open ends
+    excluded.
 
         valid_from  valid_to
         1           open         the delete at 2 counts too: version 2
         1           2
 
-    `empty_table_version` is that of a table without rows. Cleaning does not move it back. Returns a
-    sub-query of one row and one column, `version`: after FROM, or as a value.
+    `empty_table_version` is returned for a table without rows. Cleaning does not lower the version.
+    Returns a sub-query of one row and one column, `version`: for the FROM clause, or as a value.
 #}
 {% macro current_version(relation, convention='fivetran', empty_table_version=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'current_version') -%}

@@ -1,16 +1,14 @@
 {#
-    The changes of an `_hx` table, of all its items or of one: what became of which row, when and by
-    whom.
+    The changes of an `_hx` table, of all items or of one: which row changed how, when, and by whom.
 
-        own id      3           7            8            9
-        item a      a=1 b=2     a=5 b=2      a=5 b=2      a=5 b=2
-                                             deleted
-        found       insert      update       delete       insert      column='a': all of them;
-                    column='b': not the update
+        own id      3           7            8                  9
+        item a      a=1 b=2     a=5 b=2      a=5 b=2 deleted    a=5 b=2
+        found       insert      update       delete             insert
 
-    The row itself comes with `_change_type` and `_previous_hx_id` in front, the own id of what the
-    item was before (NULL for an insert). A change of a column is one by which its value differs,
-    NULL being a value; before an insert and after a deletion there is none.
+    With column='a' all four are found, with column='b' all but the update. A row of the result is
+    the row of the table, preceded by `_change_type` and `_previous_hx_id`, the own id of the item's
+    previous row (NULL for an insert). A column counts as changed if its value differs; NULL is a
+    value, and before an insert and after a deletion there is none.
 #}
 {% macro find_changes(
     hx, key, item=none, from_at=none, to_at=none, user=none, column=none, kind=none, id=none

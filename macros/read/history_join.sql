@@ -1,18 +1,18 @@
 {#
-    Several version tables as one, a row for each period in which none of them changes (the common
-    refinement):
+    Joins several version tables: one row per period in which none of them changes (the common
+    refinement).
 
         customers  [ a1 -----------)[ a2 -------------
         prices           [ b1 ------------)
         inner            [ a1, b1 -)[ a2, b1 )
         full       [ a1 )[ a1, b1 -)[ a2, b1 )[ a2 ---
 
-    `tables` maps a name to a relation, or to {'relation', 'key', 'convention'} where these differ
-    from the arguments. Columns: the key as the first table names it, `valid_from`, `valid_to`
-    (half-open, NULL while nothing has ended), and one struct a table, by its name, with the version
-    in force: `customers.city`. `kind`: `inner` (all tables have a version), `left` (the first has),
-    `full` (any has). `inner` joins keys that several records of a table share; `left` and `full`
-    need one record a key.
+    `tables` maps a name to a relation, or to {'relation', 'key', 'convention'} where key or
+    convention differ from the arguments. Columns: the key with the first table's names,
+    `valid_from`, `valid_to` (half-open, NULL if open), and one struct per table, under its name,
+    with the version in force: `customers.city`. `kind`: `inner` (all tables have a version), `left`
+    (the first has one), `full` (any has one). `inner` allows several records of a table per key;
+    `left` and `full` need one record per key.
 #}
 {% macro history_join(tables, key, convention='fivetran', kind='inner') %}
     {%- set sides = dbt_history._join_sides(tables, key, convention, kind) -%}
@@ -56,7 +56,7 @@
 {% endmacro %}
 
 
-{# Versions of one key that overlap, and the period that they have in common. #}
+{# The overlapping versions of one key, with the period they share. #}
 {% macro _inner_refinement(sides) %}
     {%- set first = sides[0] -%}
     {%- set sql -%}
@@ -93,8 +93,8 @@
 
 
 {#
-    All points at which a table begins or ends a version, in order; at each the versions in force
-    are the last ones begun.
+    All points at which a version of any table begins or ends, in order; at each point the versions
+    that began last are in force.
 #}
 {% macro _outer_refinement(sides, kind) %}
     {%- set keys = sides[0].key -%}

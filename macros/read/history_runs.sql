@@ -1,18 +1,18 @@
 {#
-    What runs of dbt did to history tables, as a sub-query to put after FROM: one row a run and
-    table, so a run that writes several tables is a transaction with an author, an application and a
-    message, and its rows are what it counts a table.
+    The dbt runs that wrote history tables, as a sub-query for the FROM clause: one row per run and
+    table, with author, application, message and row counts. A run that writes several tables is one
+    transaction.
 
-        select * from {{ dbt_history.history_runs([ref('customers'), ref('contracts_hx')]) }} as
-        runs
+        select *
+        from {{ dbt_history.history_runs([ref('customers'), ref('contracts_hx')]) }} as runs
 
-    Read from the tables' own commits when the model is compiled. Who and why come from the
-    environment of the run: DBT_HISTORY_AUTHOR (default the user of the session),
-    DBT_HISTORY_APPLICATION, DBT_HISTORY_MESSAGE. `versions` are the run's commits: `rows_with_runs`
-    joins each row of a table to the run that wrote it. Delta forgets commits after a while: a
-    `history_append` model with unique_key ['invocation_id', 'schema', 'table', 'last_version']
-    keeps the rows for ever. (A run that another one saw half-done has two of them; the later one
-    counts.)
+    The commits of the tables are read when the model is compiled. Author, application and message
+    come from the environment of the run: DBT_HISTORY_AUTHOR (default the user of the session),
+    DBT_HISTORY_APPLICATION, DBT_HISTORY_MESSAGE. `versions` lists the run's commits;
+    `rows_with_runs` joins each row of a table to the run that wrote it. Delta removes old commits
+    from its log: a `history_append` model with unique_key ['invocation_id', 'schema', 'table',
+    'last_version'] keeps the rows permanently. (A run that was read before it had finished has two
+    rows; the later one applies.)
 #}
 {% macro history_runs(tables) %}
     {%- set runs = {} -%}
@@ -57,7 +57,7 @@
 {% endmacro %}
 
 
-{# Adds a commit to the run that made it; commits are newest first. #}
+{# Adds a commit to its run; commits are ordered newest first. #}
 {% macro _count_run(runs, table, entry, micros) %}
     {% set name = entry.record.invocation_id ~ ' ' ~ table %}
     {% if name not in runs %}

@@ -1,7 +1,8 @@
 {#
-    A version of several `_hx` tables at once: one own id a table, the greatest one at an instant.
-    One row, a column a table, named as the table's own id: `orders_hx_id`. Because each link was
-    the newest row of its table when it was made, the tuple of an instant is consistent.
+    A version of several `_hx` tables together: for each table its greatest own id at an instant.
+    One row, with one column per table, named as the table's own id: `orders_hx_id`. A link always
+    pointed to the newest row of its table when it was written, so the tuple of an instant is
+    consistent.
 
     `collections`: `_hx` tables, or {'history': ..., 'id': ...} where the own id has another name.
 #}

@@ -1,18 +1,18 @@
 {#
-    Whether one own id a table makes a version of all of them: no row within its bound links to a
-    row past the bound of its table.
+    Whether one own id per table is a consistent version of all the tables: no row within its bound
+    links to a row beyond the bound of its table.
 
         orders_hx     1 -> customer 1    2 -> customer 3
-        bounds        {'orders_hx': 2, 'customers_hx': 2}    not consistent: order 2 knows a
-                      customer that is not there yet
+        bounds        {'orders_hx': 2, 'customers_hx': 2}
+        result        false: order 2 links to customer 3, which is beyond the bound
 
-    `collections`: as in `history_tuple`; `references` of one lists its links as `hx_rows` takes
-    them: {'history': ref('customers_hx')}, with `name` where the link column is not
-    `customers_hx_id`. Returns a sub-query of one row and one column, `is_consistent`: after FROM,
-    or as a value.
+    `collections`: as in `history_tuple`; `references` lists the links of a collection as `hx_rows`
+    takes them: {'history': ref('customers_hx')}, with `name` where the link column is not
+    `customers_hx_id`. Returns a sub-query of one row and one column, `is_consistent`: for the FROM
+    clause, or as a value.
 #}
 {% macro is_consistent(collections, bounds) %}
-    {#- While dbt parses, a ref has the name of the model that it stands in. -#}
+    {#- While dbt parses, a ref returns the name of the model that contains it. -#}
     {%- if not execute -%} {%- do return('(select true as is_consistent)') -%} {%- endif -%}
     {%- set links = [] -%}
     {%- set unknown = [] -%}

@@ -1,13 +1,12 @@
 {#
-    The live items of an `_hx` table: of each item the newest row in (after, up_to], unless that row
-    is a deletion.
+    The live items of an `_hx` table: for each item its newest row in (after, up_to], unless that
+    row is a deletion.
 
         own id   1       2       3       4         up_to 3 --> row 3 of item a, nothing of b
                  a new   b new   a upd   b new     after 1, up_to 2 --> row 2 of b
                          b gone ...
 
-    `by` is what the bounds count: 'hx_id' (the table's own ids), 'mod_time', or the name of a
-    column.
+    `by` is what the bounds refer to: 'hx_id' (the table's own ids), 'mod_time', or a column name.
 #}
 {% macro latest(hx, key, up_to=none, after=none, by='hx_id') %}
     {%- set own_id = none if by not in ['hx_id', 'mod_time'] or (by == 'mod_time' and hx is string)

@@ -26,7 +26,7 @@
 {% endmacro %}
 
 
-{# Both ends of a range as SQL. 'now' on an axis of numbers is no point. #}
+{# Both ends of a range as SQL. On an axis of numbers 'now' is not a point. #}
 {% macro _range(from_at, to_at, reader, caller_name) %}
     {% set range = {
         'from': dbt_history._point(from_at, reader, caller_name),

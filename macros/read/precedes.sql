@@ -1,5 +1,5 @@
 {#
-    The versions that were over at an instant: SQL's `precedes`.
+    The versions that had ended at an instant: SQL's `precedes`.
 
                         at
         |------)         ^    yes

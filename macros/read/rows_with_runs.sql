@@ -1,17 +1,17 @@
 {#
-    The rows of a history table, each with the run of dbt that wrote it, as a sub-query to put after
-    FROM: the table's columns, the commit that the row came with (`_commit_version`), and of the run
-    that made this commit `_invocation_id`, `_author`, `_application`, `_message`.
+    The rows of a history table, each with the dbt run that wrote it, as a sub-query for the FROM
+    clause: the table's columns, the commit that wrote the row (`_commit_version`), and the run of
+    this commit: `_invocation_id`, `_author`, `_application`, `_message`.
 
         commits of the table    3          4          5
         made by                 ann's run  bob's run  by hand
         _invocation_id          6f1c…      90ab…      NULL
 
-    A row that OPTIMIZE, RESTORE or MERGE rewrites unchanged keeps its commit. Delta keeps the
-    commit of each row if the table has row tracking:
-    tblproperties={'delta.enableRowTracking': 'true'} in the model. Rows from before it was turned
-    on belong to no run. A version that was closed later belongs to the run that closed it. `runs`:
-    the model that keeps `history_runs`, or that sub-query itself.
+    Delta keeps the commit of each row if the table has row tracking:
+    tblproperties={'delta.enableRowTracking': 'true'} in the model. OPTIMIZE, RESTORE and a MERGE
+    that does not change the row preserve it. Rows written before row tracking was enabled have no
+    run. A version that was closed later has the run that closed it. `runs`: the model that stores
+    `history_runs`, or that sub-query itself.
 #}
 {% macro rows_with_runs(relation, runs) %}
     {%- if execute -%} {%- do dbt_history._refuse_untracked(relation) -%} {%- endif -%}
@@ -45,8 +45,8 @@
 
 
 {#
-    Only Delta, and only with row tracking, knows which commit a row came with. A table that is not
-    there yet may get it.
+    Only Delta tables with row tracking record the commit of a row. A table that does not exist yet
+    may get row tracking.
 #}
 {% macro _refuse_untracked(relation) %}
     {% set table = dbt_history._with_format(load_relation(relation)) %}

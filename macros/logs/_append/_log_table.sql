@@ -17,7 +17,7 @@
 {% endmacro %}
 
 
-{# Problems of the SELECT's columns, whatever the table is like. #}
+{# Problems of the SELECT's columns that do not depend on the table. #}
 {% macro _check_log_columns(staged, settings, captured) %}
     {% set problems = [] %}
     {% for name in settings.key if name | lower not in staged.names %}
@@ -54,8 +54,8 @@
 
 
 {#
-    What the SELECT asks of a table with these columns: {'names' to insert, 'added', 'widened',
-    'wrong'}.
+    The difference between the SELECT and the table's columns: {'names' to insert, 'added',
+    'widened', 'wrong'}.
 #}
 {% macro _log_change(staged, table_columns) %}
     {% set change = {'names': [], 'added': [], 'widened': [], 'wrong': []} %}
@@ -81,7 +81,8 @@
 
 
 {#
-    'widened' if the column can take the new type without a rewrite and without loss, else 'wrong'.
+    'widened' if the column can change to the new type without a rewrite and without loss, else
+    'wrong'.
 #}
 {% macro _widening(stored, type) %}
     {% set fits = dbt_history._type_fits(stored, type) %}
@@ -120,7 +121,7 @@
 {% endmacro %}
 
 
-{# Made empty; a Delta log that is replaced has to be unlocked before. #}
+{# Creates the table empty; a Delta log that is replaced has to be unlocked first. #}
 {% macro _create_log(relation, columns, before, replace) %}
     {% set partition_by = config.get('partition_by') or [] %}
     {% set partition_by = [partition_by] if partition_by is string else partition_by %}
@@ -132,7 +133,7 @@
 {% endmacro %}
 
 
-{# Where a source's column cannot be NULL, neither can the log's. #}
+{# Adds NOT NULL to the columns that cannot be NULL in the source. #}
 {% macro _with_not_null(columns, not_null) %}
     {% set marked = [] %}
     {% for column in columns %}
@@ -143,8 +144,9 @@
 
 
 {#
-    Columns come where the SELECT has them; a number's type grows without a rewrite. Existing rows
-    keep what they have. `nullable`: columns that the source lets be NULL now, or has dropped.
+    Adds columns at their position in the SELECT and widens numeric types without a rewrite.
+    Existing rows keep their values. `nullable`: columns that have become nullable in the source, or
+    were dropped there.
 #}
 {% macro _alter_log(relation, change, nullable) %}
     {% set alter = 'alter table ' ~ dbt_history._quoted_relation(relation) %}

@@ -1,6 +1,4 @@
-{# Parts of event tables and of what is read from them. #}
-
-{# SQL literals of the kinds of events, by the change they stand for. #}
+{# SQL literals of the event codes, by kind of change. #}
 {% macro _event_codes(codes, caller_name) %}
     {% set known = {
         'integer': {'insert': '1', 'delete': '2', 'update_preimage': '3', 'update_postimage': '4'},
@@ -19,8 +17,8 @@
 
 
 {#
-    SQL: the transaction of a change: what the writer said in the commit's metadata (JSON with
-    `transaction`), else table and version.
+    SQL: the transaction of a change: `transaction` in the writer's commit metadata (JSON), else
+    table and version.
 #}
 {% macro _transaction_id(capture) %}
     {%- set own = 'concat(' ~ dbt_history._string_literal(capture.source.replace('`', '') ~ ':')
@@ -56,8 +54,8 @@
 
 {#
     The columns that cannot be NULL in a Delta source; unique and foreign keys are not carried over.
-    No command shows it (Delta refuses `show create table`), but a plan does: where a column cannot
-    be NULL, `is null` is a constant there.
+    No command returns them (Delta rejects `show create table`), but an execution plan does: for a
+    column that cannot be NULL, `is null` is folded to a constant.
 #}
 {% macro _not_null_columns(capture) %}
     {% do return(

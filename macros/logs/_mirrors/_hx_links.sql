@@ -1,8 +1,8 @@
 {#
     The references as records: {'columns', 'key' of the referenced table, 'history', 'id' its own
-    id, 'name' of the link, 'is_own', 'log', 'is_there', 'populated' and 'frames': from when on its
-    rows count (`_seen_from`)}. Key and own id come from what the referenced mirror has committed; a
-    column of the same name goes to its like, others by place.
+    id, 'name' of the link, 'is_own', 'log', 'is_there', 'populated', 'frames'}; `frames`: from when
+    its rows are visible (`_seen_from`). Key and own id are those that the referenced mirror has
+    committed; columns are matched by name, the others by position.
 #}
 {% macro _hx_links(references, own_id, own) %}
     {% set links = [] %}

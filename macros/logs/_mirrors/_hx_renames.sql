@@ -1,13 +1,12 @@
 {#
-    A column that was renamed (column mapping) while changes were still to be taken: each change has
-    the name of its time.
+    A column that was renamed (column mapping) while changes were still pending: each change has the
+    name that was valid at its time.
 
         main b     update a_id = 5     rename a_id to a_ref     update a_ref = 6
-        rows       a_id 5, a_ref NULL                           a_id NULL, a_ref 6     a reference
-                   to column a_ref links both
+        rows       a_id 5, a_ref NULL                           a_id NULL, a_ref 6
 
-    The renames among the changes that the mirror has not taken yet, newest first: {'version',
-    'old', 'new'}.
+    A reference to column a_ref links both rows. Returns the renames among the changes that the
+    mirror has not taken yet, newest first: {'version', 'old', 'new'}.
 #}
 {% macro _pending_renames(capture) %}
     {% set renames = [] %}
@@ -26,14 +25,14 @@
 {% endmacro %}
 
 
-{# The log quotes a name that has a dot in it. #}
+{# The log quotes a name that contains a dot. #}
 {% macro _top_name(path) %}
     {% set path = path | string %}
     {% do return(path[1:-1].replace('``', '`') if path.startswith('`') else path) %}
 {% endmacro %}
 
 
-{# What a column, named as it is now, was called in this version of the main table. #}
+{# The name that a current column had in this version of the main table. #}
 {% macro _name_at(capture, name, version) %}
     {% set state = namespace(name=name) %}
     {% for rename in capture.renames
@@ -46,8 +45,8 @@
 
 
 {#
-    What a column is called now that a reference still names as it was; none where the name is
-    right.
+    The current name of a column that a reference still names by its old name; none if the name is
+    current.
 #}
 {% macro _renamed_to(capture, name) %}
     {% set state = namespace(now=name) %}
@@ -65,7 +64,8 @@
 
 
 {#
-    SQL: the value of a referencing column in a row of `numbered`, under the name of the row's time.
+    SQL: the value of a referencing column in a row of `numbered`, under its name at the time of the
+    row.
 #}
 {% macro _reference_cell(capture, name) %}
     {%- set names = capture.columns | map(attribute='name') | map('lower') | list -%}
@@ -87,7 +87,7 @@
 
 
 {#
-    For each column its former names, newest first, as the mirror's records carry them on: {'a_ref':
+    The former names of each column, newest first, as the mirror's records store them: {'a_ref':
     ['a_id']}.
 #}
 {% macro _former_names(capture) %}
@@ -101,8 +101,8 @@
 
 
 {#
-    SQL: a column of a mirror, under whichever of its names the row has it. `prefix` is a table
-    alias with its dot, or ''.
+    SQL: a column of a mirror, under whichever of its names has a value in the row. `prefix` is a
+    table alias with its dot, or ''.
 #}
 {% macro _renamed_cell(mirror, name, prefix='') %}
     {%- set cells = [prefix ~ dbt_history._quote(name)] -%}
@@ -114,8 +114,8 @@
 
 
 {#
-    What a mirror says of renamed columns: {'renamed', 'names' of its columns}. A test with `where`
-    gets a query instead of the table.
+    The renamed columns of a mirror: {'renamed', 'names' of its columns}. A test with `where` gets a
+    query instead of the table.
 #}
 {% macro _renames_of(mirror) %}
     {% set found = {'renamed': {}, 'names': []} %}

@@ -1,7 +1,7 @@
 {#
-    The rows of a mirror. `__until` is the moment up to which a row sees the rows of referenced
-    histories: its own; rows that were there before tracking began see all there is. In the same way
-    a referenced row from before tracking was always there.
+    The rows of a mirror. `__until` is the time up to which a row is linked to rows of referenced
+    histories: its own time. Rows that existed before tracking began are linked to everything that
+    exists, and a referenced row from before tracking counts as having always existed.
 #}
 {% macro _hx_sql(capture, own_id, links, mod_user, noop_updates) %}
     {%- set main = [] -%}
@@ -65,8 +65,8 @@
 
 
 {#
-    The newest history row of the referenced item, a row for each row that has one. The rows of the
-    run are few: they are sent to the history.
+    For each row with a reference, the newest history row of the referenced item. The rows of the
+    run are few: they are broadcast to the history.
 #}
 {% macro _link_sql(capture, own_id, link) %}
     {%- if capture.watermark is none -%}
@@ -91,8 +91,8 @@
 
 
 {#
-    A history's rows as a reference needs them; a reference to the mirror itself sees the rows of
-    this run too.
+    The rows of a history that a reference needs; for a reference to the mirror itself, also the
+    rows of this run.
 #}
 {% macro _referenced_rows(capture, link) %}
     {%- set keys = [] -%}
@@ -127,7 +127,7 @@
 
 
 {#
-    The highest id given so far: a constant, because only one of two runs that read the same log
+    The highest id assigned so far. It is a constant: of two runs that read the same log only one
     commits its number.
 #}
 {% macro _last_hx_id(capture, own_id) %}

@@ -1,6 +1,4 @@
-{#
-    The key by which rows are paired: the one named, else what the event table's model has recorded.
-#}
+{# The key that pairs rows: the argument, else the one recorded by the event table's model. #}
 {% macro _event_key(table, key) %}
     {% set named = dbt_history._key_columns(key) %}
     {% if not named and not table.is_view %}
@@ -29,7 +27,7 @@
 {% endmacro %}
 
 
-{# SQL: a column of a pair of images as a struct, NULL where it did not change. #}
+{# SQL: a column of a pair of images as a struct, NULL if it did not change. #}
 {% macro _changed_cell(column) %}
     {%- set old = 'any_value(`__old`, true).' ~ dbt_history._prefixed(column.name) -%}
     {%- set new = 'any_value(`__new`, true).' ~ dbt_history._prefixed(column.name) -%}
@@ -42,7 +40,7 @@
 {% endmacro %}
 
 
-{# SQL: the time lies in [from_day, to_day + 1 day); none is no bound. #}
+{# SQL: the time is in [from_day, to_day + 1 day); none means unbounded. #}
 {% macro _within_days(from_day, to_day) %}
     {%- set terms = ['1 = 1'] -%}
     {%- if from_day is not none -%}

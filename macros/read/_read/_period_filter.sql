@@ -1,11 +1,11 @@
 {#
-    Predicates of a stored period against a point x, each column bare against what the point gives,
-    so that Delta skips files by them. A period is [start, until); `until` is the stored end + gap,
-    nothing where the end is open; a table without an end column (append-only) has open periods
-    alone.
+    Predicates that compare a stored period with a point x. Columns are compared bare with an
+    expression of x, so that Delta can skip files. A period is [start, until); `until` is the stored
+    end + gap, NULL if the end is open; a table without an end column (append-only) has only open
+    periods.
 #}
 
-{# start <= x: x is not before the period. #}
+{# start <= x: the period has begun at x. #}
 {% macro _starts_by(convention, point, strictly=false) %}
     {%- do return(
         dbt_history._quote(convention.start) ~ (' < ' if strictly else ' <= ') ~ point
@@ -13,7 +13,7 @@
 {% endmacro %}
 
 
-{# until > x, or until >= x: the period is not over. #}
+{# until > x, or until >= x: the period has not ended at x. #}
 {% macro _lasts_beyond(convention, point, or_ends_there=false) %}
     {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
     {%- set end = dbt_history._quote(convention.end) -%}
@@ -24,7 +24,7 @@
 {% endmacro %}
 
 
-{# until <= x, or until < x: the period is over. An open end is never over, whatever x. #}
+{# until <= x, or until < x: the period has ended at x. An open period has not ended at any x. #}
 {% macro _ended_by(convention, point, strictly=false) %}
     {%- if not convention.end -%} {%- do return('false') -%} {%- endif -%}
     {%- set end = dbt_history._quote(convention.end) -%}
@@ -38,8 +38,8 @@
 
 
 {#
-    until >= x, of a period that is over; without `or end is null`, which would let every file with
-    an open period through.
+    until >= x for a closed period. It has no `or end is null`, because that would select every file
+    with an open period.
 #}
 {% macro _ended_from(convention, point) %}
     {%- if not convention.end -%} {%- do return('false') -%} {%- endif -%}
@@ -49,13 +49,13 @@
 {% endmacro %}
 
 
-{# start < until: what begins and ends at one point is never seen. #}
+{# start < until: an empty period is never visible. #}
 {% macro _is_not_empty(convention) %}
     {%- do return(dbt_history._lasts_beyond(convention, dbt_history._quote(convention.start))) -%}
 {% endmacro %}
 
 
-{# The first point outside the period, NULL where it is open; told by the end alone. #}
+{# The first point after the period, NULL if it is open; derived from the end column alone. #}
 {% macro _end_of_period(convention, prefix='') %}
     {%- if not convention.end -%}
         {%- do return('cast(null as ' ~ convention.type ~ ')') -%}
@@ -69,7 +69,7 @@
 {% endmacro %}
 
 
-{# A reader's sub-query: the rows that pass all of `filters`. #}
+{# A reader's sub-query: the rows that satisfy all `filters`. #}
 {% macro _versions_where(reader, filters) %}
     {%- set sql -%}
 (

@@ -1,7 +1,7 @@
 {#
     `at` of a reader as SQL: a literal or expression (`_instant`), 'now', or a tag: 'tag:<name>' or
-    {'tag': name}. `now` on an axis of numbers has no number: none, and the reader takes the open
-    versions.
+    {'tag': name}. On an axis of numbers `now` has no value: the result is none, and the reader
+    returns the open versions.
 #}
 {% macro _point(at, reader, caller_name) %}
     {% set tag = dbt_history._tag_of(at) %}
@@ -17,7 +17,7 @@
 {% endmacro %}
 
 
-{# The name of the tag that `at` asks for, or none. #}
+{# The tag named by `at`, or none. #}
 {% macro _tag_of(at) %}
     {% if at is mapping %}
         {% do return(at.get('tag')) %}
@@ -29,7 +29,8 @@
 
 
 {#
-    A tag is looked up when the query runs: a tag that is moved or dropped is noticed by views too.
+    A tag is looked up when the query runs, so views follow a tag that is moved and fail if it is
+    dropped.
 #}
 {% macro _tagged_instant(tag, reader, caller_name) %}
     {% set missing = dbt_history._message(
@@ -62,8 +63,8 @@
 
 
 {#
-    `at` of an operation as text of the axis, evaluated now: a literal, an expression, `now`, a tag.
-    None for the current version.
+    `at` of an operation as text of the axis, evaluated now: a literal, an expression, `now` or a
+    tag. None means the current version.
 #}
 {% macro _evaluated_point(at, table, caller_name) %}
     {% set reader = {'convention': table.convention, 'table': table.relation} %}

@@ -1,7 +1,7 @@
 {#
-    What a reader reads: {'from', 'convention', 'table'}. `from` stands after FROM; `table` is the
-    relation itself, none where text was given. Logs are read as version tables: `{'convention':
-    'hx', 'key': ...}` and `{'convention': 'events', 'key': ...}`.
+    The input of a reader: {'from', 'convention', 'table'}. `from` goes into the FROM clause;
+    `table` is the relation, none if text was given. Logs are read as version tables:
+    `{'convention': 'hx', 'key': ...}` and `{'convention': 'events', 'key': ...}`.
 #}
 {% macro _reader(relation, convention, caller_name) %}
     {% set from = dbt_history._read_from(relation) %}
@@ -20,10 +20,7 @@
 {% endmacro %}
 
 
-{#
-    The relation as dbt writes it (with --empty, in a unit test), quoted where its name would not
-    survive that.
-#}
+{# The relation as dbt renders it (for --empty and unit tests), quoted where its name needs it. #}
 {% macro _read_from(relation) %}
     {%- set text = relation | string -%}
     {%- set is_odd = relation is not string
@@ -40,12 +37,12 @@
 
 
 {#
-    How a log orders its rows and which of them begin a version:
+    How a log orders its rows, and which of them begin a version:
 
-        time    order inside it            begins a version
+        time    order within a time        begins a version
         hx      mod_time, own id           a row that is no deletion
-        events  _hist_time, transaction,   insert and update_to; delete and update_from end one, and
-                come first ends before begins
+        events  _hist_time, transaction,   insert and update_to; delete and update_from end one,
+                ends before begins         and come first
 #}
 {% macro _log_settings(relation, convention, caller_name) %}
     {% set key = dbt_history._key_columns(convention.get('key')) %}
@@ -73,7 +70,10 @@
 {% endmacro %}
 
 
-{# The column of an `_hx` table's own ids: `<table>_id`, so `customers_hx_id` of `customers_hx`. #}
+{#
+    The own-id column of an `_hx` table: `<table>_id`, for example `customers_hx_id` of
+    `customers_hx`.
+#}
 {% macro _hx_id(relation, said, caller_name) %}
     {% if said %}
         {% do return(said) %}
@@ -92,7 +92,7 @@
 
 
 {#
-    A log as a version table: each row lasts until the next one of its item.
+    A log as a version table: each row is in force until the next row of its item.
 
         log       insert --- update --- delete
         versions  [---------)[---------)
@@ -117,9 +117,7 @@
 {% endmacro %}
 
 
-{#
-    Of each item the newest row of a log that `filter` lets through, unless that row ends the item.
-#}
+{# For each item, its newest row that satisfies `filter`, unless that row is a deletion. #}
 {% macro _newest_rows(from, key, order, begins, filter) %}
     {%- set newest = [] -%}
     {%- for column in order -%}{%- do newest.append(column ~ ' desc') -%}{%- endfor -%}

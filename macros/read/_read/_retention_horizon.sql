@@ -1,8 +1,8 @@
 {#
-    True, or an error that names table and horizon: below it versions are missing. `point` none: the
-    reader needs all there ever was. `strictly`: the ends at the horizon itself are needed too.
-    `or_at_tag`: at the instant of a tag all versions were kept. None where nothing can have been
-    cleaned.
+    True, or an error that names the table and the retention horizon if `point` is before it,
+    because versions are missing there. `point` none: the reader needs the whole history.
+    `strictly`: the ends at the horizon itself are needed too. `or_at_tag`: the instant of a tag is
+    allowed, because cleaning keeps its versions. None if the table cannot have been cleaned.
 #}
 {% macro _not_below_retention_horizon(
     reader, point, caller_name, strictly=false, or_at_tag=false
@@ -43,7 +43,7 @@
 {% endmacro %}
 
 
-{# A text literal without a line break in it, so that indenting the SQL does not change the text. #}
+{# A text literal without line breaks, so that indenting the SQL does not change the text. #}
 {% macro _text_on_one_line(value) %}
     {%- do return(dbt_history._string_literal(value).replace('\n', '\\n')) -%}
 {% endmacro %}
