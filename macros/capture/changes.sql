@@ -1,17 +1,16 @@
 {#
-    What changed in `relation` since the model that stands around this took its last batch: one row
-    an inserted or deleted record, two an updated one.
+    The changes of `relation` since the last batch of the model that contains this call: one row per
+    inserted or deleted record, two per updated record.
 
         versions of the relation   0     1     2     3     4     5
         taken by the model before  [-----------]
-        this run                               (------------------]   constants in the SQL
-                                                                  '- committed together with the
-                                                                  rows, so that the next
-                                                                     run begins after it
+        this run                               (------------------]
+                                                constants in the SQL, committed with the rows: the
+                                                next run begins after version 5
 
-    Returns a sub-query to put after FROM. For a `history_append` or `history_batch` model: their
-    commit holds how far the relation was read. How the rows are found is
-    docs/flow/history_append.md.
+    Returns a sub-query for the FROM clause. For a `history_append` or `history_batch` model: their
+    commits record how far the relation was read. docs/flow/history_append.md describes how the rows
+    are found.
 #}
 {% macro changes(relation, key, method='auto', changed_by=none, noop_updates='record') %}
     {%- set capture = dbt_history._plan_capture(relation, key, method, caller_name='changes') -%}

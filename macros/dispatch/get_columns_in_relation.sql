@@ -1,8 +1,8 @@
 {#
-    The columns of a relation, as dbt's other adapters return them. dbt-spark's own macro returns
-    the raw rows of DESCRIBE, in which `hard_deletes: new_record` finds no column and so writes NULL
-    for all of them. `adapter.get_columns_in_relation` does not call this macro; it leaves out a
-    column whose name begins with `#`.
+    The columns of a relation, in the form that dbt's other adapters return. dbt-spark's own macro
+    returns the raw rows of DESCRIBE, in which `hard_deletes: new_record` finds no column and
+    therefore writes NULL for all of them. `adapter.get_columns_in_relation` does not call this
+    macro; it omits a column whose name begins with `#`.
 #}
 {% macro spark__get_columns_in_relation(relation) %}
     {% set columns = [] %}

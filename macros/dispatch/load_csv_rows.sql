@@ -1,9 +1,9 @@
 {#
-    Seeds as their files say. Every cell travels as an escaped text literal and is cast once, in the
-    SELECT, so bigint and decimal stay exact and timestamps keep microseconds (UTC where the cell
-    names no zone). An empty cell and the text `null` are NULL; for an empty string the seed names a
-    marker: `meta: {history: {empty_string: '<empty>'}}`. A cell that is no value of its type fails
-    the seed.
+    Loads seeds without changing their values. Every cell is passed as an escaped text literal and
+    cast once, in the SELECT: bigint and decimal stay exact, timestamps keep microseconds (UTC where
+    the cell names no zone). An empty cell and the text `null` are NULL; for empty strings the seed
+    names a marker: `meta: {history: {empty_string: '<empty>'}}`. A cell that is not a value of its
+    type fails the seed.
 #}
 {% macro spark__load_csv_rows(model, agate_table) %}
     {% set statements = [] %}
@@ -43,7 +43,7 @@ as cells(
 {% endmacro %}
 
 
-{# Column name to the type it is stored as: `column_types` of the seed, else what dbt inferred. #}
+{# Column name to stored type: `column_types` of the seed, else the type that dbt inferred. #}
 {% macro _seed_types(model, agate_table) %}
     {% set stated = model['config'].get('column_types') or {} %}
     {% set types = {} %}
@@ -57,7 +57,8 @@ as cells(
 
 
 {#
-    A text cell as a value of its type. A text that does not fit fails, with ANSI mode and without.
+    A text cell as a value of its type. Text that is not a value of the type fails, with ANSI mode
+    on or off.
 #}
 {% macro _seed_column(cell, name, type) %}
     {% set kind = type | lower | trim %}
@@ -99,7 +100,7 @@ as cells(
 {% endmacro %}
 
 
-{# A time without a zone is UTC, whatever the session's time zone; a date is its first instant. #}
+{# A time without a zone is UTC, whatever the session's time zone; a date is midnight UTC. #}
 {% macro _utc_text(text) %}
     {% set text = text | trim %}
     {% set text = text ~ ' 00:00:00' if text | length == 10 else text %}
@@ -110,7 +111,10 @@ as cells(
 {% endmacro %}
 
 
-{# A comma list as JSON: `a, b` of array<string> is ["a", "b"]; numbers and booleans stay bare. #}
+{#
+    A comma-separated list as JSON: `a, b` of array<string> is ["a", "b"]; numbers and booleans are
+    not quoted.
+#}
 {% macro _json_of_list(text, element_type) %}
     {% set is_bare = modules.re.match(
         '^(tinyint|smallint|int|integer|bigint|long|float|double|boolean|decimal.*)$', element_type,
@@ -123,7 +127,7 @@ as cells(
 {% endmacro %}
 
 
-{# Text as a Spark literal: backslash and quote escaped, and no variable substitution. #}
+{# Text as a Spark literal: backslash and quote escaped, without variable substitution. #}
 {% macro _text_literal(text) %}
     {% do return(
         "'" ~ (text | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '$\\u007B')

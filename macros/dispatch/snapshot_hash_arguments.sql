@@ -1,6 +1,6 @@
 {#
-    The hash of a snapshot's version id. Each argument is written with its length, so that NULL and
-    '' differ, and ('a|', 'b') and ('a', '|b') too.
+    The hash of a snapshot's version id. The length of each argument is included, so that NULL and
+    '' differ, as do ('a|', 'b') and ('a', '|b').
 #}
 {% macro spark__snapshot_hash_arguments(args) %}
     {%- set parts = [] -%}

@@ -1,8 +1,7 @@
 {#
-    The MERGE of a dbt snapshot. As dbt-spark's own, but for a snapshot with `meta.history` it
-    closes a version as the convention says: a change ends it one gap before the next start, a
-    deletion at the instant of the deletion, and the active column, where the snapshot has one,
-    becomes false.
+    The MERGE of a dbt snapshot, as in dbt-spark, except that for a snapshot with `meta.history` it
+    closes a version according to the convention: a change ends it one gap before the next start, a
+    deletion at the time of the deletion, and the active column, if there is one, becomes false.
 #}
 {% macro spark__snapshot_merge_sql(target, source, insert_cols) %}
     {%- set names = config.get('snapshot_table_column_names')

@@ -1,6 +1,6 @@
 {#
-    A version is active exactly when its end is the open end. NULL is neither active nor inactive:
-    it fails. Where the open end is a value, NULL is no end either.
+    A version is active if and only if its end is the open end. NULL is neither active nor inactive,
+    so it fails. If the open end is a value, a NULL end fails too.
 #}
 {% test active_matches_open_end(model, key, convention='fivetran') %}
 {%- set convention = dbt_history.convention(convention) -%}

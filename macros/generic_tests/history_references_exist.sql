@@ -1,6 +1,6 @@
 {#
-    Every row that names an item of another table links to a history row of that item. A reference
-    to an item that nobody knows has no link: the row is there, and this test shows it.
+    Every row that refers to an item of another table links to a history row of that item. A
+    reference to an item that does not exist has no link; this test reports it.
 #}
 {% test history_references_exist(model, references, id=none) %}
 {%- set parts = [] -%}

@@ -1,5 +1,5 @@
 {#
-    Each row has an id of its own, at least 1, and a row with a higher id is not older.
+    Each row has a unique id, at least 1, and a row with a higher id is not older.
 
         id         1      2      3      4
         mod_time   10:00  10:00  11:00  10:30     row 4 fails

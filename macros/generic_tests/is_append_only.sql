@@ -1,4 +1,7 @@
-{# Nobody can change or remove a row of the log, and as far as its commits are kept nobody has. #}
+{#
+    The log is protected against updates and deletes, and its commits, as far as they are kept,
+    contain none.
+#}
 {% test is_append_only(model) %}
 {%- set problems = [] -%}
 {%- if execute -%}

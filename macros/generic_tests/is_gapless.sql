@@ -1,7 +1,7 @@
 {#
-    The values of a column are first, first + 1, first + 2 … up to the greatest, each of them there;
-    NULL is not numbered yet and does not count. One value may stand in several rows. A failing row
-    is a value with the one before it.
+    The values of a column are first, first + 1, first + 2 … up to the greatest, without gaps. NULL
+    means not numbered yet and is ignored. A value may occur in several rows. A failing row is a
+    value with the preceding one.
 #}
 {% test is_gapless(model, column_name, first=1) %}
 {%- set column = dbt_history._quote(column_name) -%}

@@ -1,13 +1,13 @@
 {#
-    The rows of `model` are the rows of `expected`, each as often. NULL equals NULL, NaN equals NaN;
-    maps are compared by their entries. A failing row says whether it is missing or unexpected, and
-    how many times.
+    The rows of `model` are the rows of `expected`, with the same multiplicity. NULL equals NULL,
+    NaN equals NaN; maps are compared by their entries. A failing row shows whether it is missing or
+    unexpected, and how many times.
 #}
 {% test matches_expected(model, expected, columns=none) %}
 {%- if not execute or dbt_history._is_missing(model) or dbt_history._is_missing(expected) -%}
 {#-
-    Compiled before the tables are built (`dbt compile`, `dbt docs generate`): the columns are not
-    known yet.
+    If the SQL is compiled before the tables are built (`dbt compile`, `dbt docs generate`), the
+    columns are not known yet.
 -#}
 {{ dbt_history._difference_of_all_columns(model, expected) }}
 {%- else -%}
@@ -68,7 +68,7 @@ where not (_surplus = 0)
 {% endtest %}
 
 
-{# A sub-query cannot be looked up, and counts as there. #}
+{# A sub-query cannot be looked up; it counts as existing. #}
 {% macro _is_missing(relation) %}
     {% do return(relation is not string and load_relation(relation) is none) %}
 {% endmacro %}
@@ -84,8 +84,8 @@ from (select * from {{ expected }} except all select * from {{ model }}) as miss
 
 
 {#
-    The columns to compare with their types: those named, else all, which must then be the same on
-    both sides.
+    The columns to compare, with their types: those named, else all columns, which must then be the
+    same on both sides.
 #}
 {% macro _comparable_columns(model, expected, columns) %}
     {% set ours = dbt_history._types_of_query('select * from ' ~ model) %}

@@ -1,6 +1,6 @@
 {#
-    Of each key the newest row of the mirror, unless it is a deletion, is the row of the main table:
-    in all columns, NULL being equal to NULL.
+    For each key, the newest row of the mirror, unless it is a deletion, equals the row of the main
+    table in all columns; NULL equals NULL.
 #}
 {% test mirrors_main(model, main, key, id=none) %}
 {%- set columns = [] -%}

@@ -4,10 +4,9 @@
         earlier  |--------)                  |------ version
                           |<---- gap ------->|
 
-    With `allow_deletion_gaps` a gap that a deletion can have left is right: one of at least
+    With `allow_deletion_gaps` a gap that a deletion can have left is allowed: one of at least
     `minimum_gap`, or, without `minimum_gap`, one longer than one unit (the convention's gap; else 1
-    millisecond, 1 day or 1). A gap of one unit or less is what an end leaves that was closed one
-    step too early.
+    millisecond, 1 day or 1). A shorter gap means that a version was closed one unit too early.
 #}
 {% test no_gap_between_versions(
     model, key, convention='fivetran', allow_deletion_gaps=true, minimum_gap=none

@@ -1,7 +1,7 @@
 {#
-    At most one version of a key is open; with `at_least_one`, exactly one. Open is what the active
-    column says, or, in a convention without one, the end. A failing row is a key, with its open
-    versions.
+    At most one version of a key is open; with `at_least_one`, exactly one. A version is open
+    according to its active column or, in a convention without one, its end. A failing row is a key,
+    with the number of its open versions.
 #}
 {% test one_active_version(model, key, convention='fivetran', at_least_one=false) %}
 {%- set convention = dbt_history.convention(convention) -%}

@@ -1,7 +1,7 @@
 {#
-    A version has a start, and does not end before it: start <= end + gap, because a closed end lies
-    one gap before the next start and so may lie up to one gap before its own. An empty period
-    (start = end where the gap is 0) is well formed. A NULL end is open.
+    A version has a start and does not end before it: start <= end + gap, because a closed end is
+    one gap before the next start and may therefore be up to one gap before its own start. An empty
+    period (start = end where the gap is 0) is well formed. A NULL end is open.
 #}
 {% test period_is_well_formed(model, key, convention='fivetran') %}
 {%- set convention = dbt_history.convention(convention) -%}

@@ -1,26 +1,26 @@
 {#
-    Removes versions that ended long ago, and says so: the greatest end among them is the table's
-    horizon, and a reader that asks for an earlier point fails with it. From the horizon on every
-    reader gives what it gave before.
+    Removes versions that ended long ago. The greatest end among them is recorded as the table's
+    retention horizon: a reader that asks for an earlier point fails with a message. From the
+    horizon on every reader returns the same rows as before.
 
         cutoff                                            |
         a  [-----)                removed                 |
         b     [---------)         removed, its end is     |
-        c          [------------------------------------------- stays, as does whatever ends at the
-                   cutoff or later
-                        ^ the horizon
+        c          [------------------------------------------- kept, like every version that ends
+                        ^ the horizon                           at the cutoff or later
 
     dbt run-operation clean_history --args '{table: customers, before: "2024-01-01"}'
 
-    One or more of: `before` (a time, a version, a tag), `age` ('90 days'), `keep_versions` (so many
-    newest ones of each record stay); a version goes if all that are given let it go. Open versions
-    stay whatever the cutoff, and so do versions in force at a tag's instant and those that
-    `keep_referenced` names. `dry_run` counts and writes nothing.
+    One or more of: `before` (a time, a version, a tag), `age` ('90 days'), `keep_versions` (the
+    number of newest versions to keep per record); a version is removed only if all the given limits
+    allow it. Open versions are always kept, and so are versions in force at the instant of a tag
+    and those that `keep_referenced` refers to. `dry_run` counts and writes nothing.
 
-    On feature states also `up_to`, a transaction, and `keep_transactions`, so many last ones (of
-    the log `transactions` with their numbers; without it txn is the number). What was closed up to
-    there goes, and the horizon is that point itself. Kept by age or number of transactions, the
-    point is at most the oldest tag. The tombstone of a feature that is deleted stays.
+    For feature states also `up_to`, a transaction, and `keep_transactions`, the number of last
+    transactions to keep (of the log `transactions` with their numbers; without it txn is the
+    number). States closed up to that point are removed, and the horizon is the point itself. With
+    `age` or `keep_transactions` the point is at most the oldest tag. The tombstone of a deleted
+    feature is kept.
 
         keep_transactions: 3     1   2   3   4  |5   6   7      the horizon is head - 3 + 1
 #}
@@ -49,8 +49,8 @@
         {% set plan = dbt_history._plan_cleaning(table, limit) %}
         {% if plan.retention_horizon is not none and not dry_run %}
             {#
-                The horizon is published before anything goes, and the tags are read again after:
-                whoever comes in between is heard.
+                The horizon is published before any version is removed, and the tags are reread
+                after that: one created meanwhile is respected.
             #}
             {% do dbt_history._add_mark(
                 table, 'horizon', instant=plan.retention_horizon, author=author, reason=reason,

@@ -1,8 +1,8 @@
 {#
-    Writes small files together (OPTIMIZE; Iceberg: rewrite_data_files), by `cluster_by` if it is
+    Combines small files (OPTIMIZE; Iceberg: rewrite_data_files), clustered by `cluster_by` if
     given. With `vacuum_hours` it also removes files that no version of the last so many hours needs
-    (VACUUM; expire_snapshots), which ends the format's own time travel to before them; the history
-    in the rows stays.
+    (VACUUM; expire_snapshots): the format's own time travel to earlier versions ends, the history
+    in the rows is kept.
 #}
 {% macro compact_history(
     table='all', cluster_by=none, vacuum_hours=none, dry_run=false, convention=none, key=none

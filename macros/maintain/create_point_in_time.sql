@@ -1,12 +1,12 @@
 {#
-    A folder of views that is the database on one day: for each table a view of its own name, in a
-    schema of their own, of what was in force at a time, a version or a tag.
+    Creates a schema of views that show the tables at one point: for each table a view of the same
+    name, with the versions in force at a time, a version or a tag.
 
-    dbt run-operation create_point_in_time --args '{schema: on_new_year, at: "2024-01-01", table:
-    [customers, orders]}'
+    dbt run-operation create_point_in_time
+        --args '{schema: on_new_year, at: "2024-01-01", table: [customers, orders]}'
 
-    The views read the history tables, so what is late and comes in tomorrow changes them; a tag
-    keeps them from being cleaned away.
+    The views read the history tables, so they change with late data; a tag protects their versions
+    from cleaning.
 #}
 {% macro create_point_in_time(schema, at, table='all', dry_run=false, convention=none, key=none) %}
     {% set tables = dbt_history._maintained(table, convention, key, 'create_point_in_time') %}
@@ -15,7 +15,7 @@
         {% if table.relation.schema | lower == schema | lower %}
             {% do problems.append(table.name ~ ' lies in the schema ' ~ schema ~ ' itself') %}
         {% elif dbt_history._marks(table.relation) is none and not dry_run %}
-            {# A view has to be able to ask for horizons that are yet to come. #}
+            {# The marks tables must exist, so that the views respect later horizons. #}
             {% do dbt_history._create_marks(table.relation) %}
         {% endif %}
     {% endfor %}

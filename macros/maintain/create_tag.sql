@@ -1,14 +1,13 @@
 {#
-    Gives a point of one table, several or all of them a name, and protects it: what is in force
-    there is not cleaned.
+    Names a point of one table, several tables or all, and protects it: versions in force there are
+    not cleaned.
 
     dbt run-operation create_tag --args '{tag: year_end, table: all, reason: "audit 2024"}'
 
-    Without `at` the tag names the present: one and the same time for all tables whose axis is time,
-    the current version for tables that count versions. `at` is a point as `as_of` takes it, or a
-    mapping from table to point. On feature states it is a transaction, which may lie beyond the
-    last one; the number that it got is said as `(select max(txid) from naksha_transactions where id
-    <= 12)`.
+    Without `at` the tag names the present: the same time for all tables on a time axis, the current
+    version for tables that count versions. `at` is a point as in `as_of`, or a mapping from table
+    to point. For feature states it is a transaction, which may be after the last one; a transaction
+    given by its number is written as `(select max(txid) from naksha_transactions where id <= 12)`.
 #}
 {% macro create_tag(
     tag, table='all', at=none, author=none, reason=none, convention=none, key=none
@@ -52,7 +51,7 @@
         ) %}
     {% endfor %}
     {% if problems %}
-        {# A cleaning that began meanwhile was first. #}
+        {# Checks again: a cleaning may have begun meanwhile. #}
         {% do dbt_history.drop_tag(tag, tables | map(attribute='name') | list, convention, key) %}
         {% do dbt_history._refuse_tag(tag, problems) %}
     {% endif %}

@@ -1,6 +1,6 @@
 {#
-    Takes a tag away, from all tables that have it or from those named: what it protected may be
-    cleaned from then on.
+    Removes a tag from all tables that have it, or from those named: the versions it protected may
+    be cleaned from then on.
 #}
 {% macro drop_tag(tag, table='all', convention=none, key=none) %}
     {% set dropped = namespace(number=0) %}

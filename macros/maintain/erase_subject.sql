@@ -1,15 +1,15 @@
 {#
-    Takes one record's data out of all its versions: the columns become NULL, keys, periods and the
-    number of versions stay. The same in `mirrors`, such as `_hx` and event tables with the same
-    key. That it happened is recorded, without the key's value.
+    Erases one record's data in all its versions: the columns become NULL; keys, periods and the
+    number of versions are kept. The same is done in `mirrors`, such as `_hx` and event tables with
+    the same key. The erasure is recorded, without the value of the key.
 
-    dbt run-operation erase_subject --args '{table: customers, only: {customer_id: 7}, mirrors:
-    [customers_hx], reason: "request 12"}'
+    dbt run-operation erase_subject --args '{table: customers, only: {customer_id: 7},
+        mirrors: [customers_hx], reason: "request 12"}'
 
-    `columns`: what to erase, default everything but key and period. All tables are checked before
-    the first one is changed. Repeating it finishes what a killed run began, and changes nothing
-    where all is erased. Older files still hold the data until they are vacuumed, which
-    compact_history does.
+    `columns`: what to erase, by default everything except key and period. All tables are checked
+    before the first one is changed. Repeating the call completes the erasure of a killed run, and
+    changes nothing if everything is erased. Older files still hold the data until they are
+    vacuumed, which compact_history does.
 #}
 {% macro erase_subject(
     table, only, columns=none, mirrors=[], dry_run=false, convention=none, key=none, author=none,

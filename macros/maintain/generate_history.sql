@@ -1,11 +1,11 @@
 {#
-    Run-operation: prints a history model for each model and source that carries `meta: {history:
-    true}`, and a yml file with their tests. `dbt-history generate` runs it and writes the files; a
-    second time nothing changes.
+    Run-operation: prints a history model for each model and source with `meta: {history: true}`,
+    and a yml file with their tests. `dbt-history generate` runs it and writes the files; a second
+    run changes nothing.
 
     Instead of true: {kind: hx | events, key: …, references: [{column: …, history: …}], name: …}.
-    The key is `unique_key` of a model unless `key` names it; `name` is the new model's (default:
-    x_hx, and x_history for events).
+    The key is `unique_key` of a model unless `key` is given; `name` is the name of the new model
+    (default: x_hx, and x_history for events).
 #}
 {% macro generate_history(folder='models/history') %}
     {% set tracked, problems = [], [] %}
@@ -44,7 +44,7 @@
 {% endmacro %}
 
 
-{# What is a history itself has settings of its own under `meta.history`. #}
+{# A history model has its own settings under `meta.history`. #}
 {% macro _is_tracked(node) %}
     {% set meta = dbt_history._history_meta(node, 'generate_history') %}
     {% set is_history = (node.config.get('materialized') or '').startswith('history')

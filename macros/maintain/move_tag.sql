@@ -1,6 +1,6 @@
 {#
-    Moves a tag to another point: readers of the tag see that one from then on, and cleaning keeps
-    what is in force there instead.
+    Moves a tag to another point: readers of the tag use the new point from then on, and cleaning
+    keeps the versions in force there instead.
 
     dbt run-operation move_tag --args '{tag: released, table: naksha_states, at: 17}'
 #}

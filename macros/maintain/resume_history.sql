@@ -1,7 +1,7 @@
 {#
-    Run-operation: ends `suspend_history`. What happened in between is recorded by the model's next
-    run, as one change a row whose state differs now; what is changed back leaves none. Changes from
-    now on are recorded one by one again. In a mirror the step has the time of the resume: see
+    Run-operation: ends `suspend_history`. The model's next run records what happened in between as
+    one change per row whose state differs; a change that was undone leaves no trace. Later changes
+    are recorded one by one again. In a mirror these rows have the time of the resumption: see
     `_set_hx_frames`.
 
         main     a   b   c    d   e   f    g   h
@@ -12,8 +12,8 @@
 {% macro resume_history(table, dry_run=false) %}
     {% set relation = dbt_history._history_named(table, 'resume_history') %}
     {#
-        The clock first: a change that comes in between belongs to the resumption, and is not before
-        it.
+        Read the clock first: a change committed in between belongs to the resumption and is not
+        earlier than it.
     #}
     {% set at = dbt_history._clock().micros %}
     {% set resumed = {} %}

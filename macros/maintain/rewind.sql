@@ -1,6 +1,6 @@
 {#
-    Restores what was in force at an earlier point, as new versions: history stays, and a rewind can
-    be rewound.
+    Restores the state of an earlier point, as new versions: the history is kept, and a rewind can
+    itself be rewound.
 
         to                     now
         [ a ------)[ b ----------------    before
@@ -9,13 +9,13 @@
     dbt run-operation rewind --args '{table: [customers, orders], to: "2024-03-03"}'
     dbt run-operation rewind --args '{table: customers, to: "tag:year_end", only: {customer_id: 7}}'
 
-    One batch a table, through the same checks and the same MERGE as any other. `at` is the point
-    from which the restored state counts: the present, or on an axis of numbers the next version;
-    one time for all tables. A table that is compared with its source on every run (`changes` by
-    difference) follows the source again: rewind that, or suspend_history. Feature states follow
-    their log: there it is a transaction at the end of the log (`writes`, `app_id`; `json` names
-    columns that hold JSON), `to` is a transaction, a tag or a time, and the next run of the model
-    applies it.
+    One batch per table, with the same checks and the same MERGE as any other batch. `at` is the
+    point from which the restored state applies: the present, or on an axis of numbers the next
+    version; one time for all tables. A table that is compared with its source on every run
+    (`changes` by difference) will follow the source again: rewind the source, or call
+    suspend_history. Feature states are rewound through their log, with a transaction at its end
+    (`writes`, `app_id`; `json` names columns that hold JSON): `to` is a transaction, a tag or a
+    time, and the next run of the model applies it.
 #}
 {% macro rewind(
     table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none,

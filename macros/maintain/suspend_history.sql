@@ -1,6 +1,6 @@
 {#
     Run-operation: from now on runs of the model take nothing from its sources, until
-    `resume_history`. Main tables may be changed as before. `table`: the name of a model, or
+    `resume_history`. Main tables may be changed meanwhile. `table`: the name of a model, or
     schema.table.
 #}
 {% macro suspend_history(table, dry_run=false) %}

@@ -1,8 +1,8 @@
 {#
-    Computes anew what can be computed, and compares: the rules of periods; from the table's own log
-    the number of rows, and the commits that changed rows and are none of this package's; and, with
-    `source`, the current versions with the table that they mirror (its columns alone are compared).
-    Differences are an error.
+    Checks a history table against everything that can be recomputed: the rules of periods; from the
+    table's log the number of rows, and commits of others that changed rows; and, with `source`, the
+    current versions against the table they mirror (only its columns are compared). Differences are
+    an error.
 
     dbt run-operation verify_history --args '{table: customers, source: stg_customers}'
 #}

@@ -1,11 +1,11 @@
 {#
-    Adds a column to a history table as of an instant: what is true from `at` on gets the default,
-    the past keeps NULL.
+    Adds a column to a history table as of an instant: versions get the default from `at` on, and
+    keep NULL before it.
 
         at                        at
         [ version ---- open   ->  [ column NULL ----)[ column = default ---- open
 
-    Several columns added at one instant make one new version. An empty table gets the column only.
+    Several columns added at one instant make one new version. An empty table only gets the column.
 #}
 {% macro add_column_in_history_mode(
     table, column, default, at, key, type='string', dry_run=false

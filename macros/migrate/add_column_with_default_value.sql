@@ -1,4 +1,4 @@
-{# Adds a column that has the default in every row there is, of any kind of table. #}
+{# Adds a column with the default in every existing row, for any kind of table. #}
 {% macro add_column_with_default_value(table, column, default, type='string', dry_run=false) %}
     {% set caller = 'add_column_with_default_value' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
@@ -15,7 +15,7 @@
     {% if is_there and dbt_history._is_migrated(migrated.relation, operation, caller) %}
         {% do return(none) %}
     {% endif %}
-    {# A column without any value is what a run leaves that was killed between its two commits. #}
+    {# A run killed between its two commits leaves a column without any value. #}
     {% if is_there
         and dbt_history._count_rows(
             migrated.relation, dbt_history._quote(column) ~ ' is not null',

@@ -1,7 +1,7 @@
 {#
-    Copies a table without history to a new history table, in one commit; the table itself stays as
-    it is. Rows become versions as in `soft_delete_to_history`; without `deleted_column` all of them
-    are active.
+    Copies a table without history to a new history table, in one commit; the table itself is
+    unchanged. Rows become versions as in `soft_delete_to_history`; without `deleted_column` all of
+    them are active.
 #}
 {% macro copy_table_to_history_mode(
     table, to, deleted_column=none, least='0001-01-01T00:00:00Z', dry_run=false

@@ -1,6 +1,6 @@
 {#
-    Ends a column of a history table as of an instant: current versions that have a value go on with
-    NULL, the past keeps its values, and the column stays in the table.
+    Ends a column of a history table as of an instant: current versions with a value continue with
+    NULL, past versions keep their values, and the column stays in the table.
 
         at                    at
         [ x ------ open   ->  [ x ----)[ NULL ------ open

@@ -1,6 +1,6 @@
 {#
-    A history table becomes a table with one row a record and a delete flag, in one commit: the
-    version with the greatest start, deleted = not active. All earlier versions go.
+    Converts a history table to a table with one row per record and a delete flag, in one commit:
+    the version with the greatest start, deleted = not active. All earlier versions are removed.
 #}
 {% macro history_to_soft_delete(table, key, deleted_column='_fivetran_deleted', dry_run=false) %}
     {% set caller = 'history_to_soft_delete' %}

@@ -1,6 +1,6 @@
 {#
-    Renames a column, with all its past values. Needs Delta's column mapping, which is switched on
-    with a notice.
+    Renames a column, including its past values. Needs Delta's column mapping, which is enabled with
+    a log message.
 #}
 {% macro rename_column(table, from_column, to_column, dry_run=false) %}
     {% set caller = 'rename_column' %}

@@ -1,11 +1,11 @@
 {#
-    A table with a delete flag becomes a history table, in one commit: every row is the one version
-    of its record.
+    Converts a table with a delete flag to a history table, in one commit: every row becomes the
+    only version of its record.
 
         deleted = false   ->  [ greatest _fivetran_synced of the table ------- open, active
         deleted = true    ->  starts and ends at `least`, not active
 
-    `_fivetran_deleted` goes; a delete column of the user's own stays.
+    `_fivetran_deleted` is dropped; any other delete column is kept.
 #}
 {% macro soft_delete_to_history(
     table, deleted_column='_fivetran_deleted', least='0001-01-01T00:00:00Z', dry_run=false

@@ -1,6 +1,6 @@
 {#
     Removes the rows that were synced before an instant, or with `deleted_column` marks them as
-    deleted. A row that says nothing of its sync stays. A table that is not there has no such rows.
+    deleted. Rows without a sync time are kept. Does nothing if the table does not exist.
 #}
 {% macro truncate_before(
     table, at, synced_column='_fivetran_synced', deleted_column=none, dry_run=false

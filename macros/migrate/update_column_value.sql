@@ -1,6 +1,6 @@
 {#
-    Sets a column to one value in every row, closed versions included; none is NULL. A repeat finds
-    nothing to change.
+    Sets a column to one value in every row, including closed versions; none is NULL. Repeating it
+    changes nothing.
 #}
 {% macro update_column_value(table, column, value, dry_run=false) %}
     {% set caller = 'update_column_value' %}

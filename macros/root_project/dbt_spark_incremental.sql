@@ -1,8 +1,8 @@
 {#
-    The shim that lets dbt-spark's `incremental` take the strategy `history_batch`. dbt looks such
-    names up in the root project alone: this copy serves this project, and a project that installs
-    the package writes its own (docs/incremental_strategy.md). Every other strategy goes to
-    dbt-spark as before.
+    The shim that makes dbt-spark's `incremental` accept the strategy `history_batch`. dbt looks up
+    such macros only in the root project: this copy works for this project, and a project that
+    installs the package adds its own (docs/incremental_strategy.md). Every other strategy is passed
+    on to dbt-spark.
 #}
 {% macro dbt_spark_validate_get_incremental_strategy(raw_strategy, file_format) %}
     {% if raw_strategy != 'history_batch' %}

@@ -1,11 +1,11 @@
 {#
-    A snapshot strategy: `strategy: dbt_history.versions`. A record has a new version when any
-    checked column differs, null-safe, maps by their entries. `check_cols` (default: all but the
-    active column and the ones in `updated_at`) are what is compared. With `updated_at` the new
-    version starts there, and a row that is not newer than the stored version is ignored; without
-    it, it starts now.
+    A snapshot strategy: `strategy: dbt_history.versions`. A record gets a new version when any
+    checked column differs; NULLs are compared null-safe, maps by their entries. `check_cols`
+    (default: all except the active column and those in `updated_at`) are the compared columns. With
+    `updated_at` the new version starts at that time, and a row that is not newer than the stored
+    version is ignored; without it, the version starts now.
 
-    The key is one struct, so that a list of columns, odd names and NULL in a key work.
+    The key is one struct, so that a list of columns, unusual names and NULL in a key work.
 #}
 {% macro snapshot_versions_strategy(
     node, snapshotted_rel, current_rel, model_config, target_exists
@@ -36,7 +36,7 @@
 {% endmacro %}
 
 
-{# SQL that is true when a checked column differs, or is not there yet. #}
+{# SQL that is true if a checked column differs, or does not exist yet. #}
 {% macro _row_differs(node, snapshotted_rel, current_rel, keys, updated_at) %}
     {% set history = dbt_history._history_meta(node, 'snapshot_versions_strategy') %}
     {% set convention = dbt_history.convention(history) if history else {} %}
@@ -69,10 +69,7 @@
 {% endmacro %}
 
 
-{#
-    Without the `dispatch` search order dbt-spark's own macros run, and they would write wrong rows
-    silently.
-#}
+{# Without the `dispatch` search order dbt-spark's own macros run and silently write wrong rows. #}
 {% macro _check_snapshot_dispatch(node, hard_deletes) %}
     {% set merge = adapter.dispatch('snapshot_merge_sql', 'dbt') %}
     {% set columns = adapter.dispatch('get_columns_in_relation', 'dbt') %}

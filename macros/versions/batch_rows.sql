@@ -1,19 +1,21 @@
 {#
-    The rows of a change feed as staged rows of a version table: any table becomes one in one line.
+    Converts the rows of a change feed to staged rows of a version table:
 
-        select * from {{ dbt_history.batch_rows(dbt_history.changes(ref('customers'), 'id'), 'id',
-        'validity') }}
+        select *
+        from {{ dbt_history.batch_rows(
+            dbt_history.changes(ref('customers'), 'id'), 'id', 'validity'
+        ) }}
 
         commit      1             2             4
         feed        insert a      update a -> b delete
         staged      upsert at 1   upsert at 2   delete at 4
         table       [ a ---------)[ b ---------)
 
-    `at` is where a commit stands on the axis: `_commit_timestamp`, `_commit_version` on an axis of
-    numbers, or an SQL expression. It never goes back for a record: a commit whose clock did counts
-    at the time of the one before. Of several changes of a record at one point the last one stays,
-    so where versions have numbers of their own (`naksha`) a version's is its point. No WITH: a
-    MERGE would evaluate it more than once.
+    `at` is the position of a commit on the axis: `_commit_timestamp`, `_commit_version` on an axis
+    of numbers, or an SQL expression. It never decreases for a record: a commit with an earlier
+    clock time gets the time of the previous commit. Of several changes of a record at one point the
+    last one is kept, so where versions have their own numbers (`naksha`) the version number is the
+    point. No WITH: a MERGE would evaluate it more than once.
 #}
 {% macro batch_rows(changes, key, convention, at='_commit_timestamp') %}
     {%- set convention = dbt_history.convention(convention) -%}

@@ -1,8 +1,7 @@
 {#
-    The same merge under dbt's convention for a custom incremental strategy: all pending batches are
-    applied, each in a commit of its own, and what dbt runs afterwards changes nothing. dbt-spark
-    calls no custom strategy by itself: docs/incremental_strategy.md has the shim that a root
-    project holds.
+    The same merge as a custom incremental strategy of dbt: all pending batches are applied, each in
+    its own commit, and the SQL that dbt runs afterwards changes nothing. dbt-spark does not call
+    custom strategies by itself: docs/incremental_strategy.md has the shim for the root project.
 #}
 {% macro get_incremental_history_batch_sql(arg_dict) %}
     {% set caller_name = 'get_incremental_history_batch_sql' %}
@@ -17,9 +16,9 @@
 
 
 {#
-    For the shim: dbt's own incremental materialization makes the first table of whatever the SELECT
-    returns. This makes the history table first, empty, and tells dbt that it is there; and it
-    refuses what would replace it.
+    For the shim: on the first run dbt's incremental materialization would create the table from the
+    SELECT. This creates the history table first, empty, and adds it to dbt's cache; it also refuses
+    a run that would replace the table.
 #}
 {% macro prepare_incremental_history() %}
     {% set caller_name = 'prepare_incremental_history' %}

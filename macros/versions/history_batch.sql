@@ -1,6 +1,6 @@
 {#
-    A version table from staged rows: validate, resolve, plan, write, verify, document, return.
-    docs/flow/history_batch.md draws it.
+    A version table from staged rows: validate, resolve, plan, write, verify, document, return. See
+    docs/flow/history_batch.md.
 #}
 {% materialization history_batch, adapter='spark', supported_languages=['sql'] %}
     {% set existing_relation = load_relation(this) %}

@@ -1,8 +1,11 @@
 {#
-    The number of the last batch that the model's table has taken, -1 if none: for
+    The number of the last batch in the model's table, -1 if there is none. Use it in a
+    history_batch model, so that a run does not read old batches again:
+
         where _batch > {{ dbt_history.last_batch() }}
-    in a history_batch model, so that a run does not read old batches again. Without it the result
-    is the same. A literal in the SQL; asks the table's log when the model is compiled.
+
+    Without it the result is the same. It is a literal in the SQL, read from the table's log when
+    the model is compiled.
 #}
 {% macro last_batch(relation=none) %}
     {% if not execute %}

@@ -1,7 +1,7 @@
 {#
-    How far a capture has read, as a comment in the model's SQL. The model is compiled in one
-    context and run in another: the SQL is what both see, so the rows that are written and the
-    watermark that is committed with them cannot differ.
+    How far a capture has read, as a comment in the model's SQL. A model is compiled and run in
+    different Jinja contexts that share only the SQL: with the watermark in the SQL, the rows that
+    are written and the watermark that is committed with them cannot differ.
 #}
 {% macro _capture_comment(capture) %}
     {%- set note = {
@@ -9,17 +9,17 @@
         'after': capture.watermark,
         'about': capture.get('about', {}),
     } -%}
-    {#- A slash could end the comment, or begin another one in it. -#}
+    {#- Slashes are escaped: they could end the comment, or begin a nested one. -#}
     {%- do return('/* dbt_history:capture ' ~ (tojson(note) | replace('/', '\\u002f')) ~ ' */') -%}
 {% endmacro %}
 
 
 {#
-    The captures of a compiled SELECT together: {'number' of the batch, 'watermarks' after it,
-    'before' it, 'about', 'is_new', 'has_moved'}; none if there is no capture. With several, the
-    least number counts: had another run committed in between, that number is taken. `has_moved`: a
-    source was read further than before, or for the first time. That is committed also where there
-    are no rows.
+    All captures of a compiled SELECT: {'number' of the batch, 'watermarks' after it, 'before' it,
+    'about', 'is_new', 'has_moved'}; none if there is no capture. With several sources use the
+    lowest next batch number: if another run committed in between, that number is taken.
+    `has_moved`: a source was read further than before, or for the first time; this is committed
+    even if there are no rows.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = [] %}
@@ -53,7 +53,7 @@
 
 {#
     A batch of captured rows has a number, and its commit holds how far the sources were read;
-    earlier ones of the run hold where it began.
+    earlier commits of the same run hold the watermarks from before the run.
 #}
 {% macro _number_captured(batches, captured) %}
     {% if captured is none %}

@@ -1,16 +1,14 @@
 {#
-    The rows of a planned capture. Whatever they are read from, they begin as images of rows, old
-    ones and new ones, each with its version; what became of a key in a version follows from the
-    images alone:
+    The rows of a planned capture. Every source of rows is first converted to images, old and new,
+    each with its version. The change of a key in a version follows from its images:
 
         old image   new image
         yes         no          delete
         no          yes         insert
-        yes         yes         update; nothing, if both are equal and no update wrote them (a table
-                    that was written anew)
+        yes         yes         update; none if both are equal and no update wrote them (a rewrite)
 
     So an overwrite, a truncate, a replaced table and a difference (old: the known state; new: the
-    table) come out alike. No WITH: a MERGE would evaluate it more than once.
+    table) give the same changes. No WITH: a MERGE would evaluate it more than once.
 #}
 {% macro _changes_sql(capture, changed_by=none, noop_updates='record', ignored=[]) %}
     {%- if capture.get('is_parsed_only') -%}
@@ -67,18 +65,18 @@
 
 
 {#
-    The images by key and version: `olds` and `news`, arrays of what the version took away and
-    brought, and `rows`, how many rows the key has after it, as far as the images tell. A key may
-    have had several rows in between, which were removed since. From the version that brought the
-    second row to the one that left one of them, all counts as one change at the last of these
-    versions: a row that was both brought and taken away is neither old nor new.
+    The images by key and version: `olds` and `news`, arrays of the images that the version removed
+    and added, and `rows`, the number of rows that the key has after it, as far as the images show.
+    A key may have had several rows for a while. From the version that added the second row to the
+    one that left a single row, all changes count as one change at the last of these versions: a row
+    that was both added and removed is neither old nor new.
 
         version    3       4          5           6           7
         feed       a -> b  c added    c -> d      b removed   d -> e
         rows       1       2          2           1           1
         change     a -> b  (                  b -> d       )  d -> e
 
-    A difference is of one version: there a second row is one of the present.
+    A difference has one version: a second row there is one that exists now.
 #}
 {% macro _images_of_keys(capture) %}
     {%- set keys = [] -%}
@@ -114,7 +112,10 @@ group by {{ keys }}, `version`
 {% endmacro %}
 
 
-{# As drawn above. Before its first version a key has as many rows as that version takes away. #}
+{#
+    Collapses versions as drawn above. Before its first version a key has as many rows as that
+    version removes.
+#}
 {% macro _doubles_collapsed(capture, versions, keys) %}
     {%- set sql -%}
 select
@@ -162,7 +163,7 @@ from (
 {% endmacro %}
 
 
-{# The images of one side without those that the other has, too, as often as it has them. #}
+{# The images of one side minus those of the other, counting duplicates. #}
 {% macro _surplus(capture, side, other) %}
     {%- set is_same = 'another -> '
         ~ dbt_history._rows_are_equal(capture.columns, 'one.', 'another.') -%}
@@ -174,7 +175,7 @@ from (
 {% endmacro %}
 
 
-{# Old and new images: of the difference, then of each part of the feed. #}
+{# Old and new images: first of the difference, then of each part of the feed. #}
 {% macro _images_sql(capture) %}
     {%- set parts = [] -%}
     {%- set diff = capture.diff -%}
@@ -210,7 +211,7 @@ from (
 {% endmacro %}
 
 
-{# One part's rows as images; a column that the part does not have is NULL in them. #}
+{# The rows of one part as images; a column that the part lacks is NULL. #}
 {% macro _image_part(capture, table, version, time, is_new, is_update, there) %}
     {%- set types = {} -%}
     {%- for column in there -%}
@@ -239,8 +240,8 @@ from {{ table }}
 
 
 {#
-    Who changed a row: the column that says so (not for a deletion: it names the one before), the
-    commit, else who runs this.
+    Who changed a row: the `changed_by` column (not for a deletion, where it names the previous
+    change), else the commit, else the current user.
 #}
 {% macro _who(capture, changed_by) %}
     {%- set terms = [] -%}
@@ -262,9 +263,9 @@ from {{ table }}
 
 
 {#
-    What the commits of the captured versions say: {version: text}. A writer's commit metadata is
-    JSON with `user` and `transaction`, or the user as plain text; else the user name that the
-    platform recorded. `field`: user or transaction.
+    The users or transactions of the captured commits: {version: text}. A writer's commit metadata
+    is JSON with `user` and `transaction`, or the user as plain text; without it, the user name that
+    the platform recorded. `field`: user or transaction.
 #}
 {% macro _attribution_of_versions(capture, field) %}
     {%- set found = {} -%}

@@ -1,6 +1,7 @@
 {#
-    Suspended or resumed is a commit of the history table itself, so that it is in order with the
-    batches, and a restore takes it back. The table property says it to whoever looks at the table.
+    Suspending and resuming are commits of the history table itself, so they are ordered with its
+    batches, and a restore undoes them. The table property shows the state to anyone who inspects
+    the table.
 #}
 {% macro _control_capture(relation, control, property, dry_run, caller_name) %}
     {% set line = caller_name ~ ' ' ~ relation ~ ': ' ~ tojson(control) %}
@@ -20,10 +21,7 @@
             way_out='try again when no other run writes to it',
         )) %}
     {% endif %}
-    {#
-        The commit's record goes when the table's log expires; the mark stays, so that a reader of
-        the gap can be told of it.
-    #}
+    {# The commit's record is lost when the table's log expires; the mark is kept. #}
     {% set now = run_query('select unix_micros(current_timestamp())').rows[0][0] %}
     {% do dbt_history._add_mark(
         {'relation': relation}, 'suspension' if control.suspended else 'resumption',

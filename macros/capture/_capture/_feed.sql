@@ -1,4 +1,4 @@
-{# Whether files of the feed are gone; looked at only where a gap can be marked. #}
+{# Whether files of the feed have been vacuumed; checked only where a gap can be marked. #}
 {% macro _is_vacuumed(capture, part) %}
     {% set vacuums = capture.entries | selectattr('version', 'gt', part['from']) | selectattr(
         'operation', 'equalto', 'VACUUM END',
@@ -15,7 +15,10 @@
 {% endmacro %}
 
 
-{# Whether all rows can be read: a version's entry may have expired, or its files may be gone. #}
+{#
+    Whether all rows of the feed can be read: log entries may have expired, or files may have been
+    removed.
+#}
 {% macro _can_be_read(relation) %}
     {% set read = 'select max(length(to_json(struct(*)))) as length from ' ~ relation %}
     {% do return(dbt_history._guarded_statement(read, {}, {}) is none) %}
@@ -23,9 +26,9 @@
 
 
 {#
-    The parts of the feed after version `last`, each readable with one schema, into
-    capture.segments. Returns the version up to which the feed cannot be read, none if it can from
-    the beginning.
+    Adds the parts of the feed after version `last`, each readable with one schema, to
+    capture.segments. Returns the version up to which the feed cannot be read, none if all of it
+    can.
 #}
 {% macro _plan_feed(capture, last, method) %}
     {% set head = capture.head %}
@@ -68,7 +71,7 @@
 {% endmacro %}
 
 
-{# After these a feed may need to be read with another schema, or begin. #}
+{# Operations after which the feed may need another schema, or may begin. #}
 {% macro _changes_schema(entry) %}
     {% set operation = entry.operation %}
     {% do return(
@@ -83,9 +86,8 @@
 
 
 {#
-    Why a part of the feed cannot be read: none, 'missing' (the feed was off), 'schema', 'expired'.
-    The error of a plan is a row of its explanation, so that a refusal by Delta does not end the
-    run.
+    Why a part of the feed cannot be read: none, 'missing' (the feed was off), 'schema' or
+    'expired'. EXPLAIN returns a planning error as a row, so an error of Delta does not end the run.
 #}
 {% macro _feed_problem(capture, part) %}
     {% set plan = run_query(
@@ -103,7 +105,7 @@
 
 
 {#
-    By its path where a query reads another part too: Spark resolves a table's name once a query,
+    Reads by path if the query also reads another part: Spark resolves a table name once per query,
     with one range.
 #}
 {% macro _table_changes(capture, part, by_path=false) %}

@@ -1,18 +1,19 @@
 {#
-    Changes that a difference found together (a resumption, a feed that was off, a table made again)
-    have one time, and one frame over all tables:
+    Changes that a difference found together (a resumption, a feed that was off, a table that was
+    created again) have one time, and one frame that applies to all tables:
 
         main a         c1   |suspended  c2     c3        resumed|
         its mirror     c1                                        r     one row for c2 and c3, with
-                       the time r of the resumption
-        links          c1               r .......................      seen from c2 on: that was the
-                       first change it stands for
-        main b                                    d                    refers to what c2 brought; it
-                                                  waits for r, and sees it
+                                                                       the time of the resumption
+        links          c1               r .......................      visible from c2 on, the first
+                                                                       change it stands for
+        main b                                    d                    refers to a row of c2: waits,
+                                                                       then links to r
 
-    The row counts, for rows that refer to it, from the first change it stands for, as a row of the
-    population was always there. The frames [from, to] stand with the watermark, in microseconds;
-    the newest ones are enough, because what they hold back has been taken.
+    For rows that refer to it, such a row is visible from the first change it stands for, in the
+    same way as a row of the initial load is visible from the beginning. The frames [from, to] are
+    stored with the watermark, in microseconds; the newest ones are sufficient, because everything
+    that waited for older ones has been taken.
 #}
 {% macro _set_hx_frames(capture) %}
     {% set diff = capture.diff %}
@@ -29,8 +30,8 @@
 
 
 {#
-    The time of the first change that the difference may hold; of a table made again, or a mirror
-    that does not know, after its last row.
+    The time of the first change that the difference may contain; for a table that was created
+    again, or a mirror without that information, the time after its last row.
 #}
 {% macro _first_of_difference(capture) %}
     {% for entry in capture.entries + capture.head.entries
@@ -45,9 +46,9 @@
 
 
 {#
-    The time of the rows of a resumption: when it was resumed, after the changes it stands for and
-    before those that follow. Two tables that were changed together at other moments so have the
-    same frame.
+    The time of the rows of a resumption: when it was resumed, which is after the changes they stand
+    for and before later ones. Tables that are resumed together thus have the same frame, even if
+    they were last changed at different times.
 #}
 {% macro _resumption_micros(capture, version) %}
     {% set micros = dbt_history._version_micros(capture, version) %}
@@ -62,8 +63,8 @@
 
 
 {#
-    Whether rows of this time would miss what a referenced mirror has not taken yet. A resumption is
-    one step: it is taken as a whole or not.
+    Whether rows of this time would miss changes that a referenced mirror has not taken yet. A
+    resumption is one step: it is taken completely or not at all.
 #}
 {% macro _must_wait(capture, micros) %}
     {% set waits = capture.head.get('waits') %}
@@ -71,7 +72,7 @@
 {% endmacro %}
 
 
-{# SQL: from when on a row of a referenced history is seen. #}
+{# SQL: the time from which a row of a referenced history is visible. #}
 {% macro _seen_from(link) %}
     {%- set cases = [] -%}
     {%- if link.populated is not none -%}

@@ -1,9 +1,9 @@
 {#
-    The newest known state of the source as the model's own table has it: the source's columns, one
-    row a key that is alive. `layout` of a log: `order` (the column by which the newest row of a key
-    is found), `rows` (conditions on a row to count), `is_alive` (condition on the newest one); or
-    `is_source`: the source in the version taken. Without it: a version table's open rows, or a
-    table with the columns that `changes` returns.
+    The newest known state of the source according to the model's own table: the source's columns,
+    one row per live key. `layout` of a log: `order` (the column that finds the newest row of a
+    key), `rows` (conditions on a row to count), `is_alive` (a condition on the newest row); or
+    `is_source`: the source at the version last taken. Without `layout`: the open rows of a version
+    table, or a table with the columns that `changes` returns.
 #}
 {% macro _known_state(capture) %}
     {%- set own = dbt_history._quoted_relation(this) -%}
@@ -39,7 +39,7 @@
 {% endmacro %}
 
 
-{# A model that stores what `changes` returns, as it is. #}
+{# The layout of a model that stores the result of `changes` unchanged. #}
 {% macro _layout_of_changes(capture, there) %}
     {% if '_change_type' not in there or '_commit_version' not in there
         or capture.taken.other_sources %}
@@ -61,8 +61,8 @@
 
 
 {#
-    Whether there is a state to compare with: not for a source that the model has just begun to read
-    beside others.
+    Whether there is a state to compare with: not for a source that the model has just added to
+    others.
 #}
 {% macro _has_state(capture) %}
     {% set taken = capture.taken %}
@@ -76,8 +76,8 @@
 
 
 {#
-    The columns of what is captured: those of the source in the version taken, then those that only
-    an earlier part of the feed still has. Notes with each part which columns it has.
+    The columns of the capture: those of the source at the version taken, then those that only an
+    earlier part of the feed has. Records the columns of each part in it.
 #}
 {% macro _captured_columns(capture) %}
     {% set head = capture.head %}
@@ -122,7 +122,7 @@
 {% endmacro %}
 
 
-{# A column's name as the source writes it. #}
+{# A column's name as the source spells it. #}
 {% macro _column_of(capture, name) %}
     {% for column in capture.columns if column.name | lower == name | lower %}
         {% do return(column.name) %}

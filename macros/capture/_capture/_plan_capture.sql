@@ -1,19 +1,19 @@
 {#
-    Decides what a run reads from a source, as a record of constants: nothing, the whole table, the
-    difference to the newest known state, the change data feed, or a difference and then the feed.
+    Decides what a run reads from a source, and returns it as constants: nothing, the whole table,
+    the difference from the newest known state, the change data feed, or a difference and then the
+    feed.
 
         version     w            d                  v
         source   ---+------------+------------------+---->
         taken    ---]
         this run    ( difference ](      feed       ]
-                                 '- where the feed cannot be read before: it was off, or another
-                                 schema;
-                                    or where capture resumes
+                                 '- up to d the feed cannot be read: it was off, has another schema,
+                                    or capture was suspended
 
-    `layout` says how the model's own table keeps the newest state (`_known_state`; `is_source`: it
-    keeps none, the source in the version taken is the state); `references` are histories that the
-    rows will point into (a list for a mirror, else none): no change is taken that happened after
-    one they have not taken yet.
+    `layout` describes how the model's own table stores the newest state (`_known_state`; with
+    `is_source` it stores none: the source at the version last taken is the state). `references` are
+    the histories that the rows will link to (a list for a mirror, else none): no change is taken
+    that is later than a change that one of them has not taken yet.
 #}
 {% macro _plan_capture(
     relation, key, method, layout=none, references=none, caller_name='changes'
@@ -50,7 +50,7 @@
 {% endmacro %}
 
 
-{# A view, or a table of a format without versions: only its present rows can be read. #}
+{# A view, or a table of a format without versions: only its current rows can be read. #}
 {% macro _plan_unversioned(capture, method) %}
     {% if method == 'feed' %}
         {% do dbt_history._refuse_feed(capture, 'the relation is no Delta table') %}
@@ -128,9 +128,9 @@
 
 
 {#
-    Where the state is the source as it was: `gap` tells from where on changes are not known one by
-    one. The difference is that to the version taken, if it can still be read; none if it cannot;
-    and all rows where the table is another one.
+    For a log whose known state is the source itself: sets `gap` to the difference, in which changes
+    are not known one by one. It is the difference from the version last taken; none is taken if
+    that version cannot be read any more, and all rows are if the table is a different one.
 #}
 {% macro _mark_gap(capture, is_same) %}
     {% if (capture.layout or {}).get('is_source') and capture.taken.watermark is not none %}

@@ -1,5 +1,6 @@
 {# What a capture refuses, before anything is read or written. #}
 
+{# Refuses a capture that cannot work, before anything is read or written. #}
 {% macro _refuse_capture(capture, method) %}
     {% if not execute %}
         {% do return(none) %}
@@ -31,8 +32,8 @@
 
 
 {#
-    A source that was dropped. While nothing is run (`dbt compile`, a unit test) it need not be
-    there yet; the coarse log goes on with its others.
+    Refuses a source that was dropped. If nothing is run (`dbt compile`, a unit test) it need not
+    exist yet; the coarse log continues with its other sources.
 #}
 {% macro _refuse_missing_source(capture) %}
     {% set is_one_of_many = capture.caller_name == 'core_temp_history' %}
@@ -99,7 +100,7 @@
 {% endmacro %}
 
 
-{# Not where a gap can be marked. #}
+{# Refuses changes that have expired, unless a gap can be marked. #}
 {% macro _refuse_expired(capture, last) %}
     {% if (capture.layout or {}).get('is_source') %}
         {% do return(none) %}

@@ -1,9 +1,7 @@
-{# What is known of the source and of what was taken from it, read from the two tables' logs. #}
-
 {#
-    The model's own table: the number of the next batch, how far the source was read, whether
-    capture is suspended. Two runs that see the same log get the same number, and only one of them
-    commits it.
+    The state of the model's own table: the number of the next batch, how far the source was read,
+    whether capture is suspended. Two runs that read the same log get the same number, and only one
+    of them can commit it.
 #}
 {% macro _taken_before(capture) %}
     {% set taken = {
@@ -31,16 +29,16 @@
 
 
 {#
-    The source as this run sees it. `version` is the newest version that the run may take: the
-    newest there is, or the last one before the first change that one of `references` has not taken
-    yet; none if there is no such version.
+    The source as this run reads it. `version` is the newest version that the run may take: the
+    newest that exists, or the last one before the first change that one of `references` has not
+    taken yet; none if there is no such version.
 
         source             a     b     c        d        a, b and c are taken
-        referenced table      x     y      z             x and y are in its history, z is not: it
-                              came after that run
+        referenced table      x     y      z             its history has x and y, but not z, which
+                                                         came after its run
 
-    `waits` says what is held back and why, see `_first_untaken`. The source is looked at before
-    what it refers to: a change that is seen here was there before all that is seen there.
+    `waits` describes what is held back and why, see `_first_untaken`. The source is read before the
+    tables it refers to, so that every change found in it is older than everything found in them.
 #}
 {% macro _source_head(table, references) %}
     {% set table = dbt_history._with_format(table) %}
@@ -79,10 +77,7 @@
 {% endmacro %}
 
 
-{#
-    The commits after version `last`, newest first: what they say of users and transactions, and of
-    changes of the schema.
-#}
+{# The commits after version `last`, newest first: their users, transactions, and schema changes. #}
 {% macro _entries_since(capture, last) %}
     {% set entries = capture.head.entries %}
     {% if entries[-1].version > last + 1 %}

@@ -1,15 +1,14 @@
 {#
-    A mirror never runs ahead of one that it refers to: rows are linked once, and what the
-    referenced mirror takes later is never seen.
+    A mirror never takes changes later than those of a mirror it refers to: rows are linked once, so
+    a link to a row that arrives later would be missing.
 
         main a            c1     c2      c3
-        its mirror        c1 taken, suspended, not run or refused since
-        main b        d1      d2     d3      d4      d1 and d2 may be taken; d3 and d4 wait until c2
-                      is taken
+        its mirror        c1 taken, then suspended, not run, or refused
+        main b        d1      d2     d3      d4      d1 and d2 are taken; d3 and d4 wait for c2
 
-    `first_untaken` of all references: none if nothing is held back, else {'before': the time of the
-    first change that is not taken, in microseconds since 1970 (none: nothing at all is), 'history',
-    'why'}. Within a table versions are in the order of their times.
+    The earliest of all references: none if nothing is held back, else {'before': the time of the
+    first change that is not taken, in microseconds since 1970 (none: no change is taken),
+    'history', 'why'}. Within a table the versions are in the order of their times.
 #}
 {% macro _first_untaken(references) %}
     {% set state = namespace(first=none) %}
@@ -30,8 +29,8 @@
 
 
 {#
-    Of one reference. A view, or a table that is filled otherwise than by capture, does not say what
-    it has.
+    The same for one reference. A view, or a table that is not filled by capture, has no record of
+    what it has taken.
 #}
 {% macro _untaken_of(reference) %}
     {% set log = reference.log %}
@@ -69,8 +68,8 @@
 
 
 {#
-    Of one source of a reference. Of a table made again only the difference is known: all that came
-    after the last row it gave waits.
+    The same for one source of a reference. For a table that was created again only the difference
+    is known: everything after the last row it gave waits.
 #}
 {% macro _untaken_after(reference, source, watermark) %}
     {% do dbt_history._refuse_lost_source(reference, source) %}
@@ -119,7 +118,7 @@
 {% endmacro %}
 
 
-{# Says that a run leaves changes to a later one, and why. #}
+{# Logs that a run leaves changes to a later run, and why. #}
 {% macro _log_waiting(capture) %}
     {% set head = capture.head %}
     {% set last = (capture.taken.watermark or {}).get('version') %}

@@ -41,7 +41,7 @@
 {% endmacro %}
 
 
-{# The earlier of `before` and `age` as text of the axis; none without both. #}
+{# The earlier of `before` and `age` as text of the axis; none if neither is given. #}
 {% macro _cutoff(table, before, age) %}
     {% set points = [] %}
     {% if before is not none %}
@@ -66,8 +66,8 @@
 
 
 {#
-    How many versions would go, and the horizon that this makes. What begins and ends at one point
-    is never seen and not counted.
+    Counts the versions that would be removed, and computes the resulting retention horizon. Empty
+    versions are never visible and are not counted.
 #}
 {% macro _plan_cleaning(table, limit) %}
     {% set marks = dbt_history._marks_of(table) %}
@@ -97,8 +97,8 @@
 
 
 {#
-    The greatest end among what goes; of feature states the last transaction that is cleaned,
-    whether or not anything ended there. None where nothing has to be done.
+    The greatest end of the versions to remove; for feature states the last transaction that is
+    cleaned, even if nothing ended there. None if there is nothing to do.
 #}
 {% macro _new_retention_horizon(greatest_end, limit, marks) %}
     {% if limit.get('last') is none
@@ -114,8 +114,8 @@
 
 
 {#
-    Of feature states: the last transaction whose closed states go, a number; none where no limit is
-    one of transactions.
+    For feature states: the last transaction whose closed states are removed; none if no limit is a
+    transaction.
 #}
 {% macro _last_to_clean(table, limit) %}
     {% if not table.namespace
@@ -158,7 +158,7 @@
 {% endmacro %}
 
 
-{# Transactions with their numbers, as a sub-query; where nothing is said txn is the number. #}
+{# Transactions with their numbers, as a sub-query; by default txn is the number. #}
 {% macro _numbers_of(transactions, states) %}
     {% if transactions is none %}
         {% do return('(select `txn` as `txid`, `txn` as `id` from ' ~ states ~ ') as numbered') %}
@@ -172,8 +172,8 @@
 
 
 {#
-    What the limits let go, by the columns of a version. Literals, so that Delta leaves files out
-    and drops whole ones.
+    The predicate of the versions that the limits allow to remove. It uses literals, so that Delta
+    can skip files and drop whole ones.
 #}
 {% macro _may_go(table, limit, tags) %}
     {%- set convention = table.convention -%}
@@ -207,8 +207,8 @@
 
 
 {#
-    The table, and beside each version its place from the newest and whether another table names it,
-    where that is asked.
+    The table with, where a limit needs them, each version's rank from the newest and whether
+    another table refers to it.
 #}
 {% macro _ranked_versions(table, limit) %}
     {%- set convention = table.convention -%}
@@ -270,8 +270,8 @@
 
 
 {#
-    The tombstone of a feature that is deleted and not purged; on a branch of any, since it hides
-    what the branch would inherit.
+    The tombstone of a feature that is deleted and not purged; on a branch every tombstone, because
+    it hides the state that the branch would inherit.
 #}
 {% macro _is_deletion(table) %}
     {%- set kept = ['`purged_txn` is null'] -%}
@@ -297,8 +297,8 @@
 
 
 {#
-    One commit. Nothing beyond the horizon that was published goes, whatever has been closed in
-    between.
+    One commit. Versions that ended after the published horizon are not removed, even if they were
+    closed in between.
 #}
 {% macro _remove_versions(table, limit, plan) %}
     {% set convention = table.convention %}
@@ -335,7 +335,10 @@
 {% endmacro %}
 
 
-{# A statement whose commit says which operation it was; the session is left as it was. #}
+{#
+    Runs a statement with a record of the operation in its commit; the session's settings are
+    restored.
+#}
 {% macro _run_marked(sql, record, table, caller_name) %}
     {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
     {% set failed = dbt_history._guarded_statement(

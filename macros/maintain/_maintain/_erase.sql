@@ -1,7 +1,6 @@
 {#
     The tables with what is erased in each: {'name', 'relation', 'columns', 'rows', 'changed',
-    'lock'}; `changed` counts the rows that still hold a value. What is wrong is added to
-    `problems`.
+    'lock'}; `changed` counts the rows that still hold a value. Errors are appended to `problems`.
 #}
 {% macro _erased_places(main, only, columns, mirrors, problems) %}
     {% set only = only if only is mapping else {} %}
@@ -48,8 +47,8 @@
 
 
 {#
-    Names, in lower case, of the columns to erase: those named, else all but key and period. `only`
-    must name a whole key.
+    The columns to erase, in lower case: those named, else all except key and period. `only` must
+    name a whole key.
 #}
 {% macro _erased_columns(table, there, only, columns, problems) %}
     {% set convention = table.convention %}
@@ -102,7 +101,7 @@
 {% endmacro %}
 
 
-{# What the subject has in one table, and whether the table would refuse the update. #}
+{# Counts the subject's rows in one table, and checks whether the table would refuse the update. #}
 {% macro _check_place(place, only, problems) %}
     {% set cells = [] %}
     {% for column in place.columns %}
@@ -141,7 +140,7 @@
 {% endmacro %}
 
 
-{# The columns of a place as they are after the erasure. #}
+{# The columns of a table as they are after the erasure. #}
 {% macro _cells_without(place) %}
     {% set gone = place.columns | map(attribute='name') | list %}
     {% set cells = [] %}
@@ -156,9 +155,9 @@
 
 
 {#
-    One update of rows that still hold a value. Delta keeps a log from being changed, so its lock is
-    opened for this one statement, and closed in any case, also where a killed run has left it open.
-    Tried again where another run closed it in between.
+    One update of the rows that still hold a value. A log is locked by delta.appendOnly: the lock is
+    removed for this statement and set again afterwards, whatever happens, also if a killed run had
+    left it off. If another run sets it in between, the statement is tried again.
 #}
 {% macro _erase_place(place, main, only) %}
     {% set state = namespace(failed=none) %}
@@ -200,15 +199,15 @@
 
 
 {#
-    Names a subject in the marks; without the salt, the invocation's id, its key cannot be looked
-    for in a list of keys.
+    Identifies a subject in the marks. The hash is salted with the invocation's id, so that it
+    cannot be looked up from a list of keys.
 #}
 {% macro _subject_hash(only, salt) %}
     {% do return(local_md5(tojson(only, sort_keys=true) ~ salt)) %}
 {% endmacro %}
 
 
-{# Whether the marks have the erasure of this subject. #}
+{# Whether the marks contain the erasure of this subject. #}
 {% macro _has_erasure(table, only) %}
     {% set marks = dbt_history._marks(table.relation) %}
     {% if marks is none %}

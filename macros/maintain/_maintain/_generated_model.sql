@@ -1,6 +1,6 @@
 {#
-    What is generated for one tracked table: {'name', 'kind', 'key', 'references', 'main', 'of'};
-    appends what is wrong to `problems`.
+    The model to generate for one tracked table: {'name', 'kind', 'key', 'references', 'main',
+    'of'}; errors are appended to `problems`.
 #}
 {% macro _generated_model(node, said, problems) %}
     {% set kind = said.get('kind', 'hx') %}

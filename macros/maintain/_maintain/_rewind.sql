@@ -37,9 +37,9 @@
 
 
 {#
-    Sets `to` and `from_now` of each table, as text of its axis. The restored state begins after all
-    that the tables hold, at one point for all tables with one type of axis, so that an as-of over
-    them sees all of it or nothing.
+    Sets `to` and `from_now` of each table, as text of its axis. The restored state begins after
+    everything in the tables, at one point for all tables with the same type of axis, so that an
+    as-of query over them returns either all of it or none.
 #}
 {% macro _rewind_points(tables, to, at) %}
     {% set starts = {} %}
@@ -75,8 +75,8 @@
 
 
 {#
-    The batch: what was there and is not now, or is otherwise, begins anew; what is there and was
-    not ends. No WITH (decision 8).
+    The batch: a record that existed then and is missing or different now gets a new version; a
+    record that exists now and did not then is ended. No WITH (decision 8).
 #}
 {% macro _rewind_sql(table, only) %}
     {%- set convention = table.convention -%}
@@ -151,7 +151,7 @@
 
 
 {#
-    A time as the last transaction up to it, for feature states; none for any other point or table.
+    For feature states, a time as the last transaction up to it; none for any other point or table.
 #}
 {% macro _transaction_at_time(to, table) %}
     {% if not table.get('namespace') or to is not string
@@ -168,7 +168,7 @@
 
 
 {#
-    Feature states are rewound by their log: one transaction that makes them what they were; the
+    Feature states are rewound through their log: one transaction restores the earlier states; the
     next run of the model applies it.
 #}
 {% macro _rewind_features(table, only, said, dry_run) %}

@@ -1,4 +1,4 @@
-{# The rules of periods that the table breaks: those of the generic tests. #}
+{# The rules of periods that the table violates: those of the generic tests. #}
 {% macro _broken_rules(table) %}
     {% set name = dbt_history._quoted_relation(table.relation) %}
     {% set rules = {
@@ -32,8 +32,8 @@
 
 
 {#
-    The rows that all commits together have left, against those that are there; nothing to say where
-    the log does not reach back.
+    Compares the number of rows according to all commits with the number of rows in the table;
+    returns nothing if the log does not go back to the first commit.
 #}
 {% macro _lost_rows(table, entries) %}
     {% set sum = namespace(rows=0, is_known=true, first=none) %}
@@ -66,13 +66,13 @@
 
 
 {#
-    What somebody else did to the rows since the table is ours: a change of a value by hand breaks
-    no rule and no count.
+    Commits of others that changed rows since the package manages the table: a manual change of a
+    value violates no rule and no count.
 
         version   0      1        2       3       4        5         6
                   WRITE  MERGE    UPDATE  MERGE   UPDATE   RESTORE   OPTIMIZE
                          batch 1  found   batch 2 undone   to 3
-                  '- before the first batch: what was adopted
+                  '- before the first batch: the adopted table
 #}
 {% macro _foreign_commits(entries) %}
     {% set walk = namespace(found=[], since_ours=[], resume_at=none) %}
@@ -97,7 +97,7 @@
 {% endmacro %}
 
 
-{# The open versions against the table they mirror, by the columns that both have. #}
+{# Compares the open versions with the table they mirror, by the columns that both have. #}
 {% macro _differs_from(table, source) %}
     {% set other = dbt_history._referring({'table': source}) %}
     {% set theirs = dbt_history._types_of_query('select * from ' ~ other) %}

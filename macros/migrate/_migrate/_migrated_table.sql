@@ -1,7 +1,7 @@
 {#
-    The table a migration works on: `table` is `schema.name`, a name in the target's schema, or a
+    The table of a migration: `table` is `schema.name`, a name in the target's schema, or a
     relation. Returns {'relation', 'columns', 'types': {lower name: type}, 'names': {lower name:
-    name}}; refuses what is no Delta table. With `is_optional`, none where there is no table.
+    name}}; refuses anything but a Delta table. With `is_optional`, none if there is no table.
 #}
 {% macro _migrated_table(table, caller_name, is_optional=false) %}
     {% set wanted = dbt_history._named_relation(table, caller_name) %}
@@ -34,9 +34,7 @@
 {% endmacro %}
 
 
-{#
-    What keeps the table from being a history table: its period columns, and the key that was given.
-#}
+{# Why the table cannot be a history table: missing period columns, or a wrong key. #}
 {% macro _history_problems(migrated, key) %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}
@@ -66,7 +64,7 @@
 {% endmacro %}
 
 
-{# Problems of a column that a migration is to change; `type` is none where any type will do. #}
+{# Problems of a column that a migration changes; `type` is none if any type is accepted. #}
 {% macro _column_problems(migrated, column, key, type=none) %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}
@@ -98,7 +96,7 @@
 {% endmacro %}
 
 
-{# Spark's names for one type: `integer` is `int`. #}
+{# Spark has two names for some types: `integer` is `int`. #}
 {% macro _is_same_type(left, right) %}
     {% set other = {
         'integer': 'int', 'long': 'bigint', 'short': 'smallint', 'byte': 'tinyint', 'real': 'float',

@@ -1,7 +1,7 @@
 {#
-    A value of a migration as SQL of the column's type: none is NULL, anything else is text as a
-    person writes it (the text `NULL` is four letters). Text that is no value of the type is a
-    problem, appended to `problems`.
+    A value of a migration as SQL of the column's type: none is NULL, anything else is text (the
+    text `NULL` is a string of four letters). Text that is not a value of the type is appended to
+    `problems`.
 #}
 {% macro _migration_value(value, type, problems) %}
     {% if value is none %}
@@ -14,7 +14,7 @@
         {% set text = text
             ~ (' UTC' if modules.re.search('[0-9]:[0-9]', text) else ' 00:00:00 UTC') %}
     {% endif %}
-    {# Spark fills in ${...} also inside quotes. #}
+    {# Spark substitutes ${...} inside quotes too. #}
     {% set literal = dbt_history._string_literal(text).replace('${', '\\u0024{') %}
     {% if run_query(
         'select try_cast(' ~ literal ~ ' as ' ~ type ~ ') is null'
@@ -26,8 +26,8 @@
 
 
 {#
-    The instant of a migration as a literal, always a constant; `name` is the argument's, for the
-    message.
+    The instant of a migration as a literal, always a constant; `name` is the argument's name, for
+    the message.
 #}
 {% macro _migration_instant(value, name, problems) %}
     {% set text = value | string | trim %}

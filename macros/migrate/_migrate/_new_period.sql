@@ -1,5 +1,5 @@
 {#
-    From `at` on, a column has another value in every active version that `changes` is true for. One
+    From `at` on, a column has a new value in every active version for which `changes` is true. One
     MERGE:
 
         at                      at
@@ -61,16 +61,13 @@
         operations.{{ dbt_history._prefixed(name) }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
-    -- An operation that does not find its version must not vanish: nothing is committed then.
+    -- An operation that does not match its version raises an error: nothing is committed.
     when not matched then insert ({{ end }})
     values (cast(raise_error('dbt_history: a version to change was not found') as timestamp))
 {%- endmacro %}
 
 
-{#
-    An active version that starts after the migration would have to be changed by a migration of its
-    past.
-#}
+{# Refuses active versions that start after the instant of the migration. #}
 {% macro _later_version_problems(migrated, at) %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set row = run_query(

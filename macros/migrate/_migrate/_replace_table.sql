@@ -1,7 +1,7 @@
 {#
-    A table made anew from a SELECT in one commit, with the layout and the properties of `like`: its
-    own former self, or the table it is a copy of. `select_columns`: the names that the new table
-    has.
+    Replaces a table with the result of a SELECT in one commit, with the layout and the properties
+    of `like`: the table itself, or the table that is copied. `select_columns`: the column names of
+    the new table.
 #}
 {% macro _replace_table_sql(relation, like, select_sql, select_columns, is_new=false) %}
     {%- set detail = run_query('describe detail ' ~ dbt_history._quoted_relation(like)).rows[0] -%}
@@ -26,7 +26,7 @@
         {%- endfor %}
     )
     as
-    -- Catalogs want partition columns last.
+    -- Catalogs require partition columns last.
     select {{ (others + partition_by) | join(', ') }}
     from (
         {{ select_sql }}
@@ -34,7 +34,7 @@
 {%- endmacro %}
 
 
-{# The properties that a person set; what Delta keeps for itself is made anew. #}
+{# The properties that a user has set; those that Delta maintains are not copied. #}
 {% macro _kept_properties(relation) %}
     {% set properties = {'delta.enableDeletionVectors': 'true'} %}
     {% set delta = '(min(Reader|Writer)Version|feature[.].*|columnMapping[.]maxColumnId'
@@ -49,9 +49,7 @@
 {% endmacro %}
 
 
-{#
-    A list column as a session returns it (JSON text by way of dbt, a list by way of some drivers).
-#}
+{# A list column as the connection returns it: JSON text through dbt, a list with some drivers. #}
 {% macro _as_list(value) %}
     {% do return((fromjson(value) if value is string else value) or []) %}
 {% endmacro %}
@@ -93,7 +91,7 @@
 {% endmacro %}
 
 
-{# What keeps a table from becoming a history table. #}
+{# Why a table cannot become a history table. #}
 {% macro _soft_delete_problems(migrated, deleted) %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}

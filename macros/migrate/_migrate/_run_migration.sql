@@ -1,6 +1,6 @@
 {#
-    Runs a migration's one statement that changes rows: one commit, with what it was in the commit's
-    user metadata. `operation` tells one migration from another: {'operation': name, …arguments}.
+    Runs the one statement of a migration that changes rows: one commit, with `operation` in its
+    user metadata. `operation` identifies the migration: {'operation': name, …arguments}.
 #}
 {% macro _run_migration(migrated, statement, operation, caller_name) %}
     {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
@@ -32,10 +32,10 @@
 
 
 {#
-    True if this very migration is in the table's log, and no restore or overwrite came after it:
+    True if this migration is in the table's log and no restore or overwrite came after it:
 
         version   4          5         6          7
-                  migration  batch 8   migration  batch 9      a repeat of either changes nothing
+                  migration  batch 8   migration  batch 9      repeating either changes nothing
 #}
 {% macro _is_migrated(relation, operation, caller_name) %}
     {% set walk = namespace(found=false, done=false) %}
@@ -66,7 +66,7 @@
 {% endmacro %}
 
 
-{# Adds a column, and switches on what Delta needs for it, saying so. #}
+{# Adds a column, enables the Delta features that it needs, and logs that. #}
 {% macro _add_migrated_column(migrated, column, type, caller_name) %}
     {% if modules.re.search('[ ,;{}()=\\n\\t]', column) %}
         {% do dbt_history._switch_on(
@@ -83,7 +83,10 @@
 {% endmacro %}
 
 
-{# Sets a table property unless it is set; older readers may not know the feature, so it is told. #}
+{#
+    Sets a table property unless it is set. It logs the change, because older readers may not
+    support the feature.
+#}
 {% macro _switch_on(migrated, property, value, what, caller_name) %}
     {% for row in run_query(
         'show tblproperties ' ~ dbt_history._quoted_relation(migrated.relation)
