@@ -79,6 +79,6 @@ merge into `golden`.`records` as history
         operations.`c__fivetran_end`,
         operations.`c__fivetran_active`
     )
-    -- An operation that does not find its version must not vanish: nothing is committed then.
+    -- An operation that does not match its version raises an error: nothing is committed.
     when not matched then insert (`_fivetran_end`)
     values (cast(raise_error('dbt_history: a version to change was not found') as timestamp))
