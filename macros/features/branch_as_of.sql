@@ -1,11 +1,11 @@
 {#
-    The states that a branch shows, as a sub-query to put after FROM: its own, and where it has none
-    those of its base. Without `at` now, else as of a transaction of the log.
+    The states of a branch, as a sub-query for the FROM clause: its own, and otherwise those of its
+    base. Without `at` now, else as of a transaction of the log.
 
         main     f v1 at 1, v2 at 5     g v1 at 3
         branch   forked at 4, f v2' at 6
         at 4     f v1, g v1
-        at 6     f v2', g v1            what main did at 5 is not there before a rebase
+        at 6     f v2', g v1            the change of main at 5 is not visible before a rebase
 
     The base is looked up when the model is compiled; after a rebase the SQL fails with a message
     until the model is built again.

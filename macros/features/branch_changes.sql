@@ -1,8 +1,8 @@
 {#
-    What a branch changed, as a sub-query to put after FROM: one row a feature that it holds
-    otherwise than its base, with `change` (inserted, updated, deleted) and its content in the base
-    (`base`), on the branch (`mine`) and on the parent now (`theirs`), each a struct of the payload
-    columns, NULL where it is not there.
+    The changes of a branch, as a sub-query for the FROM clause: one row per feature that differs
+    from its base, with `change` (inserted, updated, deleted) and its content in the base (`base`),
+    on the branch (`mine`) and on the parent now (`theirs`), each a struct of the payload columns,
+    NULL if it does not exist there.
 #}
 {% macro branch_changes(states, branches, branch, id='id', payload=none, json=[]) %}
     {% if not execute %}{% do return('(select 1 as not_compiled)') %}{% endif %}

@@ -1,7 +1,7 @@
 {#
-    What keeps a branch from being merged, as a sub-query to put after FROM: one row a feature,
-    column and attribute that the branch and its parent both changed, and not to the same, with the
-    three contents. `attribute` is NULL where a column is changed as a whole.
+    The conflicts that prevent a merge of a branch, as a sub-query for the FROM clause: one row per
+    feature, column and attribute that the branch and its parent changed to different values, with
+    the three contents. `attribute` is NULL if a column changed as a whole.
 #}
 {% macro branch_conflicts(states, branches, branch, id='id', payload=none, json=[]) %}
     {% if not execute %}{% do return('(select 1 as not_compiled)') %}{% endif %}

@@ -1,17 +1,17 @@
 {#
     Forks a branch from `main` or from another branch at a transaction (default: the last of the
-    log). Nothing is copied: the branch is a row in the table of branches, and shows what its parent
-    held there until it is written on.
+    log). Nothing is copied: the branch is a row in the table of branches, and shows the states of
+    its parent at that point until it is written to.
 
         main     [ f v1 ----------------)[ f v2 ------
         fork at  |       ^
-        branch           [ f v1 - - - - )[ f v2' -----    v2' has main's v1 as its predecessor
+        branch           [ f v1 - - - - )[ f v2' -----    the predecessor of v2' is v1 of main
 
-    dbt run-operation create_branch --args '{table: naksha_states, writes: naksha_writes, branches:
-    naksha_branches, branch: draft}'
+    dbt run-operation create_branch --args '{table: naksha_states, writes: naksha_writes,
+        branches: naksha_branches, branch: draft}'
 
-    Writes on it are rows of the log whose column `branch` names it. What it is based on is
-    protected from cleaning, like a tag.
+    Writes on it are rows of the log with its name in the column `branch`. Its base is protected
+    from cleaning, like a tag.
 #}
 {% macro create_branch(
     table, writes, branches, branch, parent='main', at=none, author=none, reason=none,

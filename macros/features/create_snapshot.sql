@@ -1,8 +1,8 @@
 {#
-    Names one transaction in several spaces at once: a tag that is the same number in each table of
-    states, or in none of them.
+    Names one transaction in several spaces: the tag has the same number in each table of states, or
+    does not exist in any of them.
 
-        dbt run-operation create_snapshot --args '{snapshot: release_7, table: [roads, pois],
+    dbt run-operation create_snapshot --args '{snapshot: release_7, table: [roads, pois],
         writes: edits}'
 
         edits    1 roads   2 pois   3 roads   4 pois | 5 roads
@@ -10,14 +10,14 @@
         pois               2                  4      |
 
     The spaces share one log, so a number means the same in all of them. Without `at` it is the last
-    transaction that any of them has. `writes` is that log, or a mapping from table to what is in it
-    for the table: a table that has not taken it up to the number is refused, because its snapshot
-    would still change. All is checked before anything is written; the tables of one schema get the
-    snapshot in one commit. A run that was killed between two schemas is repeated: the rest gets the
-    number that the first have.
+    transaction of any of them. `writes` is that log, or a mapping from table to its part of the
+    log: a table that has not applied the log up to the number is refused, because its snapshot
+    would still change. Everything is checked before anything is written; the tables of one schema
+    get the snapshot in one commit. If a run is killed between two schemas, repeat it: the remaining
+    tables get the same number.
 
-    Read as `as_of(ref('roads'), 'tag:release_7', 'naksha')`; cleaning respects it like any tag;
-    `drop_tag` takes it away from all.
+    Read it as `as_of(ref('roads'), 'tag:release_7', 'naksha')`; cleaning respects it like any tag;
+    `drop_tag` removes it from all.
 #}
 {% macro create_snapshot(
     snapshot, table='all', at=none, writes=none, author=none, reason=none, dry_run=false,
@@ -37,7 +37,7 @@
     {% if not dry_run and missing %}
         {% do dbt_history._add_marks(missing, 'tag', snapshot, author, reason) %}
         {% for table in missing %}
-            {# A cleaning, or another snapshot of this name, that began meanwhile was first. #}
+            {# Checks again: a cleaning or a snapshot of the same name may have begun meanwhile. #}
             {% do dbt_history._check_above_retention_horizon(
                 table, dbt_history._marks_of(table), problems,
             ) %}

@@ -1,7 +1,7 @@
 {#
-    The features that are deleted and not purged, as a sub-query to put after FROM: one row a
-    feature, its tombstone, which keeps the last content. A feature created again is not deleted any
-    more; one that was purged has left for good, its states stay.
+    The features that are deleted and not purged, as a sub-query for the FROM clause: one row per
+    feature, its tombstone, which holds the last content. A feature that was created again is not
+    included; neither is a purged one, although its states are kept.
 #}
 {% macro deleted_features(states, id='id', namespace='@ns:com:here:xyz') %}
     {%- set key = dbt_history._quoted(dbt_history._key_columns(id)) -%}

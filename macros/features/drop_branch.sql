@@ -1,7 +1,6 @@
 {#
-    Takes a branch away: it is not read or written any more, and what it was based on may be
-    cleaned. Its states stay in the table, closed to readers; a branch of the same name that is
-    forked later begins without them.
+    Drops a branch: it can no longer be read or written, and its base may be cleaned. Its states
+    stay in the table but are not visible; a later branch of the same name does not show them.
 #}
 {% macro drop_branch(
     table, writes, branches, branch, author=none, reason=none, dry_run=false, convention=none,

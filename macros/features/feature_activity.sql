@@ -1,17 +1,17 @@
 {#
-    What happened to features, as a sub-query to put after FROM: one row a state with all its
-    columns, and `patch`, for an update the way back to its predecessor as a JSON patch (an array of
-    {op, path, value}); NULL for a creation or a deletion, and where the predecessor was cleaned
-    away.
+    The activity on features, as a sub-query for the FROM clause: one row per state with all its
+    columns, and `patch`, for an update the JSON patch back to its predecessor (an array of {op,
+    path, value}); NULL for a creation or a deletion, and if the predecessor was cleaned.
 
         before   {"name": "Main", "tags": ["a", "b"]}
         state    {"name": "High", "tags": ["a"], "lanes": 2}
-        patch    [{"op": "remove", "path": "/lanes"}, {"op": "replace", "path": "/name", "value":
-                 "Main"},
+        patch    [{"op": "remove", "path": "/lanes"},
+                  {"op": "replace", "path": "/name", "value": "Main"},
                   {"op": "add", "path": "/tags/1", "value": "b"}]
-    `content` is the column with the document, JSON; of several columns the document has one member
-    each. What the system keeps (`id`, the namespace but for its tags) is left out. `order by i
-    desc` for the newest first.
+
+    `content` is the JSON column with the document; given several columns, the document has one
+    member for each. System fields (`id`, the namespace except its tags) are left out. Use `order by
+    i desc` for the newest first.
 #}
 {% macro feature_activity(
     states, id='id', content='payload', from_txn=none, to_txn=none, where=none,

@@ -1,14 +1,17 @@
 {#
-    The changes of a range of transactions, as a sub-query to put after FROM: one row a feature and
-    transaction, its last state there; with `squash` one row a feature, its last state in the range.
+    The changes in a range of transactions, as a sub-query for the FROM clause: one row per feature
+    and transaction, its last state there; with `squash` one row per feature, its last state in the
+    range.
 
         txn             1       2       3       4
         a               CREATE  UPDATE
         b               CREATE          DELETE  CREATE
         2 to 3, full            a upd.  b del.
-        1 to 3, squash  a updated, b deleted            what the last state did
-    Rows have all columns of the states, and `change`: inserted, updated or deleted. Pages: `limit`
-    rows in the order of `i`, the next page `after` the last `i` of the one before.
+        1 to 3, squash  a updated, b deleted            the action of the last state
+
+    Rows have all columns of the states, and `change`: inserted, updated or deleted. For paging,
+    `limit` returns rows in the order of `i`, and the next page is `after` the last `i` of the
+    previous one.
 #}
 {% macro feature_changes(
     states, id='id', from_txn=none, to_txn=none, after_time=none, until_time=none, author=none,

@@ -1,11 +1,10 @@
 {#
-    What became of each write: one row a write that `feature_states` with the same arguments reads,
-    for a log of outcomes and, with a filter, of the writes that were rejected. Nothing is lost:
-    every write has its row.
+    The outcome of each write: one row per write that `feature_states` with the same arguments
+    reads, for a log of outcomes or, with a filter, of rejected writes. Every write has its row.
 
-    `states` is the table of states, `after` the last transaction whose outcomes are known already
-    (the last batch of the model's own table): writes after it are decided on the states as of then,
-    whether or not the table of states is ahead. Without `states` the whole log is decided anew.
+    `states` is the table of states, `after` the last transaction whose outcomes are known (the last
+    batch of the model's own table): later writes are evaluated on the states as of then, even if
+    the table of states is newer. Without `states` the whole log is evaluated again.
 #}
 {% macro feature_outcomes(
     writes, states=none, after=none, id='id', payload=none, json=[], columns={},
@@ -81,7 +80,7 @@ from outcomes
 {% endmacro %}
 
 
-{# Why a write has no state, by the code that the fold gives. #}
+{# Why a write made no state, by the code from the fold. #}
 {% macro _outcome_reasons() %}
     {% do return({
         'CONFLICT:exists': 'the feature exists',

@@ -1,17 +1,17 @@
 {#
-    Writes of features as states: staged rows that a `history_batch` model with the convention
-    `naksha` takes.
+    Writes of features as states: staged rows for a `history_batch` model with the convention
+    `naksha`.
 
         txn         1            2            3            4
         writes      CREATE f     UPDATE f     DELETE f     CREATE f
         states      [ f v1 -----)[ f v2 -----)| f v3       [ f v1 -------- open
                                               '- tombstone: closed by its own transaction
 
-    All transactions since the last batch are one batch, numbered as the last of them, so the split
-    of the log into runs does not matter. What a transaction does depends on what those before it
-    did, so the transactions that fail as a whole are found while the model is compiled
-    (`_refused_transactions`); the rest is one pass over the writes of each feature.
-    docs/flow/feature_states.md
+    All transactions since the last batch are one batch, with the number of the last of them, so the
+    split of the log into runs does not matter. The effect of a transaction depends on the earlier
+    ones, so the transactions that fail as a whole are determined when the model is compiled
+    (`_refused_transactions`); the rest is one pass over the writes of each feature. See
+    docs/flow/feature_states.md.
 #}
 {% macro feature_states(
     writes, id='id', payload=none, json=[], columns={}, mode='all_or_nothing',
@@ -38,7 +38,7 @@
 {% endmacro %}
 
 
-{# One pass over the fold: what it gives for a feature is made rows by one generator. #}
+{# One pass over the fold: a single generator turns the result of each feature into rows. #}
 {% macro _feature_states_sql(features, pending) %}
 {%- set may_lack_history = features.history == 'off' or 'history' in features.names -%}
 with {{ dbt_history._with_refused(pending) }},
@@ -58,7 +58,7 @@ rows_of_features as (
                 state -> named_struct('removed_from', cast(null as bigint), 'state', state)
             )
             {%- if may_lack_history %},
-            -- Without history only what is open at the end is kept.
+            -- Without history only the last open state is kept.
             if(
                 not keeps_history and size(new_states) > 0 and head.txn is not null,
                 array(named_struct(

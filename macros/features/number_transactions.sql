@@ -1,13 +1,14 @@
 {#
-    Gives each visible transaction of a log the next number, without holes: lower means visible
-    earlier.
+    Gives each visible transaction of a log the next number, without gaps: a lower number was
+    visible earlier.
 
         log        txid 3    7 (foo)   7 (bar)   8 (message only)   9 (not visible)   10
         numbers    1         2         2         -                  -                 3
-    The numbers are rows of a table of their own, (txid, id, ts), that one INSERT fills; it reads
-    the table it writes, so of two jobs at once Delta refuses the later, which looks again. Numbers
-    never change; the log is only read. Run-operation, or called from a hook. Returns how many
-    transactions got a number.
+
+    The numbers are rows (txid, id, ts) of a separate table, written by one INSERT that reads the
+    table it writes: of two concurrent jobs Delta refuses the later one, which tries again. Numbers
+    never change; the log is only read. Call it as a run-operation or from a hook. Returns the
+    number of newly numbered transactions.
 #}
 {% macro number_transactions(transactions, numbers, spaces=none, visible=none, dry_run=false) %}
     {% if not execute %}{% do return(0) %}{% endif %}
@@ -35,8 +36,8 @@
     {% set state = namespace(failed='conflict') %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
         {#
-            A greatest number answered from statistics would not count as read, and two jobs could
-            take the same.
+            A max() answered from file statistics is not recorded as a read of the table: two jobs
+            could then use the same number.
         #}
         {% set state.failed = dbt_history._guarded_statement(
             dbt_history._number_sql(log_name, numbers_name, spaces, visible),

@@ -1,7 +1,7 @@
 {#
-    The log of transactions with the numbers its transactions have by now, as a sub-query to put
-    after FROM. `space`, `id` and `ts` are set together, and NULL for what has no number: not
-    numbered yet, a space that is not known.
+    The log of transactions with the numbers assigned so far, as a sub-query for the FROM clause.
+    `space`, `id` and `ts` are set together, and NULL for a transaction that has no number yet or
+    whose space is unknown.
 #}
 {% macro numbered_transactions(transactions, numbers, spaces=none) %}
     {%- set is_known = "entries.`schema` <> 'COMMIT_MSG'"

@@ -1,17 +1,17 @@
 {#
-    Moves the base of a branch to the end of the log: what the parent changed since the fork comes
-    to the branch. What the branch changed itself is merged three ways and written to it, as one
-    transaction at the end of the log; the rest it inherits from the new base.
+    Moves the base of a branch to the end of the log, so that it includes the changes of the parent
+    since the fork. The branch's own changes are merged three-way and written to it, as one
+    transaction at the end of the log; everything else is inherited from the new base.
 
         base       {x: 1, y: 1}                  {x: 5, y: 1}   the new base
         branch     {x: 1, y: 2}    ->            {x: 5, y: 2}
         parent     {x: 5, y: 1}
 
-    dbt run-operation rebase_branch --args '{table: naksha_states, writes: naksha_writes, branches:
-    naksha_branches, branch: draft, app_id: editor, json: [properties]}'
+    dbt run-operation rebase_branch --args '{table: naksha_states, writes: naksha_writes,
+        branches: naksha_branches, branch: draft, app_id: editor, json: [properties]}'
 
-    Conflicts as in `merge_branch`. Killed in between, it can be run again: what was merged already
-    is the same on both sides.
+    Conflicts as in `merge_branch`. After being killed it can be run again: what was already merged
+    is equal on both sides.
 #}
 {% macro rebase_branch(
     table, writes, branches, branch, app_id, payload=none, json=[], author=none, message=none,

@@ -1,14 +1,15 @@
 {#
-    History of a space goes on after it was suspended: appends to the log what makes the states
-    equal to a snapshot of the features as they are now, one write a feature that differs, in a
-    transaction of its own, marked `resync`.
+    Resumes the history of a space after a suspension: appends writes to the log that make the
+    states equal to a snapshot of the current features, one write per feature that differs, in one
+    transaction marked `resync`.
 
         states     f (v: 1)   g (v: 1)    suspended ...    f v2 (v: 3)   g v2 DELETE   h v1 CREATE
         snapshot                                           f (v: 3)      -             h (v: 2)
-    Suspended means that the space's writes are not in the log; what happened meanwhile is not known
-    one by one. `where` limits log, states and snapshot to the space. While the log has writes of it
-    that the states lack, it is refused: the difference would be wrong. Returns the number of the
-    transaction, or none where nothing differs.
+
+    Suspended means that the space's writes are not in the log, so the single changes of that time
+    are unknown. `where` limits log, states and snapshot to the space. It is refused while the log
+    has writes of the space that the states lack, because the difference would be wrong. Returns the
+    number of the transaction, none if nothing differs.
 #}
 {% macro resync_features(
     writes, states, snapshot, app_id, id='id', payload=[], json=[], author=none, message=none,
@@ -64,7 +65,7 @@
 {% endmacro %}
 
 
-{# The INSERT in its two parts, which the one who runs it puts together: {'insert', 'select'}. #}
+{# The INSERT in two parts, which the caller combines: {'insert', 'select'}. #}
 {% macro _resync_sql(call, txn) %}
     {%- set is_resync = call.get('is_resync', true) -%}
     {%- set insert -%}
@@ -80,7 +81,7 @@ insert into {{ call.writes }} (
 {% endmacro %}
 
 
-{# The writes that make the states equal to the snapshot; none if the log goes on meanwhile. #}
+{# The writes that make the states equal to the snapshot; none if the log has grown meanwhile. #}
 {% macro _resync_writes(call, txn, is_resync) %}
     {%- set key = dbt_history._quoted(call.key) -%}
     {%- set payload = dbt_history._quoted(call.payload) -%}

@@ -1,9 +1,11 @@
 {#
     The last transaction up to a number or a time, as an SQL expression for `as_of` and
     `feature_changes` on states:
+
         as_of(states, transaction_at(transactions, number=17), 'naksha')
-    A number above the last is the last; before the first there is none, and nothing as of then
-    (-1).
+
+    A number above the last one means the last transaction; before the first one it returns -1, as
+    of which nothing exists.
 #}
 {% macro transaction_at(transactions, number=none, at=none) %}
     {% if (number is none) == (at is none) %}

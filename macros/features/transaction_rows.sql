@@ -1,9 +1,9 @@
 {#
-    The log of transactions with its documented columns: one row a transaction and space that it
-    changed, and one row a commit message (schema `COMMIT_MSG`). Made of the outcomes of
+    The log of transactions with its documented columns: one row per transaction and space that it
+    changed, and one row per commit message (schema `COMMIT_MSG`). It is made from the rows of
     `feature_outcomes`; a transaction that changed nothing has no row. `space`, `id` and `ts` are
-    set when the transaction is numbered (`number_transactions`); `commit_json` has the counts. For
-    a `history_append` model: `_batch` is the transaction, so offer the outcomes `where txn >
+    set when the transaction is numbered (`number_transactions`); `commit_json` holds the counts.
+    For a `history_append` model: `_batch` is the transaction, so select the outcomes `where txn >
     last_batch()`.
 #}
 {% macro transaction_rows(outcomes, space, schema=none, database_id=0) %}

@@ -1,13 +1,14 @@
 {#
-    The UUID of a state or a transaction as SQL text: one number, one day, one kind, one database in
-    128 bits.
+    The UUID of a state or a transaction as SQL text: a number, a day, a type and a database in 128
+    bits.
 
         bits   32 id  16 id   4    12 id   2    10          4      5    3     40
                xxxxxxxx-xxxx-4xxx-         yyyy            -dddddddddddd
                id, highest   ver  lowest   variant 10,      day, type, database id
                48 bits       sion 12 bits  year - 2000, month
-    A value out of its range is an error when the SQL runs; NULL in any of them gives NULL. Texts
-    sort like the ids.
+
+    A value out of its range is an error when the SQL runs; NULL in any of them gives NULL. The
+    texts sort like the ids.
 #}
 {% macro uuid_of(object_id, date, type='feature', database_id=0) %}
     {%- set id = 'cast(' ~ object_id ~ ' as bigint)' -%}

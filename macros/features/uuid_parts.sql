@@ -1,6 +1,6 @@
 {#
-    What a UUID of `uuid_of` is made of, as SQL: struct<object_id bigint, date date, type int,
-    database_id bigint>. A text that is no such UUID (another version or variant, a day that does
+    The parts of a UUID of `uuid_of`, as SQL: struct<object_id bigint, date date, type int,
+    database_id bigint>. Text that is not such a UUID (another version or variant, a day that does
     not exist, no UUID at all) is an error when the SQL runs, or NULL with `otherwise='null'`. NULL
     gives NULL.
 #}

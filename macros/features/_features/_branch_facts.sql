@@ -1,7 +1,7 @@
 {#
-    Adds a fact to the table of branches, which is made if it is not there. The statement reads the
-    table that it writes, and writes only if it holds as many facts as were seen: of two at once one
-    loses.
+    Adds a fact to the table of branches, which is created if needed. The statement reads the table
+    that it writes, and writes only if the number of facts is unchanged: of two concurrent ones, one
+    fails.
 #}
 {% macro _add_branch_fact(call, kind, parent=none, at=none, since=none) %}
     {% set name = dbt_history._table_name(call.branches) %}
@@ -60,8 +60,9 @@
 
 
 {#
-    What an operation on a branch knows: {'table', 'branches', 'branch', 'facts', 'epochs', 'epoch',
-    'author', 'reason', 'problems'}; `epoch` is none where the branch does not exist (any more).
+    The state that an operation on a branch works with: {'table', 'branches', 'branch', 'facts',
+    'epochs', 'epoch', 'author', 'reason', 'problems'}; `epoch` is none if the branch does not exist
+    or was dropped.
 #}
 {% macro _branch_call(
     table, branches, branch, caller_name, convention=none, key=none, author=none, reason=none
@@ -108,7 +109,7 @@
 {% endmacro %}
 
 
-{# What a branch is based on must not be cleaned away: the base is a tag of the states. #}
+{# The base of a branch must not be cleaned: it is protected by a tag of the states. #}
 {% macro _protect_base(call, at) %}
     {% set tag = 'branch:' ~ call.branch %}
     {% set marks = dbt_history._marks_of(call.table) %}
@@ -132,7 +133,7 @@
 {% endmacro %}
 
 
-{# The last transaction of the log, and how many writes of it the states may not have yet. #}
+{# The last transaction of the log, and how many of its writes the states may lack. #}
 {% macro _head_of_log(writes, states) %}
     {% set name = dbt_history._table_name(writes) %}
     {% set row = run_query(

@@ -1,5 +1,5 @@
 {#
-    A branch as a reader needs it: {'facts', 'epochs', 'epoch'}; a branch that is not there is
+    A branch as a reader needs it: {'facts', 'epochs', 'epoch'}; a branch that does not exist is
     refused.
 #}
 {% macro _branch_lineage(branches, branch, caller_name) %}
@@ -17,8 +17,8 @@
 
 
 {#
-    True, or an error where a fork, rebase or drop came after the SQL was compiled: a view outlives
-    that. None for main.
+    True, or an error if a fork, rebase or drop was added after the SQL was compiled, which can
+    happen with a view. None for main.
 #}
 {% macro _branches_unchanged(branches, facts, branch) %}
     {%- if branch == 'main' -%} {%- do return(none) -%} {%- endif -%}
@@ -43,7 +43,10 @@
 {% endmacro %}
 
 
-{# Facts that may change what a branch shows: its own, and rebases and drops of any other. #}
+{#
+    Facts that may change the content of a branch: its own, and rebases and drops of any other
+    branch.
+#}
 {% macro _facts_about(facts, branch) %}
     {%- set about = [] -%}
     {%- for fact in facts if fact.kind != 'fork' or fact.branch == branch -%}
@@ -53,7 +56,7 @@
 {% endmacro %}
 
 
-{# The three sides of a branch for a reader: {'features', 'ctes'}. #}
+{# The three sides of a branch, for a reader: {'features', 'ctes'}. #}
 {% macro _sides_of(states, branches, branch, id, payload, json, caller_name) %}
     {% set line = dbt_history._branch_lineage(branches, branch, caller_name) %}
     {% if line.epoch is none %}
@@ -71,7 +74,7 @@
 {% endmacro %}
 
 
-{# A content with the names of its columns; NULL where the feature is not there. #}
+{# A content as a struct with the column names; NULL if the feature does not exist. #}
 {% macro _named_content(features, side) %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}

@@ -1,15 +1,16 @@
 {#
-    Branches as they are known: the facts of a table of branches, in their order, as what holds for
-    how long.
+    The facts of a table of branches, in order, as periods in which the base of a branch is
+    constant.
 
         log        … 10        14           20          25
         facts      fork b      rebase b                 drop b
                    at 10       at 14
         epochs     (10, 14]    (14, 25]                          a write on b at 20 inherits main as
-                   of 14
+                                                                 of 14
+
     An epoch is {'epoch', 'branch', 'fork', 'since', 'until', 'parent', 'at', 'level', 'chain'}:
-    `fork` is the fork that it began with, `chain` where to look for what it does not have itself,
-    nearest first: [{'branch', 'at', 'fork'}], ending in main.
+    `fork` is the fork that it began with, `chain` lists where to look for states that the branch
+    does not have itself, nearest first: [{'branch', 'at', 'fork'}], ending in main.
 #}
 {% macro _branch_epochs(facts) %}
     {% set epochs = [] %}
@@ -43,8 +44,8 @@
 
 
 {#
-    The epoch of a branch, of the same fork as `newest`, that held at a point; before its fork the
-    first one.
+    The epoch of a branch, of the same fork as `newest`, that applied at a point; before the fork,
+    the first one.
 #}
 {% macro _epoch_of(epochs, newest, at) %}
     {% if newest is none or newest is undefined %}
@@ -60,7 +61,7 @@
 {% endmacro %}
 
 
-{# The facts in their order; none where no branch was ever made. #}
+{# The facts in order; none if no branch was ever created. #}
 {% macro _branch_facts(branches) %}
     {% set relation = dbt_history._branches_relation(branches) %}
     {% set facts = [] %}
@@ -79,16 +80,13 @@
 {% endmacro %}
 
 
-{# The table of branches, a relation or its name; none if it is not there yet. #}
+{# The table of branches, given as a relation or a name; none if it does not exist yet. #}
 {% macro _branches_relation(branches) %}
     {% do return(load_relation(dbt_history._relation_of(branches))) %}
 {% endmacro %}
 
 
-{#
-    The branches that the pending writes are on: their epochs, and how many levels of them there
-    are.
-#}
+{# The branches of the pending writes: their epochs, and the number of levels. #}
 {% macro _pending_branches(features, names) %}
     {% set epochs = dbt_history._branch_epochs(dbt_history._branch_facts(features.branches)) %}
     {% set levels = [0] %}
@@ -100,7 +98,8 @@
 
 
 {#
-    The writes with the epoch of their branch, and one relation a level:
+    The writes with the epoch of their branch, and one relation per level:
+
         level 0    main
         level 1    branches of main
         level 2    branches of those
@@ -158,7 +157,7 @@ writes_{{ level }} as (
 {% endmacro %}
 
 
-{# A branch and those that it comes from, each since its fork. #}
+{# A branch and its ancestors, each from its fork on. #}
 {% macro _lineage(epoch) %}
     {%- set lines = [] -%}
     {%- for link in [{'branch': epoch.branch, 'fork': epoch.fork}] + epoch.chain -%}
@@ -172,9 +171,9 @@ writes_{{ level }} as (
 
 
 {#
-    What the writes of a level inherit where their branch has no state of the feature: one row an
-    item (the key without the branch) and epoch. Of the branches of the chain the nearest that has
-    any state up to its point decides; a tombstone there means nothing.
+    What the writes of a level inherit if their branch has no state of the feature: one row per item
+    (the key without the branch) and epoch. The nearest branch of the chain that has any state up to
+    its point applies; a tombstone there means that nothing is inherited.
 #}
 {% macro _inherited_ctes(features, pending, level) %}
 {%- set item = dbt_history._c_item(features) -%}
@@ -218,8 +217,8 @@ inherited{{ suffix }} as (
 
 
 {#
-    The states that a level may inherit: CTE `states_before`, of this run, by the levels below;
-    `known`, these and the stored ones.
+    The states that a level may inherit: CTE `states_before`, those that lower levels made in this
+    run; CTE `known`, these and the stored ones.
 #}
 {% macro _known_ctes(features, pending, level) %}
 {%- set suffix = level.suffix -%}
@@ -283,8 +282,8 @@ known{{ suffix }} as (
 
 
 {#
-    The earliest or latest point at which the branches of a level look for what they inherit; never
-    beyond `after`.
+    The earliest or latest point at which the branches of a level look up inherited states; at most
+    `after`.
 #}
 {% macro _bound_of_chains(pending, level, which) %}
     {%- set points = [] -%}
@@ -326,8 +325,8 @@ known{{ suffix }} as (
 
 
 {#
-    A state of the written item on the write's own branch or one that it comes from; not of a
-    dropped one that had the name.
+    A state of the written item on the write's own branch or one of its ancestors, but not on a
+    dropped branch of the same name.
 #}
 {% macro _is_of_line(branch, txn) %}
     {%- do return(

@@ -1,6 +1,6 @@
 {#
-    A column of the content so that equal content compares equal: JSON in one form, a map as its
-    sorted entries.
+    A column of the content in a form in which equal content compares equal: canonical JSON, and a
+    map as its sorted entries.
 #}
 {% macro _content_value(features, content, name, place) %}
     {%- set value = content ~ '.p' ~ place -%}

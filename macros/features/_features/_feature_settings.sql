@@ -1,7 +1,7 @@
 {#
-    The arguments of `feature_states` against the columns of the log, checked at once.
-    Returns {'writes', 'key', 'payload', 'json', 'names': {meaning: quoted column}, 'state_type',
-    defaults of the options}.
+    Checks the arguments of `feature_states` against the columns of the log. Returns {'writes',
+    'key', 'payload', 'json', 'names': {meaning: quoted column}, 'state_type', defaults of the
+    options}.
 #}
 {% macro _feature_settings(writes, options, caller_name) %}
     {% set types = {} %}
@@ -107,7 +107,7 @@
 {% endmacro %}
 
 
-{# What a write may say: {meaning: {'required', 'type', 'about'}}. #}
+{# The columns of a write: {meaning: {'required', 'type', 'about'}}. #}
 {% macro _write_columns() %}
     {% do return({
         'txn': {'required': true, 'type': 'bigint', 'about': 'number of the transaction'},
@@ -140,7 +140,7 @@
 {% endmacro %}
 
 
-{# A state inside the fold; `seq` is the write that made or last changed it. #}
+{# The type of a state inside the fold; `seq` is the write that made it or changed it last. #}
 {% macro _state_type(content_type) %}
     {%- set fields = [] -%}
     {%- for name, type in dbt_history._state_fields().items() -%}

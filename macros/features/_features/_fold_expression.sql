@@ -1,16 +1,19 @@
 {#
-    One feature's writes, oldest first, over the state it had: an `aggregate` whose accumulator is
+    Applies one feature's writes, oldest first, to its previous state: an `aggregate` with the
+    accumulator
 
-        now        the state after the writes so far, those of a transaction that will fail included
+        now        the state after the writes so far, including those of a transaction that fails
         settled    the state after the last transaction that does not fail
         txn, is_refused   the transaction of the last write
-        new_states, outcomes   what comes out
+        new_states, outcomes   the results
 
-        write of            the next transaction starts from
-        a good transaction  now
-        a refused one       settled: what the refused one did has not happened
-    On a branch a feature without a state of its own is what the write inherits (`inherited`): the
-    base of the branch. Each `transform(array(x), name -> …)` gives a value a name: SQL has no let.
+        write of              the next transaction starts from
+        a valid transaction   now
+        a refused one         settled: the effects of the refused one are discarded
+
+    On a branch a feature without a state of its own starts from the state that the write inherits
+    (`inherited`), the base of the branch. Each `transform(array(x), name -> …)` binds a value to a
+    name, because SQL has no let.
 #}
 {% macro _fold_expression(features, pending, level) %}
 aggregate(
@@ -130,7 +133,7 @@ end
 {% endmacro %}
 
 
-{# The accumulator after a write; `x` has the state before it and the decision. #}
+{# The accumulator after a write; `x` holds the state before it and the decision. #}
 {% macro _next_accumulator(features) %}
 {%- set is_error = "substring_index(x.code, ':', 1) in ('CONFLICT', 'NOT_FOUND', 'ERROR',"
     ~ " 'RETAINED')" -%}
@@ -164,7 +167,10 @@ element_at(
 {%- endmacro %}
 
 
-{# A deleted feature is purged: its tombstone says by which transaction, nothing else changes. #}
+{#
+    A deleted feature is purged: its tombstone gets the number of the purging transaction, nothing
+    else changes.
+#}
 {% macro _purged_state(features) %}
     {%- set parts = [] -%}
     {%- for name in dbt_history._state_fields() -%}
@@ -179,8 +185,8 @@ element_at(
 
 
 {#
-    The state that a write makes. A tombstone keeps the content; without an author the author stays,
-    or it is the application.
+    The state that a write makes. A tombstone keeps the content. If the write has no author, the
+    author is kept, or is the application if there was none.
 #}
 {% macro _new_state(features) %}
 cast(named_struct(

@@ -1,11 +1,10 @@
 {#
-    The writes of a run decided, feature by feature. One row a feature with its key columns and
+    The outcomes of a run's writes, feature by feature. One row per feature with its key columns and
 
-        head        the stored state it had before (all fields NULL if none), made up of the table's
-                    own columns
-        new_states  the states the writes made, in order; a tombstone that was purged later stands
-                    there twice, the last counts
-        outcomes    one entry a write: what became of it
+        head        the previous stored state, with the table's columns (all fields NULL if none)
+        new_states  the states that the writes made, in order; a tombstone that was purged later
+                    occurs twice, the last one applies
+        outcomes    one entry per write
         keeps_history
 #}
 {% macro _folded_ctes(features, pending) %}
@@ -33,11 +32,12 @@ folded as (
 
 
 {#
-    One fold: which writes it takes and how its steps are called. Without branches there is one, of
-    all writes; else one a level: what a branch inherits may be made in the same run by the levels
-    below it.
-        grouped    the columns of a fold's group: the key, and on branches the fork, since a dropped
-                   name may be used again
+    The writes of one fold, and the names of its CTEs. Without branches there is one fold for all
+    writes; with branches one per level, because what a branch inherits may be made by lower levels
+    in the same run.
+
+        grouped    the columns that group a fold: the key, and on branches the fork, because the
+                   name of a dropped branch may be used again
 #}
 {% macro _whole_log(features) %}
     {%- do return({
@@ -55,7 +55,7 @@ folded as (
 {% endmacro %}
 
 
-{# The pending writes with all that is known of them before they are decided. #}
+{# The pending writes with everything that is known before their outcomes are. #}
 {% macro _log_ctes(features, pending) %}
 log as (
     select
@@ -75,7 +75,7 @@ log as (
         and {{ features.names.txn }} <= {{ pending.last }}L
 ),
 
--- What holds for a whole transaction is said by any of its writes.
+-- An option that applies to a whole transaction may be set by any of its writes.
 transactions_of_log as (
     select
         *,
@@ -138,7 +138,7 @@ identified as (
 {%- endmacro %}
 
 
-{# The fold of the writes that `level` names. #}
+{# The fold of the writes of `level`. #}
 {% macro _fold_ctes(features, pending, level) %}
 {{ dbt_history._stored_ctes(features, pending, level) }}
 
@@ -176,7 +176,7 @@ heads_of_writes{{ level.suffix }} as (
         {%- endfor %}
 ),
 
--- The generator keeps the optimizer from writing the fold out again wherever a field of it is read.
+-- The generator prevents the optimizer from duplicating the fold for every field that is read.
 folds{{ level.suffix }} as (
     select
         heads_of_writes{{ level.suffix }}.*,
@@ -208,7 +208,7 @@ folded{{ level.suffix }} as (
 {% endmacro %}
 
 
-{# A column of a write in its type; the option's default where the log leaves it open. #}
+{# A column of a write in its type; the option's default if the log has no value. #}
 {% macro _write_column(features, meaning, column) %}
     {%- set value = 'cast(' ~ features.names.get(meaning, 'null') ~ ' as ' ~ column.type ~ ')' -%}
     {%- set defaults = {
@@ -240,16 +240,13 @@ folded{{ level.suffix }} as (
 {% endmacro %}
 
 
-{#
-    The uuid where there is what it is made of: a transaction without a time has none, and no
-    states.
-#}
+{# The uuid, if all its parts exist: a transaction without a time has none, and makes no states. #}
 {% macro _qualified_uuid(object_id, type, database_id) %}
     {%- do return(dbt_history.uuid_of(object_id, 'day', type, database_id)) -%}
 {% endmacro %}
 
 
-{# What the fold needs to know of a write. #}
+{# The fields of a write that the fold uses. #}
 {% macro _folded_fields() %}
     {%- do return([
         'i', 'txn', 'position', 'action', 'app_id', 'author', 'message', 'at_ms', 'real_ms', 'uuid',
@@ -262,10 +259,11 @@ folded{{ level.suffix }} as (
 
 
 {#
-    What is known of the features that are written, but for what the run itself makes of them:
+    The stored data of the written features, without what the run itself adds:
+
         heads           the state in force after transaction `after`; for a purge also the tombstone
                         of a deleted feature
-        based_writes    the writes, with the content of the state they name as their base
+        based_writes    the writes, with the content of the state that each names as its base
 #}
 {% macro _stored_ctes(features, pending, level) %}
 {{ dbt_history._head_ctes(features, pending, level) }}
@@ -316,7 +314,7 @@ based_writes{{ level.suffix }} as (
 
 {#
     The content of the base that a write names: a stored state, or one that a lower level made; the
-    fold itself finds those of its own.
+    fold itself looks up those that it makes.
 #}
 {% macro _base_content(features, pending, level) %}
     {%- set contents = [] -%}
@@ -352,16 +350,14 @@ stored_heads{{ level.suffix }} as (
 
     union all
 
-    -- Closed states are read only where something is purged, or a deletion on a branch hides what
-    -- it inherits.
+    -- Closed states are read only for a purge, or if a deletion may hide inherited states.
     {{ dbt_history._stored_heads(
         features, pending, level, dbt_history._is_tombstone(features, pending),
     ) | indent(4) }}
     {%- endif %}
 ),
 
--- Of a live state and earlier tombstones the newest counts; a purge after `after` has not happened
--- yet.
+-- Of a live state and earlier tombstones the newest one applies; a purge after `after` is ignored.
 heads{{ level.suffix }} as (
     select
         {% for name in level.grouped %}{{ name }}, {% endfor %}
@@ -374,8 +370,8 @@ heads{{ level.suffix }} as (
 
 
 {#
-    The stored states, of a kind, of the features that are written. On a branch those since its fork
-    count.
+    The stored states of the written features that satisfy `kind`. On a branch only states since its
+    fork count.
 #}
 {% macro _stored_heads(features, pending, level, kind) -%}
 select

@@ -1,7 +1,7 @@
 {#
     A merge or a rebase: compares, refuses conflicts, and appends the writes to the log. Returns
-    {'txn', 'head'}: the transaction, none where nothing had to be written, and the last one before
-    it.
+    {'txn', 'head'}: the transaction, none if nothing had to be written, and the last transaction
+    before it.
 #}
 {% macro _merge_or_rebase(call, writes, kind, payload, json, said, even_if_ahead, dry_run) %}
     {% if call.epoch is none %}
@@ -81,7 +81,10 @@
 {% endmacro %}
 
 
-{# The writes that make the target what the merge says; they expect what was compared. #}
+{#
+    The writes that make the target equal to the merged result; they expect the states that were
+    compared.
+#}
 {% macro _combined_sql(features, ctes, target, said, columns) %}
     {%- set item = dbt_history._quoted(dbt_history._item(features)) -%}
     {%- set known = columns | map(attribute='name') | map('lower') | list -%}
@@ -132,9 +135,10 @@
 
 
 {#
-    Appends writes at the end of the log, unless somebody else did meanwhile: the statement reads
-    the log that it writes, and writes nothing where `head` is not its last transaction. Returns how
-    many, by the record of its own commit: what lies above `head` may be another's.
+    Appends writes at the end of the log, unless another writer did so meanwhile: the statement
+    reads the log that it writes, and writes nothing if `head` is not its last transaction. Returns
+    the number of rows from the metrics of its own commit: rows above `head` may be another
+    writer's.
 #}
 {% macro _append_writes(writes, head, sql, caller_name) %}
     {% set relation = dbt_history._relation_of(writes) %}
@@ -142,8 +146,8 @@
         'history_operation': caller_name, 'txn': head + 1, 'run': local_md5(invocation_id ~ sql),
     } %}
     {#
-        A greatest number answered from statistics would not count as read, and two operations could
-        take the same.
+        A max() answered from file statistics is not recorded as a read of the table: two operations
+        could then use the same number.
     #}
     {% set settings = dict(
         dbt_history._record_setting(relation, record),
@@ -153,7 +157,7 @@
         sql, settings, dbt_history._session_settings(settings.keys() | list),
     ) %}
     {% if failed not in [none, 'conflict'] %}
-        {# Once more without the handler, for Spark's own message. #}
+        {# Runs it again without the handler, to get Spark's own message. #}
         {% do run_query(sql) %}
     {% endif %}
     {% set own = namespace(written=0) %}

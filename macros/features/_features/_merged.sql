@@ -1,11 +1,12 @@
 {#
-    The write's content merged into the present one, three ways against the base it names:
-    struct<content, clashes>, NULL where nothing is to be merged.
+    Merges the write's content into the current one, three-way against the base it names:
+    struct<content, clashes>, NULL if there is nothing to merge.
 
         base {x: 1, y: 1}    now {x: 2, y: 1}    write {x: 1, y: 5}    ->  {x: 2, y: 5}
         base {x: 1, y: 1}    now {x: 2, y: 1}    write {x: 9, y: 1}    ->  clash: x
-    A column is one attribute; of a column with JSON each top-level attribute is one. A base that is
-    no known state of the feature clashes: what was changed since cannot be told.
+
+    A column is one attribute; in a column with JSON each top-level attribute is one. A base that is
+    not a known state of the feature is a clash, because the changes since then are unknown.
 #}
 {% macro _merged(features) %}
 if(
@@ -45,7 +46,9 @@ if(
 {% endmacro %}
 
 
-{# A column of the merged content: the write's where it changed it, else what is there. #}
+{#
+    A column of the merged content: the write's value if the write changed it, else the current one.
+#}
 {% macro _merged_value(
     features, name, place, base_side='base', my_side='w.content', their_side='x.now.content'
 ) %}
@@ -93,7 +96,7 @@ if(
 {% endmacro %}
 
 
-{# Whether both sides changed the column, or an attribute of it, and not to the same. #}
+{# Whether both sides changed the column, or an attribute of it, to different values. #}
 {% macro _clashes(features, name, place) %}
     {%- set base = dbt_history._content_value(features, 'base', name, place) -%}
     {%- set mine = dbt_history._content_value(features, 'w.content', name, place) -%}
@@ -123,8 +126,8 @@ if(
 
 
 {#
-    The top-level attributes of a JSON object, each as JSON in one form: map<string, string>; NULL
-    if it is no object.
+    The top-level attributes of a JSON object, each as canonical JSON: map<string, string>; NULL if
+    it is not an object.
 #}
 {% macro _attributes(text) %}
     {%- do return(

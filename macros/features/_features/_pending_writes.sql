@@ -1,11 +1,12 @@
 {#
-    Which writes a run has to decide, and which transactions of them fail as a whole.
+    The writes that a run applies, and the transactions among them that fail as a whole.
 
-        log         … 41 | 42  43  44  45 …           after = 41: the last batch; last = 45: pinned,
-                    more may arrive
-                         '-- decided now --'
-    Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'refused'}; `last` is `after`
-    where nothing is pending.
+        log         … 41 | 42  43  44  45 …
+                         '-- decided now --'    after = 41: the last batch
+                                                last = 45: fixed, more may arrive
+
+    Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'refused'}; `last` is `after` if
+    nothing is pending.
 #}
 {% macro _pending_writes(features, states, after) %}
     {% set probe = run_query(dbt_history._pending_probe_sql(features, after)).rows[0] %}
@@ -19,7 +20,7 @@
     {% if features.branched %}
         {% do pending.update(dbt_history._pending_branches(features, fromjson(probe[6] or '[]'))) %}
     {% endif %}
-    {# Rendered once: the rounds and the model differ only in the refused transactions. #}
+    {# Rendered once: the rounds and the model differ only in the list of refused transactions. #}
     {% do pending.update({'folded': dbt_history._folded_ctes(features, pending)}) %}
     {% if probe[0] is not none and probe[3] | int > 0 %}
         {% do pending.update({'refused': dbt_history._refused_transactions(features, pending)}) %}
@@ -54,7 +55,9 @@
 {% endmacro %}
 
 
-{# A write without its place in the log cannot be decided, and must not be lost. #}
+{#
+    A write without a position in the log cannot be applied and must not be lost, so it is an error.
+#}
 {% macro _refuse_unordered_writes(features, probe) %}
     {% set problems = [] %}
     {% if probe[4] | int %}
@@ -81,15 +84,16 @@
 
 
 {#
-    The transactions that fail because a write of theirs fails. Whether a write fails depends on the
-    writes before it, and so on the transactions that failed before: starting from none, the set is
-    computed again with the set found last until it stays.
+    The transactions that fail because one of their writes fails. Whether a write fails depends on
+    the writes before it, and so on which earlier transactions failed: starting with none, the set
+    is recomputed with the previous set until it does not change.
 
         round 1   all applied        5 fails (f exists), 7 fails (g exists)
         round 2   without 5, 7       5 fails,            7 does not: g was of transaction 5
         round 3   without 5          5 fails             the same set: done
-    With each round at least one more transaction, in order, is decided for good, so it ends.
-    Without failures one round is enough.
+
+    Each round settles at least one more transaction, in order, so the loop ends. Without failures
+    one round is enough.
 #}
 {% macro _refused_transactions(features, pending) %}
     {% set state = namespace(refused=[], is_stable=false, rounds=0) %}
@@ -141,8 +145,8 @@
 
 
 {#
-    A space without history keeps no earlier states, so its writes cannot be decided once the states
-    are ahead.
+    A space without history keeps no earlier states, so its writes cannot be decided if the states
+    are newer.
 #}
 {% macro _refuse_lost_bases(features, pending, states) %}
     {% if states is none or not execute

@@ -1,4 +1,4 @@
-{# The document of a state as JSON text: the column, or an object with a member a column. #}
+{# The document of a state as JSON text: the column, or an object with one member per column. #}
 {% macro _document(content, table, namespace) %}
     {%- set names = dbt_history._key_columns(content) -%}
     {%- if names | length == 1 -%}
@@ -18,11 +18,11 @@
 {#
     The JSON patch from one document back to another, sorted by path; arrays by position.
 
-        nodes       every value of a document: its path, its kind, its text
-        removed     here, not there, and the container is of one kind on both sides
-        added       there, not here, likewise: with its whole value
-        replaced    on both sides, not equal, and not both objects or both arrays: those are told by
-                    what is in them
+        nodes       every value of a document: its path, kind and text
+        removed     only in this document, if the container has the same kind on both sides
+        added       only in the other one, likewise, with its whole value
+        replaced    in both, different, and not both objects or both arrays, which are compared by
+                    their members
 #}
 {% macro _reverse_patch(before, after, namespace) %}
 element_at(
@@ -77,8 +77,8 @@ element_at(
 
 {#
     Every value of a JSON document, the document itself first: array<struct<place, path, parent,
-    kind, text, depth>>. One level a step, as deep as 32; `place` orders as one reads: members by
-    name, elements by position.
+    kind, text, depth>>. One step per level, up to depth 32; `place` is the order: members by name,
+    elements by position.
 #}
 {% macro _nodes(document, namespace) %}
 {%- set type = 'struct<place: array<string>, path: string, parent: string, kind: string, text:'
@@ -129,9 +129,8 @@ aggregate(
 
 
 {#
-    The document in one form, without what the system keeps: `id`, and in `properties` the namespace
-    but for its tags. An object is put together again from its members; anything else stays as it
-    is.
+    The canonical document without system fields: `id`, and in `properties` the namespace except its
+    tags. An object is rebuilt from its members; any other value is unchanged.
 #}
 {% macro _bare_document(document, namespace) %}
     {%- set own = dbt_history._string_literal(namespace) -%}
@@ -160,7 +159,7 @@ if(
 {% endmacro %}
 
 
-{# Entries of names and JSON texts as the text of an object. #}
+{# Entries of names and JSON texts as the text of a JSON object. #}
 {% macro _object_of(entries) %}
     {%- do return(
         "concat('{', array_join(transform(" ~ entries

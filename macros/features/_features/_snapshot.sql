@@ -1,5 +1,5 @@
 {#
-    The tables of states among those named; of `all` only they are meant, of a list each must be
+    The tables of feature states: with `all` only these are selected, in a list each table must be
     one.
 #}
 {% macro _spaces(table, convention, key) %}
@@ -25,9 +25,9 @@
 
 
 {#
-    The one number of all spaces: what is asked for; of a snapshot that some of them have, theirs;
-    else the last transaction of any. The number that a table has already is its `tagged`, none if
-    it has none.
+    The one transaction for all spaces: the one given; else that of the snapshot if some spaces have
+    it; else the last transaction of any space. `tagged` of a table is the number that its snapshot
+    has, none if it has none.
 #}
 {% macro _point_of_snapshot(tables, snapshot, at, writes, problems) %}
     {% set heads = [0] %}
@@ -62,8 +62,8 @@
 
 
 {#
-    What a space must be like to be named at a point; one that has the name there already is kept by
-    it.
+    Checks that a space can get the snapshot at this point; a space that has it at this point
+    already is skipped.
 #}
 {% macro _check_space(table, point, writes, problems) %}
     {% if table.tagged is not none %} {% do return(none) %} {% endif %}
@@ -89,7 +89,7 @@
 {% endmacro %}
 
 
-{# The log of a table's writes as a source to read from; none where nothing is said. #}
+{# The log of a table's writes as a relation or sub-query; none if it was not given. #}
 {% macro _writes_of(table, writes) %}
     {% set said = writes.get(table.name) if writes is mapping else writes %}
     {% if said is none or said is undefined %}
@@ -101,7 +101,7 @@
 {% endmacro %}
 
 
-{# The transaction that a tag of the table names, none if there is no such tag. #}
+{# The transaction of a tag of the table, none if there is no such tag. #}
 {% macro _number_of_tag(table, tag) %}
     {% set found = dbt_history._marks_of(table).tags | selectattr('name', 'equalto', tag) | list %}
     {% do return(found[0].number if found else none) %}
@@ -120,7 +120,9 @@
 {% endmacro %}
 
 
-{# `namespace` of the table: the column that feature states have, none for any other table. #}
+{#
+    Sets `namespace` of the table: the namespace column of feature states, none for any other table.
+#}
 {% macro _find_namespace(table) %}
     {% set is_numbered = table.convention.name == 'naksha' %}
     {% do table.update({

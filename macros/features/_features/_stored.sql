@@ -19,10 +19,7 @@
 {% endmacro %}
 
 
-{#
-    A row of the table of states as the fold has it; what was purged after `after` was not purged
-    yet.
-#}
+{# A row of the table of states in the form of the fold; a purge after `after` is ignored. #}
 {% macro _stored_state(features, pending) %}
     {%- set xyz = 'stored.' ~ dbt_history._quote(features.namespace) -%}
     {%- set parts = [] -%}

@@ -1,7 +1,6 @@
 {#
-    The state of each item as a line of branches shows it: of the links, nearest first, the first
-    that has any state up to its point decides, and a tombstone there hides the rest. `at` none is
-    now.
+    The state of each item as a chain of branches shows it: the first link, nearest first, with any
+    state up to its point applies, and a tombstone there hides the others. `at` none means now.
 #}
 {% macro _visible(states, item, links, namespace) %}
     {%- set sql -%}
@@ -41,7 +40,7 @@
 {% endmacro %}
 
 
-{# Where to look for what a branch shows now, nearest first; `at` for an earlier point. #}
+{# The chain of branches that make up a branch, nearest first: now, or at an earlier point `at`. #}
 {% macro _links_of(epochs, branch, at=none) %}
     {% if branch == 'main' %}
         {% do return([{'branch': 'main', 'at': at, 'fork': -1}]) %}
@@ -56,16 +55,15 @@
 
 
 {#
-    CTE `sides`: one row an item with states of its own on the branch, with its content in the base,
-    on the branch (`mine`) and on the parent now (`theirs`), NULL where it is not there; then
-    `merged` and `clashes`.
+    CTE `sides`: one row per item with states of its own on the branch, with its content in the
+    base, on the branch (`mine`) and on the parent now (`theirs`), NULL if it does not exist there;
+    then `merged` and `clashes`.
 
         base      mine      theirs        merged
         x         x         anything      theirs          only they changed it
-        x         y         x or y        mine            only we did, or both to the same
+        x         y         x or y        mine            only we did, or both to the same value
         x         y         -             clash           changed here, deleted there
-        {a, b}    {A, b}    {a, B}        {A, B}          by column, and by top-level attribute of
-                  JSON
+        {a, b}    {A, b}    {a, B}        {A, B}          by column, and in JSON by attribute
 #}
 {% macro _sides_ctes(features, states, epochs, epoch) %}
 {%- set item = dbt_history._quoted(dbt_history._item(features)) -%}
@@ -165,7 +163,7 @@ sides as (
 {% endmacro %}
 
 
-{# The base as the merge takes it: JSON that is not there has no attributes. #}
+{# The base in the form that the merge needs: missing JSON has no attributes. #}
 {% macro _common_content(features) %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
@@ -181,7 +179,7 @@ sides as (
 {% endmacro %}
 
 
-{# Both are not there, or both are and have the same content. #}
+{# Neither side exists, or both do and have the same content. #}
 {% macro _same_side(features, left, right) %}
     {%- set terms = ['(' ~ left ~ ' is null) <=> (' ~ right ~ ' is null)'] -%}
     {%- for name in features.payload -%}
@@ -209,8 +207,8 @@ sides as (
 
 
 {#
-    What both sides changed, and not to the same: array<struct<column, attribute>>; the attribute is
-    NULL where the column is changed as a whole.
+    What both sides changed to different values: array<struct<column, attribute>>; the attribute is
+    NULL if a column changed as a whole.
 #}
 {% macro _clashing_sides(features) %}
     {%- set parts = [] -%}
@@ -252,7 +250,10 @@ filter(
 {% endmacro %}
 
 
-{# All that a content has, as clashes: a column with a JSON object by its attributes. #}
+{#
+    Everything in a content as clashes: a JSON object by its attributes, any other column as a
+    whole.
+#}
 {% macro _attributes_of(features, content) %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
@@ -278,8 +279,8 @@ filter(
 
 
 {#
-    What the states' table says of its features, as the three-way merge needs it: key, payload,
-    json, types, namespace.
+    The properties of a table of states that the three-way merge needs: key, payload, json, types,
+    namespace.
 #}
 {% macro _features_of(columns, key, payload=none, json=[], namespace=none) %}
     {% set types = {} %}
@@ -312,7 +313,7 @@ filter(
 {% endmacro %}
 
 
-{# The column with the namespace of a table of feature states; none for any other table. #}
+{# The namespace column of a table of feature states; none for any other table. #}
 {% macro _namespace_of(columns) %}
     {% set found = [] %}
     {% for column in columns if column.type.startswith('struct<action:string,version:bigint,') %}

@@ -1,16 +1,18 @@
 {#
-    `keep_states`: of a feature so many newest closed states stay, from its next write on.
+    `keep_states`: the number of newest closed states of a feature to keep, applied at its next
+    write.
 
         stored      v1  v2  v3  v4 |  open v5          keep_states: 2
         written                    |  v6  v7
-        closed      1   2   3   4     5   6            after v7: six are closed, four of them go
+        closed      1   2   3   4     5   6            after v7 six are closed; four are removed
         stays                         v5  v6  v7
-    Each write trims by its own limit, so what goes is the most that any of them let go. The rows of
-    the batch replace the feature: everything from its first stored state on is removed, and what
-    stays is sent again; the merge leaves a row that is there already as it is.
 
-    CTE `trimmed`: `folded` with `new_states` as what is to be sent, `gone` (the states that go) and
-    `removed_from` (NULL where nothing stored goes).
+    Each write trims by its own limit; the greatest trim applies. The rows of the batch replace the
+    feature: everything from its first stored state on is deleted, and the states to keep are sent
+    again; the merge leaves identical rows unchanged.
+
+    CTE `trimmed`: `folded` with `new_states` (the states to send), `gone` (the states to remove)
+    and `removed_from` (NULL if no stored state is removed).
 #}
 {% macro _trimming_ctes(features, pending) %}
 {{ dbt_history._sequence_ctes(features, pending) }}
@@ -39,8 +41,8 @@ trimmed as (
 
 
 {#
-    CTE `ordered`: `folded` with `stored`, what is there, and `sequence`, that and what the writes
-    made, oldest first.
+    CTE `ordered`: `folded` with `stored`, the stored states, and `sequence`, these and the new
+    ones, oldest first.
 #}
 {% macro _sequence_ctes(features, pending) %}
 {%- set key = dbt_history._c_key(features) -%}
@@ -82,7 +84,7 @@ sequences as (
     {%- endif %}
 ),
 
--- A tombstone that was purged later is there twice: the last counts.
+-- A tombstone that was purged later occurs twice: the last one applies.
 ordered as (
     select
         *,
@@ -101,8 +103,8 @@ ordered as (
 
 
 {#
-    CTE `sorted_out`: how many of a sequence are too many after any of its writes, and which ones
-    go.
+    CTE `sorted_out`: how many states of a sequence are too many after any of its writes, and which
+    ones are removed.
 #}
 {% macro _surplus_ctes() -%}
 counted as (
@@ -133,7 +135,7 @@ sorted_out as (
 {%- endmacro %}
 
 
-{# Whether a state of the sequence stays: above what goes, or in force at a tag. #}
+{# Whether a state of the sequence is kept: it is newer than the surplus, or in force at a tag. #}
 {% macro _stays_at_place() %}
     {%- set until = "if(state.action = 'DELETE', state.txn, try_element_at(sequence, place +"
         ~ " 2).txn)" -%}
@@ -160,8 +162,8 @@ sorted_out as (
 
 
 {#
-    The horizon that the trimming makes, published before anything goes: the greatest end among what
-    goes. Only by a run.
+    Publishes the horizon of the trimming before anything is removed: the greatest end of the
+    removed states. Only in a run.
 #}
 {% macro _publish_trimming(features, pending) %}
     {% if flags.WHICH not in ['run', 'build'] or not pending.trims %}

@@ -31,7 +31,7 @@ log as (
     where `txn` > 41L
         and `txn` <= 45L
 ),
--- What holds for a whole transaction is said by any of its writes.
+-- An option that applies to a whole transaction may be set by any of its writes.
 transactions_of_log as (
     select
         *,
@@ -144,8 +144,7 @@ stored_heads as (
     where stored.`txn` <= 41L
         and (stored.`txn_next` is null or stored.`txn_next` > 41L)
 ),
--- Of a live state and earlier tombstones the newest counts; a purge after `after` has not happened
--- yet.
+-- Of a live state and earlier tombstones the newest one applies; a purge after `after` is ignored.
 heads as (
     select
         `c_id`,
@@ -209,7 +208,7 @@ heads_of_writes as (
         writes_of_feature.`c_id`
             <=> heads.`c_id`
 ),
--- The generator keeps the optimizer from writing the fold out again wherever a field of it is read.
+-- The generator prevents the optimizer from duplicating the fold for every field that is read.
 folds as (
     select
         heads_of_writes.*,
