@@ -119,18 +119,18 @@ def markdown(project: Project) -> str:
         [
             "# Audit",
             "",
-            "Counted by `make docs` from dbt's manifest and catalog, not written by hand.",
+            "Counted by `make docs` from dbt's manifest and catalog.",
             "",
             "## Described and typed",
             "",
-            "| what | have | all | missing |",
+            "| | with | total | missing |",
             "|---|---|---|---|",
             *rows,
             "",
             "## Length of macros",
             "",
-            f"{len(project.macros)} macros; the median has {median_length(project):g} lines without"
-            " comments and empty lines. The longest:",
+            f"{len(project.macros)} macros; the median length is {median_length(project):g} lines,"
+            " not counting comments and empty lines. The longest:",
             "",
             "| macro | lines |",
             "|---|---|",

@@ -1,8 +1,8 @@
 """Build the static site: `python -m scripts.site.build`, after `dbt build` and `dbt docs generate`.
 
-.state/site/index.html   the README, and from there everything
+.state/site/index.html   the README, with links to all pages
             dbt.html     dbt's own docs, one file
-            audit.html   what is described and tested, counted
+            audit.html   counts of descriptions and tests
             guides/ systems/ flow/ decisions/ timelines/
 """
 
@@ -33,7 +33,7 @@ SECTIONS = {
     "More": "docs/*.md",
 }
 ORDER = ["analysts", "engineers", "batches", "how_it_works", "comparison"]
-PROJECT = ["CONTRIBUTING.md", "CHANGELOG.md"]
+PROJECT = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def site_of(project: Project, drawn: list[Picture]) -> Site:
     }
     pages["audit.html"] = render("audit.md", audit.markdown(project))
     rows = [f"- [{pages[output_path(one)].title}]({Path(one).name})" for one in decisions]
-    index = "# Decisions\n\nWhy things are as they are.\n\n" + "\n".join(rows)
+    index = "# Decisions\n\nDesign decisions with their reasons and costs.\n\n" + "\n".join(rows)
     pages["decisions/index.html"] = render("docs/decisions/index.md", index)
     menu = {"": [("Overview", "index.html"), ("Models, tests, lineage (dbt)", "dbt.html")]}
     for title, paths in sections.items():

@@ -1,7 +1,7 @@
 """dbt's static docs, with the project's colours, groups and front page.
 
-They are put into the site's copy and not into the project's yml, so that no project that installs
-the package gets them (docs/decisions/0061).
+They are added to the site's copy, not to the project's yml, so that projects that install the
+package do not get them (docs/decisions/0061).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from scripts.site.manifest import Project, SiteError
 # The palette of Okabe and Ito; the layers also differ in lightness.
 COLOURS = {"raw": "#7A8793", "history": "#0072B2", "as_of": "#009E73", "question": "#D55E00"}
 GROUPS = {
-    "raw": "What a source has sent, as it came: seeds, sources, staging.",
+    "raw": "Data as a source sent it: seeds, sources, staging.",
     "history": "Version tables and logs: every version of every record.",
-    "as_of": "What holds now, or held on a day: read from the history.",
+    "as_of": "The state now, or on a day: read from the history.",
 }
 OVERVIEW = "doc.dbt.__overview__"
 
@@ -52,7 +52,7 @@ def styled(project: Project, overview: str) -> dict[str, Any]:
                 node["group"] = node["config"]["group"] = layer
     manifest["groups"] = {f"group.dbt_history.{name}": group(name) for name in GROUPS}
     if OVERVIEW not in manifest["docs"]:
-        raise SiteError("dbt has no front page any more that ours could take the place of")
+        raise SiteError("dbt's docs have no front page that ours could replace")
     manifest["docs"][OVERVIEW]["block_contents"] = overview
     return manifest
 
@@ -64,10 +64,10 @@ def overview(pages: list[tuple[str, str]]) -> str:
     links = "\n".join(f"- [{title}]({address})" for title, address in pages)
     return (
         "# dbt_history: models, tests, macros\n\n"
-        "Lineage runs from what a source sent, over the history, to what is read from it:\n\n"
+        "Lineage runs from the raw data through the history to the models that read it:\n\n"
         f"{layers}\n"
-        "- **question** (vermilion): an exposure, one of the analysts' five questions\n\n"
-        "The button at the lower right of a model's page draws its lineage.\n\n"
+        "- **question** (vermilion): an exposure: one of the five questions for analysts\n\n"
+        "The button at the lower right of a model's page shows its lineage.\n\n"
         f"### Guides\n\n{links}\n"
     )
 

@@ -1,7 +1,7 @@
 """Renders a Mermaid flow chart as a drawing, and as a list of steps with their successors.
 
-The drawing is made once, here, so a page needs no script. The list reads on a phone and aloud; in
-it the plain way to the next step goes without saying (docs/decisions/0062).
+The chart is drawn when the site is generated, so a page needs no script. The list is for phones
+and screen readers; it omits unlabelled exits to the next step (docs/decisions/0062).
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def html(chart: str, prefix: str, image: str) -> str:
     """
     return (
         f'<figure class="chart"><img src="{escape(image)}" loading="lazy" '
-        f'alt="Flow chart; the same as a list of steps follows"></figure>\n'
-        f'<details class="steps"><summary>The same as a list of steps</summary>\n'
+        f'alt="Flow chart; a list of its steps follows"></figure>\n'
+        f'<details class="steps"><summary>List of the steps</summary>\n'
         f"{steps(chart, prefix)}</details>\n"
     )
 

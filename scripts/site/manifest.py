@@ -34,7 +34,7 @@ class Project:
                 for name in ("manifest.json", "catalog.json", "index.html")
             )
         except FileNotFoundError as error:
-            raise SiteError(f"{error.filename} is missing: dbt docs generate makes it") from None
+            raise SiteError(f"{error.filename} is missing: run dbt docs generate") from None
         return cls(json.loads(manifest), json.loads(catalog), template)
 
     @cached_property
