@@ -1,6 +1,6 @@
 {#
-    The states, state for state: who is their author, in which transactions they were in force. With
-    `--vars 'naksha_transactions: 5'` on a new table those of the first five transactions, as they were then.
+    All states, with their authors and the transactions in which they were in force. With
+    `--vars 'naksha_transactions: 5'` on a new table, the states of the first five transactions as they were then.
 #}
 {%- set last = var('naksha_transactions', 14) -%}
 {%- set states -%}

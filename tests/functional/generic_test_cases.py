@@ -138,7 +138,7 @@ PERIODS_DO_NOT_OVERLAP: list[Line] = [
         ID,
     ),
     (
-        "the active flag is not asked",
+        "the active flag is ignored",
         fivetran((1, T1, OPEN, False), (1, T2, OPEN, None)),
         1,
         ID,
@@ -156,7 +156,7 @@ PERIODS_DO_NOT_OVERLAP: list[Line] = [
         {"key": "id", "convention": TIMES},
     ),
     (
-        "numbers with a NULL open end: touching is right, one open version too many is not",
+        "numbers with a NULL open end: adjacent periods pass, a second open version fails",
         periods("bigint", (1, 1, 5), (1, 5, None), (2, 1, None), (2, 7, None)),
         1,
         {"key": "id", "convention": NUMBERS},
@@ -175,7 +175,7 @@ PERIODS_DO_NOT_OVERLAP: list[Line] = [
         {"key": "id", "convention": "naksha"},
     ),
     (
-        "two states of one transaction that both last overlap",
+        "two non-empty states of one transaction overlap",
         "select 'f' as id, 1L as i, 10L as txn, 12L as txn_next union all select 'f', 2L, 10L, 12L",
         1,
         {"key": "id", "convention": "naksha"},
@@ -327,12 +327,12 @@ ONE_ACTIVE_VERSION: list[Line] = [
     ("a key has one open version", GOOD, 0, ID),
     ("a deleted record may have none", fivetran((1, T1, T2, False)), 0, ID),
     (
-        "a deleted record fails when one is asked for",
+        "a deleted record fails when one is required",
         fivetran((1, T1, T2, False)),
         1,
         {**ID, "at_least_one": True},
     ),
-    ("a key has one open version, as asked", GOOD, 0, {**ID, "at_least_one": True}),
+    ("a key has one open version, as required", GOOD, 0, {**ID, "at_least_one": True}),
     (
         "two open versions of a key fail, once",
         fivetran((1, T1, OPEN, True), (1, T2, OPEN, True), (2, T1, OPEN, True)),
@@ -401,7 +401,7 @@ ACTIVE_MATCHES_OPEN_END: list[Line] = [
         ID,
     ),
     (
-        "open ends as real files carry them",
+        "open ends as in real files",
         fivetran(
             (1, T1, "9999-12-31 23:59:59", True),
             (2, T1, "9999-12-31 23:59:59.999999", True),
@@ -412,7 +412,7 @@ ACTIVE_MATCHES_OPEN_END: list[Line] = [
         ID,
     ),
     (
-        "a NULL end is the open end where the convention says so",
+        "a NULL end is open if the open end of the convention is NULL",
         fivetran((1, T1, None, True), (2, T1, None, False), (3, T1, T2, False)),
         1,
         {"key": "id", "convention": {"convention": "fivetran", "open_end": None}},
@@ -427,13 +427,13 @@ PERIOD_IS_WELL_FORMED: list[Line] = [
     ("a NULL end is open", fivetran((1, T1, None, True)), 0, ID),
     ("an end before the start fails", fivetran((1, T2, T1, False)), 1, ID),
     (
-        "a closed end may lie one gap before the start, and no more",
+        "a closed end may be one gap before the start, and not earlier",
         fivetran((1, T2, BEFORE_T2, False), (2, T2, "2024-01-01 00:01:59.998999", False)),
         1,
         ID,
     ),
     (
-        "a half-open period may be empty, and no less",
+        "a half-open period may be empty, and not negative",
         periods("bigint", (1, 5, 5), (2, 5, 4), (3, 5, None)),
         1,
         {"key": "id", "convention": NUMBERS},
@@ -485,7 +485,7 @@ MATCHES_EXPECTED: list[tuple[str, str, str, int, dict[str, Any]]] = [
         2,
         {},
     ),
-    ("a row too often is unexpected", f"{PLAIN} union all {PLAIN}", PLAIN, 1, {}),
+    ("a repeated row is unexpected", f"{PLAIN} union all {PLAIN}", PLAIN, 1, {}),
     ("rows are counted", f"{PLAIN} union all {PLAIN}", f"{PLAIN} union all {PLAIN}", 0, {}),
     (
         "columns may be in another order",
@@ -537,7 +537,7 @@ MATCHES_EXPECTED: list[tuple[str, str, str, int, dict[str, Any]]] = [
         {},
     ),
     (
-        "arrays and structs are values",
+        "arrays and structs are compared by value",
         "select array(1, null) as a, named_struct('x', 1, 'y', 'b') as s",
         "select array(1, null) as a, named_struct('x', 1, 'y', 'c') as s",
         2,
@@ -556,7 +556,7 @@ IS_GAPLESS: list[tuple[str, str, int, dict[str, Any]]] = [
         NUMBER,
     ),
     (
-        "what has no number yet is no gap",
+        "a row without a number is no gap",
         "select * from values (1), (null) as t(number)",
         0,
         NUMBER,
@@ -565,7 +565,7 @@ IS_GAPLESS: list[tuple[str, str, int, dict[str, Any]]] = [
     ("the first number is missing", "select * from values (2), (3) as t(number)", 1, NUMBER),
     ("a number before the first", "select * from values (0), (1) as t(number)", 1, NUMBER),
     (
-        "the first is another one",
+        "the first number is given",
         "select * from values (7), (8) as t(number)",
         0,
         {**NUMBER, "first": 7},

@@ -54,7 +54,7 @@ def ready(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess
     return start(folder, warehouse, schema)
 
 
-def run_here(project: Project) -> str:
+def run_mirror(project: Project) -> str:
     """Run the mirror in this process."""
     project.model("h", select(project.schema), materialized="history_append")
     return project.run("h").message("h")
@@ -71,7 +71,7 @@ def assert_mirrored_once(project: Project, rows: int) -> None:
 def test_two_concurrent_mirror_runs_capture_every_change_once(
     project: Project, items: str, warehouse: Path, tmp_path: Path
 ) -> None:
-    run_here(project)
+    run_mirror(project)
     project.spark.sql(f"update {items} set v = 'b' where id % 2 = 0")
     both = [ready(tmp_path, warehouse, project.schema, name) for name in ("one", "two")]
 
@@ -80,7 +80,7 @@ def test_two_concurrent_mirror_runs_capture_every_change_once(
     project.spark.sql(f"refresh table {project.table('h')}")
     assert messages[0] == f"{ROWS // 2} rows appended"
     assert messages[1] in ("applied by another run", "nothing new")
-    assert run_here(project) == "nothing new"
+    assert run_mirror(project) == "nothing new"
     assert_mirrored_once(project, ROWS + ROWS // 2)
 
 
@@ -92,6 +92,6 @@ def test_a_mirror_killed_after_a_commit_is_finished_by_the_next(
     commit = warehouse / f"{project.schema}.db" / "h" / "_delta_log" / f"{version:020}.json"
     kill_at(ready(tmp_path, warehouse, project.schema, "killed"), commit)
 
-    run_here(project)
+    run_mirror(project)
 
     assert_mirrored_once(project, ROWS)

@@ -28,7 +28,7 @@ def table(project: Project) -> LandingTable:
     return LandingTable(project.spark, project.schema, "items_landing")
 
 
-def land_it(table: LandingTable, path: Path, **how: Any) -> Any:
+def land_request(table: LandingTable, path: Path, **how: Any) -> Any:
     return land(table.spark, read(path), path.parent, table, **how)
 
 
@@ -42,7 +42,7 @@ def test_a_request_is_landed_once_and_a_repeat_is_reported(
 ) -> None:
     path = small(tmp_path, compression="ZSTD", is_encrypted=True).write()
 
-    first, again = land_it(table, path), land_it(table, path)
+    first, again = land_request(table, path), land_request(table, path)
 
     assert (first.is_new, first.batch, first.counts) == (True, 1, {"upsert": 1})
     assert (again.is_new, again.batch) == (False, 1)
@@ -61,30 +61,30 @@ def test_a_request_gets_the_next_number_and_a_given_number_must_be_higher(
 ) -> None:
     paths = [small(tmp_path / str(n), table=f"items{n}").write() for n in range(4)]
 
-    numbers = [land_it(table, path, batch=n).batch for path, n in zip(paths, (None, 7, None))]
+    numbers = [land_request(table, path, batch=n).batch for path, n in zip(paths, (None, 7, None))]
 
     assert numbers == [1, 7, 8]
     with pytest.raises(RefusedError, match="batch 8 is not greater than 8"):
-        land_it(table, paths[3], batch=8)
+        land_request(table, paths[3], batch=8)
 
 
 def test_a_request_takes_the_next_number_if_another_writer_takes_its_own(
     table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (small(tmp_path / n, table=f"items{n}").write() for n in "ab")
-    land_it(table, small(tmp_path / "c", table="c").write())
+    land_request(table, small(tmp_path / "c", table="c").write())
     append = LandingTable.append
     is_late: list[bool] = []
 
     def overtaken(self: LandingTable, *arguments: Any) -> None:
         if not is_late:
             is_late.append(True)
-            land_it(table, first)
+            land_request(table, first)
         append(self, *arguments)
 
     monkeypatch.setattr(LandingTable, "append", overtaken)
 
-    assert land_it(table, second).batch == 3
+    assert land_request(table, second).batch == 3
     assert [row["_batch"] for row in rows_of(table)] == [1, 2, 3]
 
 
@@ -94,16 +94,16 @@ def test_a_run_killed_at_any_point_lands_all_or_nothing(
 ) -> None:
     path = small(tmp_path).write()
 
-    def die(*arguments: Any) -> None:
+    def fail(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(LandingTable, step, die)
+        patch.setattr(LandingTable, step, fail)
         with pytest.raises(KeyboardInterrupt):
-            land_it(table, path)
+            land_request(table, path)
 
     assert [row["id"] for row in rows_of(table)] == ([1] if is_landed else [])
-    assert land_it(table, path).is_new is not is_landed
+    assert land_request(table, path).is_new is not is_landed
     assert [row["id"] for row in rows_of(table)] == [1]
 
 
@@ -122,7 +122,7 @@ def test_files_of_a_run_killed_while_creating_the_table_do_not_block_others(
         (place / "part-0.parquet").write_bytes(b"left")
     path = small(tmp_path).write()
 
-    landed = [land_it(table, path).is_new for _ in range(2)]
+    landed = [land_request(table, path).is_new for _ in range(2)]
 
     assert landed == [True, False]
     assert spark.table(table.full_name).count() == 1
@@ -133,12 +133,12 @@ def test_a_restored_table_accepts_the_request_again_with_a_new_number(
     table: LandingTable, tmp_path: Path
 ) -> None:
     first, second = (small(tmp_path / n, table=n).write() for n in "ab")
-    land_it(table, first)
-    land_it(table, second)
+    land_request(table, first)
+    land_request(table, second)
     table.spark.sql(f"restore table {table.full_name} to version as of 1")
 
-    assert land_it(table, first).is_new is False
-    assert land_it(table, second).batch == 3
+    assert land_request(table, first).is_new is False
+    assert land_request(table, second).batch == 3
     assert [row["_batch"] for row in rows_of(table)] == [1, 3]
 
 
@@ -147,7 +147,7 @@ def test_a_request_without_rows_is_also_a_batch(table: LandingTable, tmp_path: P
     header = RequestWriter(tmp_path / "b", COLUMNS)
     header.add_csv("delete", "empty.csv", ["id", "_fivetran_end"], [])
 
-    landed = [land_it(table, path) for path in (nothing, header.write(), nothing)]
+    landed = [land_request(table, path) for path in (nothing, header.write(), nothing)]
 
     assert [(done.is_new, done.batch, done.counts) for done in landed] == [
         (True, 1, {}),
@@ -165,7 +165,7 @@ def test_an_invalid_cell_at_the_end_of_one_file_refuses_the_whole_request(
     writer.add_csv("upsert", "many.csv", HEADER, rows)
 
     with pytest.raises(RefusedError) as refused:
-        land_it(table, writer.write())
+        land_request(table, writer.write())
 
     message = str(refused.value)
     assert "many.csv, line 60,000, column amount: 'much' is not a valid DECIMAL(10, 2)" in message
@@ -176,17 +176,17 @@ def test_an_invalid_cell_at_the_end_of_one_file_refuses_the_whole_request(
 def test_a_dry_run_reads_everything_and_writes_nothing(table: LandingTable, tmp_path: Path) -> None:
     writer = small(tmp_path)
 
-    assert land_it(table, writer.write(), dry_run=True).counts == {"upsert": 1}
+    assert land_request(table, writer.write(), dry_run=True).counts == {"upsert": 1}
     writer.add_csv("update", "wrong.csv", ["id", "_fivetran_start"], [["x", START]])
     with pytest.raises(RefusedError, match=r"wrong.csv, line 2, column id: 'x' is not a valid"):
-        land_it(table, writer.write(), dry_run=True)
+        land_request(table, writer.write(), dry_run=True)
     assert not table.exists()
 
 
 def test_a_new_column_is_added_and_another_type_is_refused(
     table: LandingTable, tmp_path: Path
 ) -> None:
-    land_it(table, small(tmp_path / "a").write())
+    land_request(table, small(tmp_path / "a").write())
     more = RequestWriter(tmp_path / "b", {**COLUMNS, "a b": "NAIVE_DATETIME"})
     more.add_csv(
         "upsert", "f", [*HEADER, "a b"], [["2", "b", NULL, START, END, "true", START[:-1]]]
@@ -194,12 +194,12 @@ def test_a_new_column_is_added_and_another_type_is_refused(
     other = RequestWriter(tmp_path / "c", {**COLUMNS, "name": "INT"})
     other.add_csv("upsert", "f", HEADER, upserts(("3", "3", "3")))
 
-    landed = land_it(table, more.write())
+    landed = land_request(table, more.write())
 
     assert any("column mapping" in note for note in landed.notes)
     assert rows_of(table)[1]["a b"] == datetime(2024, 1, 1)
     with pytest.raises(RefusedError, match="column name: is int in the request, string in"):
-        land_it(table, other.write())
+        land_request(table, other.write())
 
 
 def test_an_existing_table_must_be_a_landing_table(table: LandingTable, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_an_existing_table_must_be_a_landing_table(table: LandingTable, tmp_path
     table.spark.sql(f"create table {table.full_name} (id bigint) using delta")
 
     with pytest.raises(RefusedError, match="missing _batch, _stage, _order, _unmodified"):
-        land_it(table, small(tmp_path).write())
+        land_request(table, small(tmp_path).write())
 
 
 def test_column_names_that_contain_sql_are_quoted(table: LandingTable, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_column_names_that_contain_sql_are_quoted(table: LandingTable, tmp_path:
     header = ["id", "_fivetran_start", *reversed(names)]
     writer.add_csv("update", "f", header, [["1", START, *"abcde", UNMODIFIED]])
 
-    land_it(table, writer.write())
+    land_request(table, writer.write())
 
     row = rows_of(table)[0]
     assert [row[name] for name in reversed(names)] == [*"abcde", None]
@@ -233,12 +233,12 @@ def test_keys_appear_in_no_plan_log_or_error(
     frame = staged(table.spark, request, find_sources(request, tmp_path, Limits()))
     execution = frame._jdf.queryExecution()
     texts = [execution.toString(), execution.logical().toJSON(), repr(request), str(request)]
-    land_it(table, path)
+    land_request(table, path)
     texts.append(str(table.spark.sql(f"describe history {table.full_name}").collect()))
     other = small(tmp_path / "other", table="other", is_encrypted=True)
     wrong = other.keys["upsert.csv"] = os.urandom(32)
     with pytest.raises(RefusedError) as refused:
-        land_it(table, other.write())
+        land_request(table, other.write())
     texts += [str(refused.value), repr(refused.value), *capfd.readouterr()]
 
     assert "wrong key" in str(refused.value)
@@ -261,7 +261,7 @@ def test_a_landed_request_becomes_history(project: Project, tmp_path: Path) -> N
     second.add_csv("delete", "d2", ["_fivetran_end", "id"], [[noon, "2"]])
     project.history("h", f"select * from {table.full_name}")
     for path in (first.write("1.json"), second.write("2.json")):
-        land_it(table, path)
+        land_request(table, path)
 
     run = project.run("h")
 

@@ -32,7 +32,7 @@ def model(project: Project, name: str, key: str, references: str = "") -> None:
     )
 
 
-def refer(project: Project, column: str = "a_id") -> None:
+def write_reference(project: Project, column: str = "a_id") -> None:
     """Write the mirror of b, which references the mirror of a."""
     reference = f"{{'column': '{column}', 'key': 'a_id', 'history': ref('a_hx')}}"
     model(project, "b", "b_id", reference)
@@ -45,7 +45,7 @@ def change(project: Project) -> Any:
     create(project, "a")
     create(project, "b")
     model(project, "a", "a_id")
-    refer(project)
+    write_reference(project)
 
     def change(statement: str) -> None:
         name = next(part for part in statement.split() if part in COLUMNS)
@@ -196,7 +196,7 @@ def test_a_reference_column_is_renamed_while_changes_are_pending(
 
     failed = project.run("b_hx", check=False)
     assert "column a_id, which was renamed: write a_ref" in failed.log
-    refer(project, "a_ref")
+    write_reference(project, "a_ref")
     project.run("b_hx")
     assert links(project) == [(1, 1, 1), (2, 1, 2), (3, 2, 1), (4, 3, 2)]
 

@@ -127,11 +127,11 @@ def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next
     )
     table = project.table("h")
 
-    def replace_and_die_after() -> None:
+    def replace_and_fail_after() -> None:
         project.spark.sql(statement("replace", table))
         before_statement("describe history", 1, fail)
 
-    before_statement("merge into", 3, replace_and_die_after)
+    before_statement("merge into", 3, replace_and_fail_after)
 
     assert not project.run("h", check=False).success
     assert commits(project, "h") == ["CREATE TABLE", 1, 2, "CREATE OR REPLACE TABLE AS SELECT", 3]

@@ -15,7 +15,7 @@ PARTS = [
     if case.get("kind") != "sequencer"
     for expected in case["expected"]
 ]
-ASKED = [
+QUERIES = [
     (name, kind, place)
     for name, case in CASES.items()
     for kind in QUESTIONS
@@ -37,7 +37,7 @@ def test_the_oracle_gives_every_expected_part(name: str, wanted: str) -> None:
     assert got == expected
 
 
-@pytest.mark.parametrize(("name", "kind", "place"), ASKED)
+@pytest.mark.parametrize(("name", "kind", "place"), QUERIES)
 def test_the_oracle_answers_every_query(name: str, kind: str, place: int) -> None:
     question = CASES[name][kind][place]
     assert QUESTIONS[kind](run_case(CASES[name]).database, question) == question["expected"]

@@ -323,9 +323,9 @@ def test_wild_histories_contain_every_documented_situation(convention: Conventio
     expected = {
         "empty table", "skipped", "added", "closed", "replaced", "removed",
         "late", "several stages", "chain", "no earliest row", "earliest row alone",
-        "delete alone", "stale delete", "deletion gap", "revival", "end unmodified",
-        "closed row", "open row", "twins", "NULL", "empty text", "text NULL", "at the gap",
-        "no order", "inside a closed version", "beyond the next start",
+        "delete alone", "stale delete", "deletion gap", "insert after deletion", "end unmodified",
+        "closed row", "open row", "equal identities", "NULL", "empty text", "text NULL",
+        "at the gap", "no order", "inside a closed version", "beyond the next start",
     }  # fmt: skip
     if convention.active is not None:
         expected |= {"active NULL", "active unmodified", "other open end"}
@@ -366,7 +366,7 @@ def situations(
         if any(at < max(times) for at in deletes if times):
             yield "stale delete"
         if ends and len(closed) == len(stored) and any(row[start] > max(ends) for row in changes):
-            yield "revival"
+            yield "insert after deletion"
         if any(
             after - gap > before
             for before, after in zip(sorted(ends), sorted(times)[1:], strict=False)
@@ -376,7 +376,7 @@ def situations(
             yield "at the gap"
         slots = Counter((row["_stage"], convention.identity(row)) for row in changes)
         if max(slots.values(), default=0) > 1:
-            yield "twins"
+            yield "equal identities"
         if max(Counter(row[start] for row in changes).values(), default=0) > 1:
             yield "equal starts"
         if any(row["_order"] is None for row in rows):
