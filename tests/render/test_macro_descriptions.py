@@ -15,7 +15,7 @@ COMMENT = re.compile(r"{#.*?#}", re.DOTALL)
 DEFINITION = re.compile(r"{%-?\s*(macro|test|data_test|materialization)\s+(.*?)\s*-?%}", re.DOTALL)
 ADAPTER = re.compile(r"adapter\s*=\s*['\"](\w+)['\"]")
 TYPE = re.compile(r"[a-z]+|[\[\],]")
-# The types dbt knows (`validate_macro_args`), with the number of their parameters.
+# The types that dbt supports (`validate_macro_args`), with the number of their parameters.
 TYPES = {
     **dict.fromkeys(("str", "string", "bool", "int", "integer", "float", "any"), 0),
     **dict.fromkeys(("relation", "column"), 0),
@@ -45,7 +45,7 @@ def split_arguments(text: str) -> list[str]:
 
 
 def signature(kind: str, text: str) -> tuple[str, list[str] | None]:
-    """A macro as dbt names it, with its arguments; None for a materialization, which has none."""
+    """A macro's name in dbt, with its arguments; None for a materialization, which has none."""
     if kind == "materialization":
         adapter = ADAPTER.search(text)
         name = text.split(",")[0].strip()
@@ -74,7 +74,7 @@ def descriptions() -> list[dict[str, Any]]:
 
 
 def is_type(text: str) -> bool:
-    """Whether dbt takes the text as a type, such as `optional[list[string]]`."""
+    """Whether dbt accepts the text as a type, such as `optional[list[string]]`."""
     tokens = TYPE.findall(text)
     if "".join(tokens) != text.replace(" ", ""):
         return False
