@@ -26,7 +26,8 @@
             {% set is_missing = relation is none or relation.is_view %}
             {% if is_missing and table == 'all' %}
                 {% do log(
-                    'dbt_history: ' ~ name ~ ' is left out: there is no such table yet', info=true,
+                    'dbt_history: ' ~ name ~ ' is left out: the table does not exist yet',
+                    info=true,
                 ) %}
             {% elif is_missing %}
                 {% do problems.append(name ~ ': there is no such table yet') %}
@@ -44,7 +45,7 @@
     {% endfor %}
     {% if problems or not tables %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'not every table can be worked on; nothing was done',
+            caller_name, 'not every table can be used; nothing was done',
             got='\n    ' ~ (problems or ['no table']) | join('\n    '),
             expected='version tables, by the name of the node or as schema.table with convention'
                 ~ ' and key',

@@ -19,7 +19,7 @@
     {% if at is none or text == '' or not fits %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
-            'this is no point on the axis of the history table',
+            'this is not a point on the axis of the history table',
             got=at,
             expected='a ' ~ convention.type ~ ' (literal, or an SQL expression)',
         )) %}

@@ -66,7 +66,8 @@
     {% set parts = table.replace('`', '').split('.') %}
     {% if parts | length > 2 or not parts[-1] | trim %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'this is no name of a table', got=table, expected='schema.table or table',
+            caller_name, 'this is not the name of a table', got=table,
+            expected='schema.table or table',
         )) %}
     {% endif %}
     {% do return(api.Relation.create(

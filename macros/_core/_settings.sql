@@ -6,7 +6,7 @@
     {% set problem = dbt_history._meta_problem(node) %}
     {% if problem is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the metadata of the node is not right', got=problem,
+            caller_name, 'the metadata of the node is not valid', got=problem,
             expected='meta: {history: <convention>}, meta: {history: {<setting>: <value>}} or'
                 ~ ' meta: {history: true}',
             node=node.unique_id,
@@ -62,7 +62,7 @@
     {% set convention = dbt_history._node_convention(node, meta, 'fivetran') %}
     {% if not key and dbt_history._columns_of_key(node.config.get('unique_key')) is not none %}
         {% do problems.append(
-            'unique_key is missing: name the columns that tell records apart, without the start'
+            'unique_key is missing: name the columns that identify records, without the start'
                 ~ ' column'
         ) %}
     {% endif %}
@@ -152,7 +152,7 @@
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
-            'the settings of the model are not right',
+            'the settings of the model are not valid',
             got='\n    ' ~ problems | join('\n    '),
             node=node.unique_id,
         )) %}

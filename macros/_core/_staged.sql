@@ -34,7 +34,7 @@
         {% do dbt_history._drop_staged(staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
-            'the columns of the SELECT do not make a batch for this table; nothing was written',
+            'the columns of the SELECT do not fit this table; nothing was written',
             got='\n    ' ~ problems | join('\n    '),
             node=model.unique_id,
             way_out='cast or name the columns in the model (a cast says which time zone, which'

@@ -8,7 +8,7 @@
     {% for field in ['start', 'end', 'active', 'version_id']
         if record[field] is not none and record[field] is not string %}
         {% do problems.append(
-            field ~ ' is ' ~ tojson(record[field], record[field]) ~ ', which is no name of a column'
+            field ~ ' is ' ~ tojson(record[field], record[field]) ~ ', which is not a column name'
         ) %}
     {% endfor %}
     {% if append_only is not boolean %}
@@ -29,7 +29,7 @@
     {% if record['open_end'] is not none
         and not dbt_history._is_point(record['open_end'] | string, record['type']) %}
         {% do problems.append(
-            'open_end is ' ~ record['open_end'] ~ ', which is no ' ~ record['type']
+            'open_end is ' ~ record['open_end'] ~ ', which is not a ' ~ record['type']
         ) %}
     {% endif %}
     {% do return(problems) %}
@@ -105,7 +105,8 @@
     {% if said is not none and (said is not string or said not in known) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'convention',
-            'no convention has this name' if said is string else 'this is no name of a convention',
+            'no convention has this name' if said is string
+                else 'this is not the name of a convention',
             got=said if said is string else tojson(said, said),
             expected=(known.keys() | join(', ')) ~ ', or a mapping with start and end',
             node=node,

@@ -33,7 +33,8 @@
     {% if not name or not modules.re.match('^[^0-9*\\s]', name | string) or name == taken %}
         {% do problems.append(
             (name or 'the empty name')
-                ~ ' is no name: it begins with neither digit nor *, and is not ' ~ taken
+                ~ ' is not a valid name: it must not begin with a digit or *, and must not be '
+                    ~ taken
         ) %}
     {% endif %}
 {% endmacro %}
@@ -49,7 +50,7 @@
         {% if table.instant is none %}
             {% do table.update({'instant': '0'}) %}
         {% elif table.instant | int < 0 %}
-            {% do problems.append(table.name ~ ': ' ~ table.instant ~ ' is no transaction') %}
+            {% do problems.append(table.name ~ ': ' ~ table.instant ~ ' is not a transaction') %}
         {% endif %}
     {% endif %}
 {% endmacro %}

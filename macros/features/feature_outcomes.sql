@@ -93,6 +93,6 @@ from outcomes
         'ERROR:position': 'the position in the transaction is missing, or not in [0, 2^20)',
         'RETAINED:missing': 'there is nothing to delete',
         'RETAINED:same': 'the content is the same',
-        'RETAINED': 'the strategy of the write keeps what is there',
+        'RETAINED': 'the strategy of the write keeps the existing state',
     }) %}
 {% endmacro %}

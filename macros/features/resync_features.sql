@@ -58,7 +58,7 @@
     {% set written = dbt_history._append_writes(call.writes, call.head, sql, 'resync_features') %}
     {% do log(
         'dbt_history: ' ~ written ~ ' writes of transaction ' ~ txn
-            ~ ' bring the states up to date',
+            ~ ' make the states equal to the snapshot',
         info=true,
     ) %}
     {% do return(txn if written else none) %}

@@ -10,7 +10,7 @@
 {% macro transaction_at(transactions, number=none, at=none) %}
     {% if (number is none) == (at is none) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'transaction_at', 'either a number or a time says which transaction',
+            'transaction_at', 'give either a number or a time',
             got='number ' ~ number ~ ', at ' ~ at, expected='one of them',
         )) %}
     {% endif %}

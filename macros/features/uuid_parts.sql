@@ -7,7 +7,7 @@
 {% macro uuid_parts(uuid, otherwise='fail') %}
     {%- if otherwise not in ['fail', 'null'] -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
-            'uuid_parts', 'otherwise says what becomes of a text that is no UUID of a state',
+            'uuid_parts', 'otherwise sets the result for text that is not the UUID of a state',
             got=otherwise, expected='fail or null',
         )) -%}
     {%- endif -%}

@@ -8,7 +8,7 @@
 {%- if execute -%}
     {%- if dbt_history._is_missing(main) and flags.WHICH in ['test', 'build'] -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
-            'mirrors_main', 'the main table is not there', got=main,
+            'mirrors_main', 'the main table does not exist', got=main,
             expected='the table that ' ~ model ~ ' mirrors',
         )) -%}
     {%- endif -%}

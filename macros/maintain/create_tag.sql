@@ -32,7 +32,7 @@
         {% endif %}
         {% do dbt_history._check_numbered_tag(table, tag, problems) %}
         {% if tag in marks.tags | map(attribute='name') %}
-            {% do problems.append(table.name ~ ': the tag is there already') %}
+            {% do problems.append(table.name ~ ': the tag exists already') %}
         {% elif table.instant is none %}
             {% do problems.append(table.name ~ ': an empty table has no version to tag') %}
         {% endif %}

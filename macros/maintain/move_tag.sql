@@ -18,7 +18,9 @@
             {% do tables.append(table) %}
         {% endif %}
     {% endfor %}
-    {% if at is none %}{% do problems.append('at says where to, and is missing') %}{% endif %}
+    {% if at is none %}
+        {% do problems.append('at is missing: the point to move the tag to') %}
+    {% endif %}
     {% if not tables %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'move_tag', 'no table has a tag of this name', got=tag,

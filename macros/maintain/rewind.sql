@@ -53,7 +53,8 @@
             ) %}
         {% endif %}
         {% do log(
-            'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' is back') ~ ' to '
+            'dbt_history: ' ~ table.name ~ (' would be rewound' if dry_run else ' is rewound')
+                ~ ' to '
                 ~ table.to ~ ': '
             ~ 'records restored ' ~ counts.get('upsert', 0) ~ ', ended ' ~ counts.get('delete', 0),
             info=true

@@ -20,7 +20,7 @@
         {% endfor %}
         {% do log(
             'dbt_history: ' ~ table.name ~ ': '
-                ~ (found | length ~ ' differences' if found else 'as it should be'),
+                ~ (found | length ~ ' differences' if found else 'no differences'),
             info=true,
         ) %}
     {% endfor %}

@@ -23,7 +23,7 @@
         {% do return(none) %}
     {% endif %}
     {% if existing is not none %}
-        {% do problems.append(to ~ ' is there already, and is no copy made by this migration') %}
+        {% do problems.append(to ~ ' exists already and is not a copy made by this migration') %}
     {% endif %}
     {% do dbt_history._refuse_migration(
         problems + dbt_history._soft_delete_problems(migrated, deleted_column), migrated, caller,

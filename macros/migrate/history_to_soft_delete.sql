@@ -54,7 +54,7 @@
     {% endif %}
     {% do dbt_history._log_info(
         caller, migrated.relation,
-        ('would lose' if dry_run else 'has lost') ~ ' its history: one row a record, '
-            ~ deleted_column ~ ' says which are deleted',
+        ('would lose' if dry_run else 'has lost') ~ ' its history: one row per record, '
+            ~ deleted_column ~ ' marks the deleted ones',
     ) %}
 {% endmacro %}

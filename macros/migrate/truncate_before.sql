@@ -8,7 +8,7 @@
     {% set caller = 'truncate_before' %}
     {% set migrated = dbt_history._migrated_table(table, caller, is_optional=true) %}
     {% if migrated is none %}
-        {% do dbt_history._log_info(caller, table, 'is not there; nothing to do') %}
+        {% do dbt_history._log_info(caller, table, 'does not exist; nothing to do') %}
         {% do return(none) %}
     {% endif %}
     {% set problems = [] %}

@@ -94,14 +94,15 @@
         ) %}
     {% endif %}
     {% for kind in kinds if kind not in ['insert', 'update', 'delete'] %}
-        {% do problems.append('there is no kind ' ~ kind) %}
+        {% do problems.append('unknown kind ' ~ kind) %}
     {% endfor %}
     {% if not key %}
         {% do problems.append('there is no key') %}
     {% endif %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'find_changes', 'this is no search', got='\n    ' ~ problems | join('\n    '),
+            'find_changes', 'these arguments are not valid',
+            got='\n    ' ~ problems | join('\n    '),
             expected='item: {key column: value, ...}; kind: insert, update or delete',
         )) %}
     {% endif %}

@@ -45,7 +45,7 @@
         or types | length > 1 or 0 in lengths %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'history_join',
-            'these tables do not make a join of periods',
+            'these tables cannot be joined by periods',
             got='kind ' ~ kind ~ ', ' ~ sides | length ~ ' tables, keys of '
                 ~ lengths | join(' and ') ~ ' columns, axes of type ' ~ types | join(' and '),
             expected='kind inner, left or full; two tables or more, with keys of one length and'

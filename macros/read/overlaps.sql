@@ -34,7 +34,7 @@
     } %}
     {% if range.from is none or range.to is none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, "'now' is no point of a range on an axis of numbers",
+            caller_name, "'now' cannot bound a range on an axis of numbers",
             got=from_at ~ ', ' ~ to_at, expected='two numbers',
         )) %}
     {% endif %}

@@ -54,8 +54,8 @@
     {% set is_delta = not table.is_view and not table.is_iceberg %}
     {% if not is_delta or dbt_history._table_property(table, 'delta.enableRowTracking') != 'true' %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'rows_with_runs', 'this relation does not say which commit a row came with',
-            got=relation ~ (' without row tracking' if is_delta else ', no Delta table'),
+            'rows_with_runs', 'this relation does not record the commit of each row',
+            got=relation ~ (' without row tracking' if is_delta else ', not a Delta table'),
             expected='a Delta table with delta.enableRowTracking',
             way_out="tblproperties={'delta.enableRowTracking': 'true'} in the model of a new"
                 ~ " table; for one that is there: alter table "

@@ -186,7 +186,7 @@ def test_each_row_of_several_tables_is_joined_to_the_run_that_wrote_it(
     project.spark.sql(f"alter table {project.table('core')} {off}")
     failed = project.run("core_by_run", check=False)
     assert not failed.success
-    assert "rows_with_runs: this relation does not say which commit a row came with" in failed.log
+    assert "rows_with_runs: this relation does not record the commit of each row" in failed.log
 
 
 NESTED = [
@@ -340,7 +340,7 @@ def test_branches_of_branches_are_read_and_dropped_and_main_is_rewound(project: 
         "json": ["payload"],
     }
     dry = edits.operate("rewind", to=1, dry_run=True, **attribution)
-    assert "would go back to 1: 1 writes" in dry.log
+    assert "would be rewound to 1: 1 writes" in dry.log
     assert project.spark.table(edits.log).count() == 6
     edits.operate("rewind", to="2024-01-01 12:00:00", **attribution)
     project.run("features")
@@ -418,8 +418,8 @@ def test_a_snapshot_names_one_transaction_in_all_spaces_or_in_none(
     assert "release is 4 of pois, roads" in snapshot("release")
     assert marks() == {("release", "pois", "4"), ("release", "roads", "4")}
     again = snapshot("release", check=False)
-    assert "pois: the snapshot is there already, at 4, not 5" in again
-    assert "roads: the snapshot is there already, at 4, not 5" in again
+    assert "pois: the snapshot exists already, at 4, not 5" in again
+    assert "roads: the snapshot exists already, at 4, not 5" in again
 
     def read() -> list[str]:
         return [row["payload"] for name in spaces for row in project.rows(f"{name}_then")]
@@ -427,7 +427,7 @@ def test_a_snapshot_names_one_transaction_in_all_spaces_or_in_none(
     assert read() == ["p2", "a2"]
     clean = ["clean_history", "--args", json.dumps({"table": "all", "up_to": 5})]
     refused = project.dbt("run-operation", *clean, check=False).log
-    assert "there is no such transaction" in refused, "pois ends at 4"
+    assert "this transaction does not exist" in refused, "pois ends at 4"
     clean = ["clean_history", "--args", json.dumps({"table": "roads", "up_to": 5})]
     project.dbt("run-operation", *clean)
     assert {row["payload"] for row in project.rows("roads")} == {"a2", "a3"}

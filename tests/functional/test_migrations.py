@@ -78,8 +78,8 @@ def test_all_problems_of_a_migration_are_reported_together_and_nothing_is_writte
 
     for reason in (
         "the table has no column nope, named as key",
-        "column v is there as string, not int",
-        "at is no point in time: soon",
+        "column v exists as string, not int",
+        "at is not a point in time: soon",
     ):
         assert reason in output
     output = migrate(
@@ -188,7 +188,7 @@ def test_rows_synced_before_a_time_are_removed_or_marked(project: Project) -> No
 
     assert {row["id"] for row in project.rows("soft") if row["gone"]} == {1, 2}
     assert {row["id"] for row in project.rows("hard")} == {3, 4}
-    assert "is not there; nothing to do" in output
+    assert "does not exist; nothing to do" in output
 
 
 def test_a_table_that_changes_its_mode_keeps_layout_and_properties(project: Project) -> None:
@@ -226,5 +226,5 @@ def test_a_history_table_cannot_become_a_history_table_again(
 
     assert "it is in history mode" in output
     assert "no timestamp column _fivetran_synced" in output
-    assert ("is no copy made by this migration" in output) == bool(more)
+    assert ("is not a copy made by this migration" in output) == bool(more)
     assert version_of(project, "h") == 0

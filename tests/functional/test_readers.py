@@ -328,14 +328,14 @@ def test_an_append_only_table_has_no_end(read: Read, spark: SparkSession) -> Non
 
 A, B = {"a": "a"}, {"a": "a", "b": "b"}
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("as_of", {"relation": "t", "at": "2024-01-01", "convention": NUMBERS}, "no point on the axis"),
+    ("as_of", {"relation": "t", "at": "2024-01-01", "convention": NUMBERS}, "not a point on the"),
     ("as_of", {"relation": "t", "at": 5, "convention": {"convention": "hx"}}, "key of its items"),
     ("as_of", {"relation": "t", "at": "tag:x"}, "there is no tag of this name"),
     ("overlaps", {"relation": "t", "from_at": 1, "to_at": "now", "convention": NUMBERS}, "point"),
-    ("latest", {"hx": "(select 1)", "key": "id"}, "has no name from which"),
-    ("is_consistent", {"collections": ["x"], "bounds": {}}, "has no name from which"),
-    ("history_join", {"tables": A, "key": "id"}, "do not make a join"),
-    ("history_join", {"tables": B, "key": "id", "kind": "right"}, "do not make a join"),
+    ("latest", {"hx": "(select 1)", "key": "id"}, "has no name to derive"),
+    ("is_consistent", {"collections": ["x"], "bounds": {}}, "has no name to derive"),
+    ("history_join", {"tables": A, "key": "id"}, "cannot be joined"),
+    ("history_join", {"tables": B, "key": "id", "kind": "right"}, "cannot be joined"),
 ]  # fmt: skip
 
 
@@ -458,7 +458,7 @@ def test_find_changes_finds_the_changes_of_a_mirror(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kind": "rename"}, "there is no kind rename"),
+        ({"kind": "rename"}, "unknown kind rename"),
         ({"item": {"name": 1}}, "item is not a value for each of id"),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_log_appends_rows_and_changes_once_and_gains_columns(
     assert "column id is date, the table has bigint" in refused.message("whole")
     project.model("taken", taken.replace("'id')", "'id', 'feed')"), materialized="history_append")
     refused = project.run("taken", check=False)
-    assert "cannot be used: the relation is no Delta table" in refused.message("taken")
+    assert "cannot be used: the relation is not a Delta table" in refused.message("taken")
 
 
 def test_run_operations_work_on_iceberg_tables(project: Project, spark: SparkSession) -> None:

@@ -291,9 +291,9 @@ from {{ table }}
 {% macro _double_message(capture) %}
     {%- set text = dbt_history._message(
         capture.caller_name, 'several rows of the source have the same key',
-        expected='one row a key (' ~ capture.key | join(', ') ~ ') of ' ~ capture.relation,
+        expected='one row per key (' ~ capture.key | join(', ') ~ ') of ' ~ capture.relation,
         node=model.unique_id,
-        way_out='remove the doubles from the source, or name the columns that tell its rows apart',
+        way_out='remove the duplicates from the source, or name the columns that identify its rows',
     ) -%}
     {%- do return(
         'concat(' ~ dbt_history._string_literal(text ~ '\n  got: ')

@@ -45,7 +45,7 @@
         or capture.taken.other_sources %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             capture.caller_name,
-            'the model\'s table does not tell which rows of the source it knows',
+            'the model\'s table does not record which rows of the source it has taken',
             got='a difference (method diff, or no feed that can be read)',
             expected='a table with _change_type and _commit_version, of one source; or hx_rows,'
                 ~ ' event_rows, batch_rows',

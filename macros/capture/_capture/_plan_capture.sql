@@ -53,7 +53,7 @@
 {# A view, or a table of a format without versions: only its current rows can be read. #}
 {% macro _plan_unversioned(capture, method) %}
     {% if method == 'feed' %}
-        {% do dbt_history._refuse_feed(capture, 'the relation is no Delta table') %}
+        {% do dbt_history._refuse_feed(capture, 'the relation is not a Delta table') %}
     {% endif %}
     {% if (capture.layout or {}).get('is_source') %}
         {% do dbt_history._layout_of_changes(capture, []) %}

@@ -21,7 +21,7 @@
     {% endif %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            capture.caller_name, 'the changes of ' ~ capture.relation ~ ' cannot be taken',
+            capture.caller_name, 'the changes of ' ~ capture.relation ~ ' cannot be read',
             got='\n    ' ~ problems | join('\n    '),
             expected='a relation, its key, and a model with materialized history_append or'
                 ~ ' history_batch',
@@ -41,11 +41,12 @@
         and model.resource_type == 'model' and not capture.relation.is_cte %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             capture.caller_name,
-            'the table whose changes are taken is not there; nothing was written',
+            'the table whose changes are read does not exist; nothing was written',
             got=capture.relation,
             expected='a table or view', node=model.unique_id,
-            way_out='create the table again: the next run takes the difference to what the history'
-                ~ ' knows',
+            way_out='create the table again: the next run takes the difference from what the'
+                ~ ' history'
+                ~ ' has',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -63,7 +64,7 @@
         {% elif column.name | lower in capture.key | map('lower') and 'map<' in column.type %}
             {% do problems.append(
                 'key column ' ~ column.name ~ ' is ' ~ column.type
-                    ~ ', by which rows cannot be told apart'
+                    ~ ', which cannot identify rows'
             ) %}
         {% endif %}
     {% endfor %}

@@ -108,7 +108,7 @@
         schema=parts[:-1] | join('.'), identifier=name,
     )) is none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'hx_rows', 'the main table of a referenced mirror is not there',
+            'hx_rows', 'the main table of a referenced mirror does not exist',
             got=source ~ ', the main table of ' ~ reference.history,
             expected='the table that ' ~ reference.history ~ ' mirrors', node=model.unique_id,
             way_out='make ' ~ source ~ ' again and run ' ~ reference.history.identifier

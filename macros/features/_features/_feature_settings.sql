@@ -77,12 +77,12 @@
     {% endif %}
     {% if options.branches is not none and 'branch' not in key | map('lower') %}
         {% do problems.append(
-            'branches are told apart by a column branch, which id does not name'
+            'with branches, id must include the column branch'
         ) %}
     {% endif %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the log of writes or the arguments are not right',
+            caller_name, 'the log of writes or the arguments are not valid',
             got='\n    ' ~ problems | join('\n    '),
             expected='the columns and arguments that docs/flow/feature_states.md lists',
             node=model.unique_id,

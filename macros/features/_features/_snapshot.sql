@@ -10,7 +10,7 @@
         {% if found.namespace %}
             {% do spaces.append(found) %}
         {% elif table != 'all' %}
-            {% do problems.append(found.name ~ ': no table of feature states') %}
+            {% do problems.append(found.name ~ ': not a table of feature states') %}
         {% endif %}
     {% endfor %}
     {% if problems or not spaces %}
@@ -50,11 +50,13 @@
         if at is not none
         else known[0] if known and not is_complete else head %}
     {% if not 0 <= point <= head %}
-        {% do problems.append('transaction ' ~ point ~ ' is not there: the last one is ' ~ head) %}
+        {% do problems.append(
+            'transaction ' ~ point ~ ' does not exist: the last one is ' ~ head
+        ) %}
     {% endif %}
     {% for table in tables if table.tagged is not none and table.tagged != point %}
         {% do problems.append(
-            table.name ~ ': the snapshot is there already, at ' ~ table.tagged ~ ', not ' ~ point
+            table.name ~ ': the snapshot exists already, at ' ~ table.tagged ~ ', not ' ~ point
         ) %}
     {% endfor %}
     {% do return(point) %}

@@ -76,7 +76,7 @@
                 capture, name, capture.head.version,
             ) | lower not in names %}
                 {% do problems.append(
-                    'a reference names column ' ~ name ~ ', which is not there'
+                    'a reference names column ' ~ name ~ ', which does not exist'
                 ) %}
             {% endif %}
         {% endfor %}
@@ -90,7 +90,7 @@
     {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'hx_rows', 'the columns do not make a history mirror',
+            'hx_rows', 'a history mirror cannot be made of these columns',
             got='\n    ' ~ problems | join('\n    '),
             expected="references such as {'column': 'network_id', 'history':"
                 ~ " ref('meta_network_hx')}",

@@ -3,7 +3,7 @@
     {% set counts_transactions = of_features.up_to is not none
         or of_features.keep_transactions is not none %}
     {% if before is none and age is none and keep_versions is none and not counts_transactions %}
-        {% do problems.append('nothing says what may go') %}
+        {% do problems.append('no limit is given') %}
     {% endif %}
     {% if age is not none
         and not modules.re.match(
@@ -20,7 +20,7 @@
     {% endif %}
     {% for table in tables if not table.namespace %}
         {% if age is not none and table.convention.type == 'bigint' %}
-            {% do problems.append(table.name ~ ' counts versions, so nothing in it has an age') %}
+            {% do problems.append(table.name ~ ' counts versions, so its versions have no age') %}
         {% endif %}
         {% if counts_transactions %}
             {% do problems.append(
@@ -31,7 +31,7 @@
     {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'clean_history', 'this is no cutoff; nothing was done',
+            'clean_history', 'the limits are not valid; nothing was done',
             got='\n    ' ~ problems | join('\n    '),
             expected="before: a time or version; age: such as 90 days; keep_versions: 1 or more;"
                 ~ " or several of them;"
@@ -130,7 +130,7 @@
         {% set head = run_query('select coalesce(max(`txn`), 0) from ' ~ states).rows[0][0] | int %}
         {% if not 0 <= point <= head %}
             {% do exceptions.raise_compiler_error(dbt_history._message(
-                'clean_history', 'there is no such transaction; nothing was done', got=point,
+                'clean_history', 'this transaction does not exist; nothing was done', got=point,
                 expected='0 to ' ~ head,
             )) %}
         {% endif %}

@@ -62,7 +62,7 @@
         {% do problems.append('only does not name the key column ' ~ name) %}
     {% endfor %}
     {% for name, value in only.items() %}
-        {% do problems.append(name ~ ' is no key column') if name | lower not in key %}
+        {% do problems.append(name ~ ' is not a key column') if name | lower not in key %}
         {% do problems.append('only: ' ~ name ~ ' has no value') if value is none %}
     {% endfor %}
     {% if columns is not none and (columns is mapping or columns is not sequence or not columns) %}

@@ -23,7 +23,7 @@
         {% endif %}
         {% for name in (only or {}) if name not in table.key %}
             {% do problems.append(
-                table.name ~ ': only names ' ~ name ~ ', which is no key column'
+                table.name ~ ': only names ' ~ name ~ ', which is not a key column'
             ) %}
         {% endfor %}
     {% endfor %}
@@ -206,7 +206,7 @@
         ) %}
     {% endif %}
     {% do log(
-        'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' goes back') ~ ' to '
+        'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' is rewound') ~ ' to '
             ~ table.to ~ ': ' ~ number ~ ' writes'
         ~ (
             ', transaction ' ~ (head.txn + 1) ~ ' of the log; run the model'

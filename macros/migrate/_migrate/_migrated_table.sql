@@ -13,7 +13,7 @@
     {% endif %}
     {% if relation is not none and relation.is_iceberg %}
         {% do dbt_history._refuse_iceberg(
-            relation, caller_name, 'a Delta table: its log says which migrations it has had',
+            relation, caller_name, 'a Delta table, whose log records migrations',
         ) %}
     {% elif relation is none or relation.is_view or relation.is_delta is sameas false %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
@@ -73,7 +73,7 @@
         '_unmodified', '_metadata',
     ] %}
     {% if column is not string or not column | trim %}
-        {% do problems.append('column is no name: ' ~ column) %}
+        {% do problems.append('not a column name: ' ~ column) %}
         {% do return(problems) %}
     {% endif %}
     {% if column | lower in kept + dbt_history._key_columns(key) | map('lower') | list %}
@@ -89,7 +89,7 @@
     {% elif type is not none and column | lower in migrated.types
         and not dbt_history._is_same_type(migrated.types[column | lower], type) %}
         {% do problems.append(
-            'column ' ~ column ~ ' is there as ' ~ migrated.types[column | lower] ~ ', not ' ~ type
+            'column ' ~ column ~ ' exists as ' ~ migrated.types[column | lower] ~ ', not ' ~ type
         ) %}
     {% endif %}
     {% do return(problems) %}

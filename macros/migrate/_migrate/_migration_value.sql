@@ -35,7 +35,7 @@
         ~ ' ?(Z|UTC|[+-][0-9]{2}:[0-9]{2}))?)?$' %}
     {% if value is none or not modules.re.match(form, text) %}
         {% do problems.append(
-            name ~ ' is no point in time: ' ~ value ~ ' (such as 2024-06-01T00:00:00Z)'
+            name ~ ' is not a point in time: ' ~ value ~ ' (such as 2024-06-01T00:00:00Z)'
         ) %}
         {% do return('cast(null as timestamp)') %}
     {% endif %}

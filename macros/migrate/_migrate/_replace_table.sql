@@ -103,7 +103,7 @@
     {% endfor %}
     {% if migrated.types.get('_fivetran_synced') != 'timestamp' %}
         {% do problems.append(
-            'the table has no timestamp column _fivetran_synced: there is no time to start at'
+            'the table has no timestamp column _fivetran_synced: versions would have no start'
         ) %}
     {% endif %}
     {% if deleted and migrated.types.get(deleted | lower) != 'boolean' %}
@@ -117,7 +117,7 @@
         ) %}
         {% if not synced and dbt_history._count_rows(migrated.relation, open_rows) %}
             {% do problems.append(
-                '_fivetran_synced is NULL in all rows: there is no time to start at'
+                '_fivetran_synced is NULL in all rows: versions would have no start'
             ) %}
         {% endif %}
     {% endif %}

@@ -96,7 +96,7 @@
     {% endfor %}
     {% do dbt_history._log_info(
         caller_name, migrated.relation,
-        'gets ' ~ what ~ ' (' ~ property ~ ' = ' ~ value ~ '): readers have to know it',
+        'gets ' ~ what ~ ' (' ~ property ~ ' = ' ~ value ~ '): readers have to support it',
     ) %}
     {% do run_query(
         'alter table ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set tblproperties ('

@@ -35,7 +35,7 @@
 {% macro _tagged_instant(tag, reader, caller_name) %}
     {% set missing = dbt_history._message(
         caller_name, 'there is no tag of this name for the table ' ~ reader.table, got=tag,
-        way_out='dbt run-operation create_tag, or look into '
+        way_out='dbt run-operation create_tag; existing tags are in '
             ~ dbt_history._marks_name(reader.table),
     ) %}
     {% set marks = dbt_history._marks(reader.table) %}

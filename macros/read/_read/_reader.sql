@@ -80,7 +80,7 @@
     {% elif relation is string or not relation.identifier %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
-            'a sub-query has no name from which the column of its ids could be told',
+            'a sub-query has no name to derive the id column from',
             got=relation,
             expected='the name of the id column',
         )) %}

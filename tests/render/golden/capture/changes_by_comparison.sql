@@ -17,9 +17,9 @@
             explode(case
                 when greatest(size(`olds`), size(`news`), `rows`) > 1
                     then raise_error(concat('dbt_history.changes: several rows of the source have the same key
-  expected: one row a key (id) of golden.customers
+  expected: one row per key (id) of golden.customers
   in model: model.shop.customer_changes
-  way out: remove the doubles from the source, or name the columns that tell its rows apart
+  way out: remove the duplicates from the source, or name the columns that identify its rows
   got: ', coalesce(to_json(slice(concat(`news`, `olds`), 1, 5)), '')))
                 when `old_row` is null and `new_row` is null then null
                 when `old_row` is null then array(named_struct('kind', 'insert', 'row', `new_row`))

@@ -4,7 +4,7 @@
         select
             if(
                 count(*) = 0,
-                raise_error('dbt_history.as_of: there is no tag of this name for the table golden.records\n  got: year\'s end\n  way out: dbt run-operation create_tag, or look into golden.history_marks'),
+                raise_error('dbt_history.as_of: there is no tag of this name for the table golden.records\n  got: year\'s end\n  way out: dbt run-operation create_tag; existing tags are in golden.history_marks'),
                 max(try_cast(instant as timestamp))
             )
         from `golden`.`history_marks`
@@ -15,7 +15,7 @@
         select
             if(
                 count(*) = 0,
-                raise_error('dbt_history.as_of: there is no tag of this name for the table golden.records\n  got: year\'s end\n  way out: dbt run-operation create_tag, or look into golden.history_marks'),
+                raise_error('dbt_history.as_of: there is no tag of this name for the table golden.records\n  got: year\'s end\n  way out: dbt run-operation create_tag; existing tags are in golden.history_marks'),
                 max(try_cast(instant as timestamp))
             )
         from `golden`.`history_marks`
