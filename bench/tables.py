@@ -73,8 +73,8 @@ class Warehouse:
     def create_history(self, table: str, keys: int, versions: int) -> None:
         """A fivetran history of `keys` × `versions` rows, deletion vectors on.
 
-        Partitioned by the flag as `history_batch` does it; closed versions lie in the order in
-        which they were closed.
+        Partitioned by the flag, like tables of `history_batch`; closed versions are stored in the
+        order in which they were closed.
         """
         columns = ", ".join(f"{name} {TYPES[name]}" for name in COLUMNS)
         self.spark.sql(

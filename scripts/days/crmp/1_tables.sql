@@ -1,4 +1,4 @@
--- The main tables as their users have them, with rows from before anybody tracked a change.
+-- The main tables, with rows from before tracking.
 -- user: data_manager
 
 create database if not exists crmp;
@@ -47,7 +47,7 @@ create table crmp.obs_raw (
 ) using delta
 tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true');
 
--- What the download portal keeps, and a copy of the rows that it delivered: the judge of this example.
+-- The portal's downloads, and a copy of the delivered rows, which the example compares with the rebuilt ones.
 create table crmp.downloads (
     download_id bigint not null,
     researcher string,

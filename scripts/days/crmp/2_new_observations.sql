@@ -1,4 +1,4 @@
--- New observations arrive all day, a station joins, and a researcher downloads what is there.
+-- New observations arrive, a station is added, and a researcher downloads the current observations.
 -- user: ingest
 
 insert into crmp.obs_raw values

@@ -1,4 +1,4 @@
--- Months later a network checks its data: it corrects values, removes others, and mends a station's place and a unit.
+-- Months later a network checks its data: it corrects and removes values, and corrects a station's location and a unit.
 -- user: quality_check
 
 update crmp.obs_raw set datum = 0.4 where obs_raw_id = 6;

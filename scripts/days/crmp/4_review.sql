@@ -1,4 +1,4 @@
--- A scientist reviews one station and disagrees with the check; another station is moved to the other network.
+-- A scientist reverts corrections of one station; another station is moved to the other network.
 -- user: scientist
 
 update crmp.obs_raw set datum = -4.7 where obs_raw_id = 1;

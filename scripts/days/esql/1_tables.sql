@@ -1,4 +1,4 @@
--- The main tables, with a foreign key from x to a and b, before anything is in them.
+-- The empty main tables, with foreign keys from x to a and b.
 -- user: owner
 
 create database if not exists esql;

@@ -1,4 +1,4 @@
--- One transaction of the application writes three tables: each commit says so.
+-- One transaction of the application writes three tables; each commit names it.
 -- user: ann
 -- transaction: order-1
 

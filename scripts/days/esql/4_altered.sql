@@ -1,4 +1,4 @@
--- A column is added; the events of before have NULL in it.
+-- A column is added; earlier events have NULL in it.
 -- user: owner
 -- transaction: release-2
 

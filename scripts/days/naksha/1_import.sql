@@ -1,4 +1,4 @@
--- A log of edits that has branches, and the roads of a town in it.
+-- A log of edits on branches, with the roads of a town.
 -- user: importer
 
 create database if not exists naksha;

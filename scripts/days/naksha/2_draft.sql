@@ -1,4 +1,4 @@
--- Bob drafts a calmer old town on a branch: slower, two roads renamed, a path instead of Mill Lane.
+-- Bob drafts a calmer old town on a branch: lower speeds, two renamed roads, a path instead of Mill Lane.
 -- dbt: run-operation create_branch {table: naksha_map, writes: naksha.edits, branches: naksha.branches, branch: old_town, author: bob, reason: calm traffic}
 -- user: bob
 
@@ -9,7 +9,7 @@ insert into naksha.edits values
 (3, 0, 'DELETE', 'old_town', 'r3', 'editor', 'bob', 'a path', timestamp'2024-04-02 15:00:00', 'all_or_nothing', null, null),
 (3, 1, 'CREATE', 'old_town', 'r4', 'editor', 'bob', 'a path', timestamp'2024-04-02 15:00:00', 'all_or_nothing', null, '{"name": "Church Walk", "speed": 5}');
 
--- Meanwhile Ann goes on with what is published.
+-- Meanwhile Ann edits the published map.
 -- user: ann
 
 insert into naksha.edits values

@@ -2,7 +2,7 @@
 -- refused: r1 properties speed
 -- dbt: run-operation merge_branch {table: naksha_map, writes: naksha.edits, branches: naksha.branches, branch: old_town, app_id: editor, author: bob, payload: [properties], json: [properties]}
 
--- Bob takes Ann's.
+-- Bob resolves the conflict with Ann's value.
 -- user: bob
 
 insert into naksha.edits values
@@ -13,7 +13,7 @@ insert into naksha.edits values
 -- dbt: run --select naksha_map
 -- dbt: run-operation create_tag {tag: calm_old_town, table: naksha_map, at: 6, author: bob, reason: as merged}
 
--- After the tag the map goes on.
+-- After the tag the map is edited again.
 -- user: ann
 
 insert into naksha.edits values

@@ -67,8 +67,8 @@ def what_changed(version: Version) -> str:
         f"{name}: {shorten(before, 30)} → {shorten(now, 30)}"
         for name, (before, now) in version.changed.items()
     ]
-    back = "back after a deletion; " if version.is_back else ""
-    return back + ("; ".join(moved[:MAX_CELLS]) or "nothing in the data columns")
+    back = "inserted again after a deletion; " if version.is_back else ""
+    return back + ("; ".join(moved[:MAX_CELLS]) or "no data column")
 
 
 def limits(tracks: Sequence[Track]) -> tuple[float, float]:
@@ -97,7 +97,7 @@ def bar(track: Track, version: Version, last: float) -> dict[str, Any]:
         "to (exclusive)": format_position(version.until, axis),
         "values": cells(version),
         "changed": what_changed(version),
-        "came with": version.arrived or "unknown",
+        "added by": version.arrived or "unknown",
         "late": "late" if version.is_late else "on time",
     } | {name: shorten(value) for name, value in list(version.values.items())[:MAX_CELLS]}
 
@@ -108,7 +108,7 @@ def deletion(track: Track, absence: Absence, last: float) -> dict[str, Any]:
         "lane": lane(track, absence.key),
         "since": axis_position(absence.since, axis),
         "until": last if absence.until is None else axis_position(absence.until, axis),
-        "says": f"deleted from {format_position(absence.since, axis)} to "
+        "period": f"deleted from {format_position(absence.since, axis)} to "
         + ("now" if absence.until is None else format_position(absence.until, axis)),
     }
 
@@ -189,7 +189,7 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
     layers: list[alt.Chart] = [
         alt.Chart(values(gone))
         .mark_rule(strokeDash=[2, 4], strokeWidth=2, color=GREY)
-        .encode(x=x, x2=x2, y=y, tooltip=[alt.Tooltip("says:N", title="deleted")]),
+        .encode(x=x, x2=x2, y=y, tooltip=[alt.Tooltip("period:N", title="deleted")]),
         alt.Chart(values(gone))
         .mark_text(
             text="deleted",

@@ -35,13 +35,13 @@ POLICY = (
 KEY = f"""
 <div class="tl-key" aria-label="Key">
 <span><svg width="34" height="14"><rect width="24" height="14" rx="2" fill="{BLUE}"/>
-<path d="M24 0 L34 7 L24 14 Z" fill="{BLUE}"/></svg>in force until further notice</span>
+<path d="M24 0 L34 7 L24 14 Z" fill="{BLUE}"/></svg>current</span>
 <span><svg width="30" height="14"><rect width="30" height="14" rx="2" fill="{SKY}"/></svg>closed
 </span>
 <span><svg width="30" height="14"><path d="M0 7 H30" stroke="{GREY}" stroke-width="2"
 stroke-dasharray="2 4"/></svg>deleted</span>
-<span><svg width="14" height="14"><path d="M7 0 L14 7 L7 14 L0 7 Z" fill="{ORANGE}"/></svg>late: a
-later version was there before it</span>
+<span><svg width="14" height="14"><path d="M7 0 L14 7 L7 14 L0 7 Z" fill="{ORANGE}"/></svg>late:
+added after a version with a later start</span>
 <span><svg width="8" height="14"><path d="M4 0 V14" stroke="#1b1f24" stroke-width="1.5"/></svg>as
 of</span>
 </div>
@@ -85,11 +85,11 @@ def version_rows(tracks: Sequence[Track]) -> str:
             f'<td class="tl-time">{escape(row["from (inclusive)"])}</td>'
             f'<td class="tl-time">{escape(row["to (exclusive)"])}</td>'
             f"<td>{escape(row['values'])}</td><td>{escape(row['changed'])}</td>"
-            f"<td>{escape(row['came with'])}{late}</td></tr>"
+            f"<td>{escape(row['added by'])}{late}</td></tr>"
         )
     return (
         '<div class="tl-rows"><table id="version-rows"><thead><tr><th>record</th><th>from</th>'
-        "<th>to, exclusive</th><th>values</th><th>what changed</th><th>came with</th></tr></thead>"
+        "<th>to, exclusive</th><th>values</th><th>what changed</th><th>added by</th></tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 
@@ -116,7 +116,7 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
         '<div class="tl-at"><label for="as-of">As of</label><output id="as-of-text"></output>'
         f'<input type="range" id="as-of" min="{first}" max="{last}" step="any" '
         f'value="{float(signals["as_of"]["value"])}">'
-        '<span class="tl-note tl-hint">drag the line in the picture, or this</span></div>',
+        '<span class="tl-note tl-hint">drag the line in the chart, or this</span></div>',
         *notes,
         version_rows(tracks),
     ]

@@ -1,12 +1,12 @@
-// Draws the charts that stand in #timeline-data, and keeps line, slider and table together.
+// Draws the charts of #timeline-data, and synchronizes line, slider and table.
 (function () {
-  var told = JSON.parse(document.getElementById('timeline-data').textContent);
+  var data = JSON.parse(document.getElementById('timeline-data').textContent);
   function written(at) {
-    return told.numbers ? String(Math.floor(at))
+    return data.numbers ? String(Math.floor(at))
       : new Date(at).toISOString().replace('T', ' ').replace(/\.?0*Z$/, '').replace(/:00$/, ':00');
   }
   var options = { mode: 'vega', actions: false, renderer: 'svg' };
-  vegaEmbed('#versions', told.versions, options).then(function (shown) {
+  vegaEmbed('#versions', data.versions, options).then(function (shown) {
     var view = shown.view, slider = document.getElementById('as-of');
     var readout = document.getElementById('as-of-text');
     var rows = document.querySelectorAll('#version-rows tbody tr');
@@ -24,5 +24,5 @@
     mark(view.signal('as_of'));
     document.documentElement.dataset.ready = 'yes';
   });
-  told.batches.forEach(function (spec, place) { vegaEmbed('#batches-' + place, spec, options); });
+  data.batches.forEach(function (spec, place) { vegaEmbed('#batches-' + place, spec, options); });
 })();
