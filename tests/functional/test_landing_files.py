@@ -23,7 +23,7 @@ import pytest
 from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
 from dbt_history.landing import read_request as read
 from dbt_history.landing.land import find_sources
-from dbt_history.landing.rows import Reading, checked, staged_rows
+from dbt_history.landing.rows import FileReader, checked, staged_rows
 from scripts.landing_example import parquet
 from scripts.request_files import NULL, UNMODIFIED, RequestWriter, csv_text
 from tests.support.landing import COLUMNS, END, HEADER, START, one_file, problems, small, upserts
@@ -265,7 +265,7 @@ def test_a_file_that_grows_or_shrinks_while_it_is_read_is_refused(
     path = one_file(tmp_path, csv_text(HEADER, rows))
     source = find_sources(read(path), tmp_path, Limits())[0]
     file = tmp_path / "rows.csv"
-    reading = Reading(source)
+    reading = FileReader(source)
     batches = reading.batches()
     next(batches)
     if is_longer:
@@ -459,7 +459,7 @@ def parquet_cells(folder: Path, type_: Any, cells: pa.Array, **how: Any) -> list
     data = parquet_bytes({"id": range(len(cells)), "v": cells, "_fivetran_start": start}, **how)
     path = one_file(folder, data, "update", columns={"id": "LONG", "v": type_})
     source = find_sources(read(path), folder, Limits())[0]
-    reading = Reading(source)
+    reading = FileReader(source)
     rows = [row for batch in reading.batches() for row in batch.to_pylist()]
     if reading.problems:
         assert {problem.column for problem in reading.problems} == {"v"}

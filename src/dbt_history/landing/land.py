@@ -32,7 +32,7 @@ from dbt_history.landing.table import (
 
 ATTEMPTS = 6
 MAX_THREADS = 8
-OUR_ERROR = "dbt_history.landing.errors."
+LANDING_ERROR = "dbt_history.landing.errors."
 
 # Called with the number of files read and the number of all files.
 Progress = Callable[[int, int], None]
@@ -253,7 +253,7 @@ class Writer:
         except (PySparkException, Py4JError) as error:
             if any(name in str(error) for name in CONFLICTS):
                 return False
-            if OUR_ERROR in str(error):
+            if LANDING_ERROR in str(error):
                 # Read all files again to report every problem.
                 check_all(self.spark, self.request, sources, self.progress)
                 raise LandingError(

@@ -13,7 +13,7 @@ from dbt_history.landing.request import Markers
 from dbt_history.landing.types import ColumnType
 
 
-def typed_cells(cells: pa.Array, type_: ColumnType, markers: Markers) -> CastColumn:
+def cast_cells(cells: pa.Array, type_: ColumnType, markers: Markers) -> CastColumn:
     """Cast a column of any type that Arrow reads."""
     if is_text(cells.type):
         return cast_column(pc.cast(cells, pa.string()), type_, markers, CASTS[type_.name])

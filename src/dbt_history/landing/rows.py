@@ -14,7 +14,7 @@ from dbt_history.landing import csv_cells, parquet_cells
 from dbt_history.landing.cells import CastColumn
 from dbt_history.landing.errors import FileError, Problem, RefusedError, abbreviated
 from dbt_history.landing.files import Limits, Readable, StoredFile, open_content
-from dbt_history.landing.native_cells import typed_cells
+from dbt_history.landing.native_cells import cast_cells
 from dbt_history.landing.request import ACTIVE, END, START, Column, Markers
 
 # `_order` of the rows of file n: n * ORDERS_PER_FILE + 1, n * ORDERS_PER_FILE + 2, …
@@ -72,7 +72,7 @@ def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
 
 
 @dataclass
-class Reading:
+class FileReader:
     """Reads one file and collects its problems, including the one that ends the reading."""
 
     source: Source
@@ -193,7 +193,7 @@ class Reading:
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
         self.check_size(column, cells, line_of)
-        found = typed_cells(cells, column.type, self.source.markers)
+        found = cast_cells(cells, column.type, self.source.markers)
         for row in found.invalid:
             self.add_problem(
                 f"{cell_text(cells[row])} is not a valid {column.type}", line_of(row), column.name
@@ -296,7 +296,7 @@ def true_indexes(mask: pa.Array) -> list[int]:
 
 def staged_rows(source: Source) -> Iterator[pa.RecordBatch]:
     """All rows of a file. Raises RefusedError at the first problem, without cell values in it."""
-    reading = Reading(source)
+    reading = FileReader(source)
     for batch in reading.batches():
         yield batch
         if reading.problems:
@@ -305,9 +305,9 @@ def staged_rows(source: Source) -> Iterator[pa.RecordBatch]:
         raise RefusedError(f"{source.file.name}: cannot be landed")
 
 
-def checked(source: Source) -> Reading:
+def checked(source: Source) -> FileReader:
     """Read a file completely to find its problems and count its rows."""
-    reading = Reading(source)
+    reading = FileReader(source)
     for _ in reading.batches():
         pass
     return reading
@@ -315,7 +315,7 @@ def checked(source: Source) -> Reading:
 
 def check_head(source: Source) -> list[Problem]:
     """Problems at the start of a file: key, compression, header."""
-    reading = Reading(source)
+    reading = FileReader(source)
     try:
         with open_content(source.file, source.limits) as content:
             head = content.read(len(parquet_cells.MAGIC))

@@ -60,7 +60,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def text(value: str) -> str:
+def string_literal(value: str) -> str:
     """A value as a Spark SQL string literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
@@ -155,13 +155,12 @@ class LandingTable:
         }
         if needs_mapping(types):
             properties["delta.columnMapping.mode"] = "name"
-        listed = ", ".join(f"{text(name)} = {text(value)}" for name, value in properties.items())
         return create_or_register(
             self.spark,
             self.schema,
             self.name,
             f"({definitions(types)}) using delta",
-            f"tblproperties ({listed})",
+            f"tblproperties ({property_list(properties)})",
         )
 
     def has_mapping(self) -> bool:
@@ -170,7 +169,7 @@ class LandingTable:
 
     def set_property(self, name: str, value: str) -> None:
         self.spark.sql(
-            f"alter table {self.full_name} set tblproperties ({text(name)} = {text(value)})"
+            f"alter table {self.full_name} set tblproperties ({property_list({name: value})})"
         )
 
     def records(self, limit: int | None = None) -> list[LandedRecord]:
@@ -231,12 +230,17 @@ def create_or_register(
     folder = next(row[1] for row in described if row[0] == "Location")
     location = f"{folder.rstrip('/')}/{name}"
     try:
-        spark.sql(f"{create} using delta location {text(location)}")
+        spark.sql(f"{create} using delta location {string_literal(location)}")
     except AnalysisException:
         beside = f"{location}__{uuid.uuid4().hex[:8]}"
-        spark.sql(f"{create} {columns} location {text(beside)} {properties}")
+        spark.sql(f"{create} {columns} location {string_literal(beside)} {properties}")
         return True
     return False
+
+
+def property_list(properties: Mapping[str, str]) -> str:
+    pairs = ((string_literal(name), string_literal(value)) for name, value in properties.items())
+    return ", ".join(f"{name} = {value}" for name, value in pairs)
 
 
 def definitions(types: Mapping[str, str]) -> str:

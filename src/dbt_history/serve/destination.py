@@ -171,7 +171,7 @@ class Destination:
         target = self.target(schema, name)
         with self.writing:
             if not target.exists():
-                raise RefusedError(f"there is no table {target}")
+                raise RefusedError(f"table {target} does not exist")
             target.finish_changes()
             self.apply_all(target)
             yield target

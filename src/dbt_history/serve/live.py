@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from dbt_history.commit_log import CONFLICTS, new_record
 from dbt_history.landing.errors import BusyError
-from dbt_history.landing.table import BOOKKEEPING_TYPES, LandingTable, quoted, text
+from dbt_history.landing.table import BOOKKEEPING_TYPES, LandingTable, quoted, string_literal
 from dbt_history.serve.tables import Target
 
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -111,7 +111,7 @@ def landed_columns(landing: LandingTable) -> dict[str, str]:
 
 def last_modified_cell(name: str) -> str:
     """The last cell of a column that is not unmodified, as a struct; NULL if all are."""
-    marked = f"coalesce(array_contains(`_unmodified`, {text(name)}), false)"
+    marked = f"coalesce(array_contains(`_unmodified`, {string_literal(name)}), false)"
     return (
         f"max_by(named_struct('v', {quoted(name)}), `_order`)"
         f" filter (where `_stage` <> 'delete' and not {marked}) as {prefixed(name.lower())}"

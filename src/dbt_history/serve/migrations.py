@@ -11,11 +11,11 @@ from typing import Any
 from dbt_history.conventions import FIVETRAN_DELETED
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.request import ACTIVE, PERIOD, Column
-from dbt_history.landing.table import quoted
+from dbt_history.landing.table import property_list, quoted
 from dbt_history.landing.types import DEFAULT_DECIMAL, KNOWN, ColumnType
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.destination import Destination
-from dbt_history.serve.tables import COPIED_FROM, KEY, TYPES, property_list
+from dbt_history.serve.tables import COPIED_FROM, KEY, TYPES
 
 TEXTS = ("STRING", "XML", "JSON", "NAIVE_TIME")
 # A writer sends this text to set NULL; the message has no other representation.
@@ -191,7 +191,7 @@ def rename_table(
             if source.exists():
                 raise RefusedError(f"{to} exists already")
         elif not source.exists():
-            raise RefusedError(f"there is no table {source}")
+            raise RefusedError(f"table {source} does not exist")
         else:
             source.finish_changes()
             destination.apply_all(source)

@@ -22,8 +22,8 @@ from dbt_history.landing.table import (
     create_or_register,
     definitions,
     needs_mapping,
+    property_list,
     quoted,
-    text,
 )
 from dbt_history.landing.types import ColumnType
 
@@ -308,10 +308,6 @@ class Target:
 
 def names_without(names: Iterable[str], others: Sequence[str]) -> list[str]:
     return [name for name in names if name not in others]
-
-
-def property_list(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"{text(name)} = {text(value)}" for name, value in properties.items())
 
 
 def own_properties(columns: Iterable[Column], key: Sequence[str]) -> dict[str, str]:

@@ -32,7 +32,7 @@ POLICY = (
     "style-src 'unsafe-inline'; img-src data:"
 )
 
-KEY = f"""
+LEGEND = f"""
 <div class="tl-key" aria-label="Key">
 <span><svg width="34" height="14"><rect width="24" height="14" rx="2" fill="{BLUE}"/>
 <path d="M24 0 L34 7 L24 14 Z" fill="{BLUE}"/></svg>current</span>
@@ -47,7 +47,7 @@ of</span>
 </div>
 """
 
-BATCH_KEY = f"""
+BATCH_LEGEND = f"""
 <div class="tl-key" aria-label="Key, from left to right">
 <span><svg width="14" height="14"><rect width="14" height="14" fill="{GREEN}"/></svg>added</span>
 <span><svg width="14" height="14"><rect width="14" height="14" fill="{SKY}"/></svg>closed</span>
@@ -111,7 +111,7 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
         if track.is_cut
     ]
     parts = [
-        KEY,
+        LEGEND,
         f'<div class="tl-picture" id="versions">{svg(versions)}</div>',
         '<div class="tl-at"><label for="as-of">As of</label><output id="as-of-text"></output>'
         f'<input type="range" id="as-of" min="{first}" max="{last}" step="any" '
@@ -125,7 +125,7 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
             f"<h2>Batches of {escape(base_name(track.table))}</h2>",
             "<p class='tl-note'>Rows that each batch added, closed and removed, "
             "from the table's own commits.</p>",
-            BATCH_KEY,
+            BATCH_LEGEND,
             f'<div class="tl-picture" id="batches-{place}">{svg(spec)}</div>',
         ]
     text = json.dumps(data).replace("</", "<\\/")
