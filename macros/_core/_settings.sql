@@ -54,7 +54,7 @@
     {% set known = [
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
         'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order',
-        'continues',
+        'continues', 'batches_per_commit',
     ] %}
     {% set problems = dbt_history._unknown_settings(meta, known)
         + dbt_history._shared_problems(node, meta) %}
@@ -83,6 +83,7 @@
         'max_deleted_share': meta.get('max_deleted_share', 0.5),
         'allow_full_refresh': meta.get('allow_full_refresh', false),
         'version_order': meta.get('version_order', 'any'),
+        'batches_per_commit': meta.get('batches_per_commit'),
         'continues': dbt_history._continued_models(meta, problems),
         'on_schema_change': dbt_history._on_schema_change(node),
     } %}
@@ -95,6 +96,10 @@
         {% do problems.append(
             'version_order is ' ~ settings.version_order ~ ': any, or increasing'
         ) %}
+    {% endif %}
+    {% set most = settings.batches_per_commit %}
+    {% if most is not none and (most is not integer or most is boolean or most < 1) %}
+        {% do problems.append('batches_per_commit is ' ~ most ~ ': a number from 1, or none for all') %}
     {% endif %}
     {% set share = settings.max_deleted_share %}
     {% if share is not none

@@ -169,7 +169,7 @@ def write_slowly(project: Project) -> None:
         " where _stage = 'upsert'"
     )
     project.spark.sql(f"alter table {name} add constraint is_slow check ({SLOW_CHECK})")
-    project.history("h", SLOW_SELECT)
+    project.history("h", SLOW_SELECT, batches_per_commit=1)
 
 
 def driver_api(cluster: Cluster, what: str) -> Any:
@@ -236,7 +236,7 @@ def test_the_cases_of_history_batch_end_in_the_same_rows_over_thrift(
 def test_two_concurrent_runs_on_one_server_apply_every_batch_once(
     project: Project, cluster: Cluster
 ) -> None:
-    project.history("h", SELECT)
+    project.history("h", SELECT, batches_per_commit=1)
 
     target = thrift.profile(cluster, "tests")
     both = [start_dbt(project, name, target) for name in ("one", "two")]
@@ -251,7 +251,7 @@ def test_two_concurrent_runs_on_one_server_apply_every_batch_once(
 def test_a_batch_whose_connection_was_cut_in_the_merge_is_finished_by_the_next_run(
     project: Project, cluster: Cluster
 ) -> None:
-    project.history("h", SELECT)
+    project.history("h", SELECT, batches_per_commit=1)
     proxy = CuttingProxy(cluster.thrift_port, b"merge into")
 
     cut = start_dbt(project, "cut", thrift.profile(cluster, "tests", port=proxy.own_port))
@@ -268,7 +268,7 @@ def test_a_batch_whose_connection_was_cut_in_the_merge_is_finished_by_the_next_r
 def test_an_executor_killed_between_batches_loses_and_duplicates_nothing(
     project: Project, cluster: Cluster
 ) -> None:
-    project.history("h", SELECT)
+    project.history("h", SELECT, batches_per_commit=1)
     commit = cluster.warehouse / f"{project.schema}.db" / "h" / "_delta_log" / f"{1:020}.json"
 
     process = start_dbt(project, "killed", thrift.profile(cluster, "tests"))

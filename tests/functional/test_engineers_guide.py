@@ -57,7 +57,7 @@ def test_the_commands_of_the_guide_print_what_it_shows(
     project.history(
         "customers", "select * from engineers_customers", key="customer_id", convention="validity"
     )
-    project.run("customers")
+    project.run("customers", options=["--write-json"])
     monkeypatch.chdir(project.path)
     sessions = SESSION.findall(GUIDE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -37,13 +38,35 @@ def test_two_concurrent_runs_apply_every_batch_once(
 
     messages = together(both)
 
-    project.history("h", SELECT)
+    project.history("h", SELECT, batches_per_commit=1)
     after = project.run("h")
     assert after.message("h") == "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 4 replayed"
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
     assert numbers_in_the_log(project) == [1, 2, 3, 4]
     added = [int(message.split(": ")[1].split(" added")[0]) for message in messages]
     assert sum(added) == BATCHES
+
+
+def test_two_runs_at_once_that_cut_the_batches_otherwise_apply_every_batch_once(
+    project: Project, warehouse: Path, tmp_path: Path
+) -> None:
+    both = []
+    for most in (2, 3):
+        folder = tmp_path / str(most)
+        folder.mkdir()
+        (folder / "model.sql").write_text(SELECT)
+        config = {
+            "materialized": "history_batch",
+            "unique_key": "id",
+            "meta": {"history": {"batches_per_commit": most}},
+        }
+        (folder / "config.json").write_text(json.dumps(config))
+        both.append(start(folder, warehouse, project.schema))
+
+    together(both)
+
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project)[-1] == BATCHES
 
 
 @pytest.mark.parametrize(
@@ -54,7 +77,7 @@ def test_a_run_killed_after_a_commit_is_finished_by_the_next(
 ) -> None:
     commit = warehouse / f"{project.schema}.db" / "h" / "_delta_log" / moment
     kill_at(ready(tmp_path, warehouse, project.schema, "killed"), commit)
-    project.history("h", SELECT)
+    project.history("h", SELECT, batches_per_commit=1)
 
     project.run("h")
 
@@ -68,7 +91,7 @@ def test_uncommitted_files_are_ignored(project: Project, warehouse: Path) -> Non
     )
     left.parent.mkdir(parents=True)
     left.write_text("half")
-    project.history("h", SELECT)
+    project.history("h", SELECT, batches_per_commit=1)
 
     project.run("h")
 

@@ -107,7 +107,7 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
 def test_a_reset_right_before_a_merge_makes_the_run_plan_again(
     project: Project, before_statement: Interrupt, kind: str, after: list[Any]
 ) -> None:
-    project.history("h", SELECT)
+    project.history("h", SELECT, batches_per_commit=1)
     table = project.table("h")
     before_statement("merge into", 3, lambda: project.spark.sql(statement(kind, table)))
 
@@ -123,7 +123,9 @@ def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next
     project: Project, before_statement: Interrupt
 ) -> None:
     project.history(
-        "h", f"select * from ({SELECT}) where _batch > {{{{ dbt_history.last_batch() }}}}"
+        "h",
+        f"select * from ({SELECT}) where _batch > {{{{ dbt_history.last_batch() }}}}",
+        batches_per_commit=1,
     )
     table = project.table("h")
 
@@ -150,7 +152,7 @@ def test_a_reset_after_last_batch_was_read_makes_the_run_compile_again(
 ) -> None:
     select = f"select * from ({SELECT}) where _batch <= {{}} and _batch > "
     last = "{{ dbt_history.last_batch() }}"
-    project.history("h", select.format(3) + last)
+    project.history("h", select.format(3) + last, batches_per_commit=1)
     project.run("h")
     project.history("h", select.format(4) + last)
     table = project.table("h")
@@ -174,7 +176,7 @@ def test_settings_left_by_a_failed_statement_are_reset_before_the_next_write(
     for name, value in left.items():
         project.spark.conf.set(name, value)
     try:
-        project.history("h", SELECT)
+        project.history("h", SELECT, batches_per_commit=1)
         project.run("h")
         assert [name for name in left if project.spark.conf.get(name, None)] == []
     finally:
@@ -242,7 +244,7 @@ def test_numbered_rows_undone_by_a_reset_after_last_batch_was_read_are_appended_
 def test_batches_after_a_restored_time_are_applied_again_in_any_time_zone(
     project: Project, new_york: Callable[[], None]
 ) -> None:
-    project.history("h", SELECT)
+    project.history("h", SELECT, batches_per_commit=1)
     project.run("h")
     project.spark.sql(
         f"restore table {project.table('h')} to timestamp as of '{time_of(project, 2)}'"
@@ -319,7 +321,7 @@ def test_a_mirror_waits_for_an_earlier_change_when_local_time_repeats_an_hour(
 def test_a_table_with_numbered_batches_of_another_model_is_refused_unless_continued(
     project: Project,
 ) -> None:
-    project.history("h", SELECT)
+    project.history("h", SELECT, batches_per_commit=1)
     project.run("h")
     project.clear()
     five, expected = batches_of_one(5)

@@ -33,7 +33,7 @@ def command(project: Project, *arguments: str) -> Result:
 def test_a_history_is_drawn_with_the_records_of_its_commits(
     project: Project, tmp_path: Path
 ) -> None:
-    project.history("things", stage(project, "timeline_rows", rows()))
+    project.history("things", stage(project, "timeline_rows", rows()), batches_per_commit=1)
     project.model(
         "numbers",
         "select 1L as id, 'n' as v, n as valid_from, nullif(n + 1, 3) as valid_to"

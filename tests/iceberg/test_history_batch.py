@@ -48,14 +48,13 @@ def test_every_case_with_every_batch_replayed_ends_in_its_expected_rows(
     tables = run_together(project, spark, "iceberg")
     for case in tables:
         assert_same_rows(project.rows(case.id), case.expected, case.columns, case.id)
-        applied = numbers(spark, project.table(case.id))
-        assert applied == list(range(1, len(case.batches) + 1))
+        assert numbers(spark, project.table(case.id))[-1] == len(case.batches)
 
 
 def write_model(project: Project, *rows: dict[str, object], **config: object) -> None:
     """Write the model with these staged rows."""
     select = stage(project, "staged_h", [*FIRST, *rows])
-    project.history("h", select, config=ICEBERG | config)
+    project.history("h", select, batches_per_commit=1, config=ICEBERG | config)
 
 
 def test_a_batch_is_one_snapshot_with_a_record_and_is_applied_only_once(
@@ -184,7 +183,7 @@ def test_two_concurrent_runs_apply_every_batch_once(
     ended = [process.communicate(timeout=300) and process.returncode for process in both]
     assert 0 in ended
 
-    project.history("h", SELECT, config=ICEBERG)
+    project.history("h", SELECT, batches_per_commit=1, config=ICEBERG)
     after = project.run("h").message("h")
     if ended == [0, 0]:
         assert after == "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 4 replayed"
@@ -239,7 +238,7 @@ def test_a_killed_run_is_finished_by_the_next(
         assert time.monotonic() < deadline
         time.sleep(0.005)
     kill(process)
-    project.history("h", SELECT, config=ICEBERG)
+    project.history("h", SELECT, batches_per_commit=1, config=ICEBERG)
 
     project.run("h")
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.oracle.convention import CONVENTIONS, VALIDITY, Convention
-from tests.oracle.history_batch import apply_batch
+from tests.oracle.history_batch import UpdateWithoutBase, apply_batch
 from tests.oracle.periods import doubled
 from tests.oracle.random_histories import (
     DATA_COLUMNS,
@@ -41,6 +42,7 @@ from tests.support.tables import (
 
 HISTORIES = int(os.environ.get("HISTORIES", "320"))
 BATCHES = 4
+JOINED = int(os.environ.get("JOINED", "12"))
 ALL_CONVENTIONS = {
     **CONVENTIONS,
     "validity_maximum": replace(VALIDITY, open_end=datetime(9999, 12, 31)),
@@ -71,6 +73,21 @@ def staged_rows(history: History) -> Iterator[dict[str, Any]]:
             yield {**row, "_batch": number}
 
 
+def write_table(
+    history: History, project: Project, spark: SparkSession, name: str = "history"
+) -> None:
+    """The table before the first batch, and the view `staged_histories` of all batches."""
+    convention = history.convention
+    columns = (*KEY, *DATA_COLUMNS, *convention.columns())
+    types = column_types(columns, convention) | {"amount": "bigint"}
+    spark.sql(f"create schema if not exists {project.schema}")
+    if history.initial:
+        initial = data_frame(spark, history.initial, types)
+        initial.write.format("delta").saveAsTable(project.table(name))
+    staged = data_frame(spark, staged_rows(history), {**BOOKKEEPING, **types})
+    staged.createOrReplaceTempView("staged_histories")
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", ALL_CONVENTIONS)
 def test_random_histories_agree_with_the_oracle(
@@ -80,13 +97,7 @@ def test_random_histories_agree_with_the_oracle(
     number = max(1, HISTORIES // (len(ALL_CONVENTIONS) * len(PROFILES)))
     history = many(convention, profile, seed=hash_of(name), number=number)
     columns = (*KEY, *DATA_COLUMNS, *convention.columns())
-    types = column_types(columns, convention) | {"amount": "bigint"}
-    spark.sql(f"create schema if not exists {project.schema}")
-    if history.initial:
-        initial = data_frame(spark, history.initial, types)
-        initial.write.format("delta").saveAsTable(project.table("history"))
-    staged = data_frame(spark, staged_rows(history), {**BOOKKEEPING, **types})
-    staged.createOrReplaceTempView("staged_histories")
+    write_table(history, project, spark)
     project.history(
         "history",
         "select * from staged_histories",
@@ -108,6 +119,59 @@ def test_random_histories_agree_with_the_oracle(
     # The oracle counts repeated rows once, the merge each of them.
     counted = int(run.message("history").split(" skipped")[0].rsplit(" ", 1)[1])
     assert skipped <= counted <= skipped + repeated_rows(history)
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "update_without_base"),
+    [
+        ("fivetran", "wild", "skip"),
+        ("fivetran", "well_formed", "insert"),
+        ("validity", "wild", "insert"),
+        ("days", "well_formed", "skip"),
+        pytest.param("naksha", "wild", "skip", marks=pytest.mark.thorough),
+        pytest.param("naksha", "well_formed", "insert", marks=pytest.mark.thorough),
+        pytest.param("own_flag", "well_formed", "skip", marks=pytest.mark.thorough),
+        pytest.param("own_flag", "wild", "insert", marks=pytest.mark.thorough),
+    ],
+)
+def test_several_batches_in_one_commit_give_the_table_of_one_by_one(
+    name: str,
+    profile: Profile,
+    update_without_base: UpdateWithoutBase,
+    project: Project,
+    spark: SparkSession,
+) -> None:
+    convention = ALL_CONVENTIONS[name]
+    seed = hash_of(name) + 50_000
+    # The batches of one history after those of another: what is malformed in one cuts the run there
+    # and nowhere else.
+    histories = [
+        tag(random_history(seed + i, convention, profile, keys=2, batches=BATCHES), i)
+        for i in range(JOINED)
+    ]
+    batches = [batch for history in histories for batch in history.batches if batch]
+    history = History(KEY, convention, merge(histories).initial, batches)
+    write_table(history, project, spark, "joined")
+    project.history(
+        "joined",
+        "select * from staged_histories",
+        key=KEY,
+        max_deleted_share=None,
+        update_without_base=update_without_base,
+        **settings(convention),
+    )
+
+    project.run("joined")
+
+    table = history.initial
+    for batch in history.batches:
+        table = apply_batch(table, batch, KEY, convention, update_without_base).table
+    columns = (*KEY, *DATA_COLUMNS, *convention.columns())
+    assert_same_rows(project.rows("joined"), table, columns, what=f"seed {seed}")
+    records = [json.loads(row["userMetadata"] or "{}") for row in project.log_of("joined")]
+    numbers = [record for record in records if "batch" in record]
+    assert sum(record.get("batches", 1) for record in numbers) == len(batches)
+    assert len(numbers) < len(batches)
 
 
 @pytest.mark.parametrize("name", ["fivetran", "validity"])

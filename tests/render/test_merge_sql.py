@@ -108,29 +108,33 @@ def merge_sql(call: Renderer, case: MergeCase) -> str:
     return str(
         call(
             "_merge_sql",
-            target=call.table("records"),
-            staged={
-                "relation": "`staged`",
-                "view": "`staged_view`",
-                "is_table": False,
-                "columns": staged,
-                "names": {column["name"].lower(): column["name"] for column in staged},
-            },
-            columns=columns,
-            settings={
-                "key": case.key,
-                "convention": convention,
-                "update_without_base": case.update_without_base,
-                "max_deleted_share": 0.5,
-                "allow_full_refresh": False,
-                "on_schema_change": "append_new_columns",
-            },
-            plan={
-                "batch": case.batch,
-                "bound": case.bound,
-                "evaluated_at": 0,
-                "unmodified": case.unmodified,
-                "key_bits": case.key_bits,
+            batch={
+                "target": call.table("records"),
+                "staged": {
+                    "relation": "`staged`",
+                    "view": "`staged_view`",
+                    "is_table": False,
+                    "columns": staged,
+                    "names": {column["name"].lower(): column["name"] for column in staged},
+                },
+                "columns": columns,
+                "settings": {
+                    "key": case.key,
+                    "convention": convention,
+                    "update_without_base": case.update_without_base,
+                    "max_deleted_share": 0.5,
+                    "allow_full_refresh": False,
+                    "on_schema_change": "append_new_columns",
+                },
+                "plan": {
+                    "batch": case.batch,
+                    "first_batch": case.batch,
+                    "bound": case.bound,
+                    "evaluated_at": 0,
+                    "unmodified": case.unmodified,
+                    "key_bits": case.key_bits,
+                },
+                "rendered": {},
             },
         )
     )

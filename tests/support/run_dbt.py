@@ -2,7 +2,7 @@
 
 The catalog is in memory, so that several processes can work on the same files at the same time.
 The files beside the project are `model.sql`, optionally `config.json` (the model's settings;
-without it the model is a `history_batch`) and optionally `setup.sql` (statements that register
+without it the model is a `history_batch` with one batch per commit) and optionally `setup.sql` (statements that register
 sources, one per line). With `operation.json` instead of a model, MODEL is a run-operation and the
 file has its arguments.
 """
@@ -43,7 +43,7 @@ def main(path: str, warehouse: str, schema: str, model: str) -> None:
     if (folder / "config.json").exists():
         project.model("h", select, **json.loads((folder / "config.json").read_text()))
     else:
-        project.history("h", select)
+        project.history("h", select, batches_per_commit=1)
     print("ready", flush=True)
     sys.stdin.readline()
     print(project.run(model).message(model), flush=True)

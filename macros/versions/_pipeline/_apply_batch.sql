@@ -1,31 +1,33 @@
 {#
-    Applies one planned batch: one MERGE, one commit.
+    Applies one plan: one MERGE, one commit.
     Returns {'applied', 'added', 'closed', 'removed', 'skipped', 'reset'}; `applied` is false where another run was first, `reset` says what
-    somebody did to the table, where all has to be planned again.
+    somebody did to the table, where all has to be planned again. None: the batches of a plan of several have to be applied one by one.
 #}
-{% macro _apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
-    {% do dbt_history._count_skipped(target, staged, columns, settings, plan) %}
-    {% set place = dbt_history._writing_place(target) %}
-    {% set failed = dbt_history._commit_once(
-        target, dbt_history._merge_sql(place, staged, columns, settings, plan), plan, log, before, caller_name
-    ) %}
+{% macro _apply_batch(batch) %}
+    {% set target, plan, log = batch.target, batch.plan, batch.log %}
+    {% do dbt_history._count_skipped(batch) %}
+    {% set statement = dbt_history._merge_sql(dict(batch, place=dbt_history._writing_place(target))) %}
+    {% set failed = dbt_history._commit_once(target, statement, plan, log, batch.before, batch.caller_name) %}
+    {% if plan.parts and failed not in [none, 'reset', 'conflict'] %}
+        {% do return(none) %}
+    {% endif %}
     {% if failed not in [none, 'reset'] %}
         {% do dbt_history._finish_writes(target, log) %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do dbt_history._raise_failed_merge(failed, plan, caller_name) %}
+        {% do dbt_history._drop_staged(batch.staged) %}
+        {% do dbt_history._raise_failed_merge(failed, plan, batch.caller_name) %}
     {% endif %}
     {% set own = dbt_history._own_commit(target, plan, log) %}
     {% if own.reset and plan.batch is not none %}
         {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'reset': own.reset}) %}
     {% endif %}
-    {% set counts = dbt_history._applied_counts(own.metrics, plan, caller_name) %}
+    {% set counts = dbt_history._applied_counts(own.metrics, plan, batch.caller_name) %}
     {% if plan.batch is none %}
         {# A merge that changes nothing makes no commit, unless a number has to be kept. #}
-        {% do counts.update({'applied': true}) %}
+        {% do counts.update({'applied': true, 'skipped': counts.skipped if counts.applied else none}) %}
     {% endif %}
-    {% if counts.applied and not (counts.added or counts.closed or counts.removed) %}
-        {# Spark need not read the source where it finds no row to join: then its rows are not counted. #}
-        {% do counts.update({'skipped': dbt_history._rows_without_base(target, staged, columns, settings, plan) | length}) %}
+    {% if counts.applied and counts.skipped is none %}
+        {# The batch again would skip the same rows. #}
+        {% do counts.update({'skipped': dbt_history._rows_without_base(batch) | length}) %}
     {% endif %}
     {% do return(counts) %}
 {% endmacro %}
@@ -43,11 +45,13 @@
         'removed': metrics.numTargetRowsDeleted | int,
     } %}
     {% set operations = counts.added + counts.closed + counts.removed %}
-    {% set skipped = (metrics.numSourceRows | int) - operations if 'numSourceRows' in metrics else plan.get('skipped', 0) %}
-    {% if skipped < 0 or skipped > plan.updates or counts.added > plan.updates + plan.upserts %}
+    {# Spark does not count the source where it finds first that no stored row can match. #}
+    {% set uncounted = (metrics.get('numSourceRows') or 0) | int - operations %}
+    {% set skipped = plan.get('skipped', 0) if 'numSourceRows' not in metrics else uncounted if operations and uncounted >= 0 else none %}
+    {% if (skipped or 0) > plan.updates or counts.added > plan.updates + plan.upserts %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
-            'batch ' ~ plan.batch ~ ' changed other numbers of rows than planned: restore the table to the version before it',
+            dbt_history._plan_name(plan) ~ ' changed other numbers of rows than planned: restore the table to the version before it',
             got=metrics,
             expected='at most ' ~ plan.updates ~ ' skipped and ' ~ (plan.updates + plan.upserts) ~ ' added',
             node=model.unique_id,
@@ -72,7 +76,7 @@
     {% set reason = reasons.get(failed, reasons['error']) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
         caller_name,
-        'batch ' ~ (plan.batch if plan.batch is not none else 'without a number') ~ ' was not applied: ' ~ reason[0],
+        dbt_history._plan_name(plan) ~ ' was not applied: ' ~ reason[0],
         node=model.unique_id,
         way_out=reason[1],
     )) %}
@@ -80,13 +84,13 @@
 
 
 {# How many update rows of a batch find no version: Delta counts them in the commit, elsewhere they are counted before it. #}
-{% macro _count_skipped(target, staged, columns, settings, plan) %}
-    {% if target.is_iceberg and plan.updates %}
+{% macro _count_skipped(batch) %}
+    {% if batch.target.is_iceberg and batch.plan.updates %}
         {% set sql %}
-            with {{ dbt_history._resolved_ctes(target, staged, columns, settings, plan) | indent(12) }}
+            with {{ dbt_history._resolved(batch) | indent(12) }}
 
             select count(*) from resolved where op = 'skip'
         {% endset %}
-        {% do plan.update({'skipped': run_query(sql).rows[0][0] | int}) %}
+        {% do batch.plan.update({'skipped': run_query(sql).rows[0][0] | int}) %}
     {% endif %}
 {% endmacro %}

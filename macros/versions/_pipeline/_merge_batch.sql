@@ -1,12 +1,13 @@
-{# One batch as one MERGE: every row of the source is one operation on one stored version, or one new version. #}
-{% macro _merge_sql(target, staged, columns, settings, plan) %}
+{# A plan as one MERGE: each row of the source is one operation on one stored version, or a new version. #}
+{% macro _merge_sql(batch) %}
+    {%- set plan, settings, columns = batch.plan, batch.settings, batch.columns -%}
     {%- set convention = settings.convention -%}
     {%- set identity = dbt_history._identity_columns(convention) -%}
     {%- set period = [convention.end, convention.active] | reject('none') | list -%}
     {%- set names = columns | map(attribute='name') | list -%}
-    merge into {{ dbt_history._quoted_relation(target) }} as history
+    merge into {{ dbt_history._quoted_relation(batch.get('place') or batch.target) }} as history
     using (
-        with {{ dbt_history._resolved_ctes(target, staged, columns, settings, plan) | indent(8) }}
+        with {{ dbt_history._resolved(batch) | indent(8) }}
 
         select
             op
@@ -69,6 +70,13 @@
 #}
 {% macro _key_bitmap_size() %}
     {% do return(32768) %}
+{% endmacro %}
+
+
+{# The bitmap of the places in a column, as hexadecimal text; NULL for so many keys that it would hold back little. #}
+{% macro _key_bitmap(place) %}
+    {%- set bitmap = 'bitmap_construct_agg(' ~ place ~ ')' -%}
+    {%- do return('if(bitmap_count(' ~ bitmap ~ ') <= ' ~ dbt_history._key_bitmap_size() // 4 ~ ', hex(' ~ bitmap ~ '), null)') -%}
 {% endmacro %}
 
 

@@ -1,12 +1,13 @@
 {#
     One pass over the staged rows, which also fills their cache: per batch the number of rows, the problems, the min_effective_at time it
-    names (what ended a gap before it is never needed), the columns that some update row leaves unmodified, and a bitmap of its keys.
+    names (what ended a gap before it is never needed), the columns that some update row leaves unmodified, and, where only one
+    batch comes after `last_batch`, a bitmap of its keys.
 
     Returns a list of batches in order: {'batch', 'rows', 'stages', 'min_effective_at', 'unmodified', 'deleting', 'problems', 'evaluated_at', 'key_bits'}.
 #}
-{% macro _plan_batches(staged, columns, settings) %}
+{% macro _plan_batches(staged, columns, settings, last_batch) %}
     {% set batches = [] %}
-    {% for row in run_query(dbt_history._plan_sql(staged, columns, settings)).rows %}
+    {% for row in run_query(dbt_history._plan_sql(staged, columns, settings, last_batch)).rows %}
         {% set batch = fromjson(row[0]) %}
         {% set problems = {} %}
         {% for problem in dbt_history._row_problems(settings, columns) if batch.get(problem.name) %}
@@ -26,7 +27,7 @@
 {% endmacro %}
 
 
-{% macro _plan_sql(staged, columns, settings) %}
+{% macro _plan_sql(staged, columns, settings, last_batch) %}
     {%- set kinds = dbt_history._row_kinds() -%}
     {%- set convention = settings.convention -%}
     {%- set problems = dbt_history._row_problems(settings, columns) -%}
@@ -69,12 +70,8 @@
         {%- for problem in problems %}
         sum({{ problem.name }}) as {{ problem.name }},
         {%- endfor %}
-        -- Of more keys the bitmap would hold back little.
-        if(
-            bitmap_count(bitmap_construct_agg(key_bit)) <= {{ dbt_history._key_bitmap_size() // 4 }},
-            hex(bitmap_construct_agg(key_bit)),
-            null
-        ) as key_bits,
+        -- With several pending batches the plan of the commits has the bitmap.
+        if(count_if({{ 'batch > ' ~ last_batch if last_batch is not none else 'true' }}) over () > 1, null, {{ dbt_history._key_bitmap('key_bit') }}) as key_bits,
         max(evaluated_at) as evaluated_at
     )) as batch
     from identities

@@ -1,157 +1,156 @@
 {#
-    The rules as one pass: the touched versions and the batch's rows of a key stand in one window, ordered along
-    the time axis, and every row finds out there what becomes of it. One exchange, one sort.
+    The rules as one pass. The touched versions and the staged rows of a key are ordered along the
+    time axis in one window, and each row finds its operation from its neighbours.
 
         at          t1            t2     E           t3         t4        D
         stored      [ a ----------)[ b --------------------------------- open
         batch                            E earliest
                                          u update    U upsert             delete
-        becomes     [ a ----------)[ b --)[ u -------)[ U ----------------)     '- - ' ends a gap before the next start
+        becomes     [ a ----------)[ b --)[ u -------)[ U ----------------)
+                                          '- ends a gap before the next start
 
-    Order at one instant: version id, then stored < upsert < update, then `_order`; a delete stands last.
-    Rows out: one a stored version that the batch can reach and one a row of the batch's updates and upserts, with
-        op        remove | close | replace | add | skip, NULL where nothing is to be done
-        was_open, is_open   whether the key's version was, is in force
-        match_*   identity of the stored row an operation is for (NULL for add and skip), c_* the row's new values
-        earlier_end   of the stored end and the new one the earlier: up to there a close changes nothing
-    `plan` gives the literals: `min_effective_at` (versions that ended a gap before it cannot matter) and `unmodified` (the columns to fill).
+    Order at one instant: earliest start, version id, then stored < upsert < update, then `_order`; a
+    delete comes last.
+
+    A plan holds one batch or several (`_plan_commits` says which). An earliest start of a later
+    batch removes the earlier rows at or after it. What is left has batches that do not decrease
+    along the axis, so the next row is what ends a version, whatever its batch:
+
+        batch 1     E  [ x ----------- [ y -------- open
+        batch 2                   E   [ z ---------- open       removes y, ends x
+        becomes        [ x ------) [ z ---------- open
+
+    Rows out: one for each stored version that the plan can reach and each update or upsert row:
+        op        remove | close | replace | add | skip, NULL where nothing changes
+        was_open, is_open   whether the version was, is in force
+        match_*   identity of the stored row to change (NULL for add and skip), c_* the new values
+        earlier_end   the smaller of the stored end and the new one: a close changes nothing before it
+    `plan` holds literals: the bound (versions that ended a gap before the first effective time
+    cannot matter) and `unmodified` (the columns to fill).
 #}
-{% macro _resolved_ctes(target, staged, columns, settings, plan) %}
-{%- set convention = settings.convention -%}
+{% macro _resolved_ctes(batch) %}
+{%- set convention, columns, plan = batch.settings.convention, batch.columns, batch.plan -%}
 {%- set kinds = dbt_history._row_kinds() -%}
-{%- set key = settings.key -%}
+{%- set key = batch.settings.key -%}
 {%- set has_version_id = dbt_history._identity_columns(convention) | length > 1 -%}
 {%- set c_end = dbt_history._prefixed(convention.end) -%}
-{%- set c_active = dbt_history._prefixed(convention.active) if convention.active else none -%}
 {%- set c_id = dbt_history._prefixed(convention.version_id) if has_version_id else none -%}
 {%- set is_open = dbt_history._is_open_prefixed(convention) -%}
-{%- set filled = [] -%}
-{%- for column in columns if column.name | lower in plan.unmodified and column.name | lower not in [convention.end | lower, (convention.active or '') | lower] -%}
-    {%- do filled.append(column.name) -%}
-{%- endfor -%}
 {%- set fills_end = convention.end | lower in plan.unmodified -%}
 {%- set fills_active = convention.active and convention.active | lower in plan.unmodified -%}
-{%- set inserts = settings.update_without_base == 'insert' -%}
-{%- set axis -%}
-partition by {% for name in key %}{{ dbt_history._prefixed(name) }}{{ ', ' if not loop.last }}{% endfor %}
-                order by at, kind = {{ kinds.delete_row }}{{ ', ' ~ c_id if has_version_id }}, kind, position
+{%- set filled = dbt_history._filled_columns(columns, convention, plan) -%}
+{%- set keys -%}
+{%- for name in key %}{{ dbt_history._prefixed(name) }}{{ ', ' if not loop.last }}{% endfor -%}
 {%- endset -%}
-batch as (
-    {{ dbt_history._batch_rows(
-        staged, columns, convention, '`_batch` = ' ~ plan.batch if plan.batch is not none and '_batch' in staged.names else none
-    ) | indent(4) }}
-),
+{%- set axis -%}
+partition by {{ keys }}
+                order by
+                    at,
+                    case kind when {{ kinds.earliest_start }} then 0 when {{ kinds.delete_row }} then 2 else 1 end,
+                    {{ c_id ~ ', ' if has_version_id }}kind, position
+{%- endset -%}
+{{ dbt_history._history_ctes(batch) }}
 
-history as (
-    select
-        {{ kinds.stored }} as kind,
-        stored.{{ dbt_history._quote(convention.start) }} as at,
-        cast(null as bigint) as position,
-        cast(array() as array<string>) as unmodified
-        {%- for column in columns %},
-        stored.{{ dbt_history._quote(column.name) }} as {{ dbt_history._prefixed(column.name) }}
-        {%- endfor %}
-    from {{ dbt_history._quoted_relation(target) }} as stored
-    left semi join batch
-        on {% for name in key %}stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}{{ '\n        and ' if not loop.last }}{% endfor %}
-    where {{ dbt_history._target_prune_predicate(convention, plan, 'stored') }}
-
-    union all
-
-    -- A SELECT that was evaluated again since the plan must not be applied.
-    select
-        if(evaluated_at <= {{ plan.evaluated_at }}L, kind, raise_error('dbt_history: evaluated again')) as kind,
-        at,
-        position,
-        unmodified
-        {%- for column in columns %},
-        {{ dbt_history._prefixed(column.name) }}
-        {%- endfor %}
-    from batch
-),
-
--- What each row sees around it: E (rule 1), the rows that follow, the stored version at the same place.
-with_neighbours as (
+-- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first stays.
+reached as (
     select
         *,
         min(if(kind = {{ kinds.earliest_start }}, at, null)) over (
-            {{ axis | indent(4) }}
-            rows between unbounded preceding and unbounded following
-        ) as earliest,
-        lead(if(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}), at, null)) ignore nulls over axis as next_row,
-        lead(if(kind <= {{ kinds.update_row }}, at, null)) ignore nulls over axis as next_known,
-        lead(if(kind = {{ kinds.delete_row }}, at, null)) ignore nulls over axis as next_delete,
-        lead(if(kind = {{ kinds.stored }}, at, null)) ignore nulls over axis as next_stored,
+            partition by {{ keys }}
+            order by batch desc, kind = {{ kinds.earliest_start }}, at
+            rows between unbounded preceding and 1 preceding
+        ) as removed_from
+    from history
+),
+
+remaining as (
+    select
+        *,
+        removed_from is null or at < removed_from as remains
+    from reached
+    where kind = {{ kinds.stored }} or removed_from is null or at < removed_from
+),
+
+with_neighbours as (
+    select
+        *,
+        lead(if(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}), struct(at, batch), null)) ignore nulls over axis as next_row,
+        lead(if(kind = {{ kinds.earliest_start }}, struct(at, batch), null)) ignore nulls over axis as next_earliest,
+        lead(if(kind <= {{ kinds.update_row }} and remains, at, null)) ignore nulls over axis as next_known,
+        lead(if(kind = {{ kinds.delete_row }}, struct(at, batch), null)) ignore nulls over axis as next_delete,
+        lead(if(kind = {{ kinds.stored }} and remains, at, null)) ignore nulls over axis as next_stored,
         last_value(if(kind = {{ kinds.stored }}, struct(at{% for column in columns %}, {{ dbt_history._prefixed(column.name) }}{% endfor %}), null), true) over (
             {{ axis | indent(4) }}
             rows between unbounded preceding and current row
         ) as stored
-    from history
+    from remaining
     window axis as (
         {{ axis | indent(4) }}
     )
 ),
 
--- Rule 3: a survivor is a base if it lasted, this batch's deletes included, until the first row of the batch after it.
 with_bases as (
     select
         *,
-        kind = {{ kinds.stored }} and (earliest is null or at < earliest) as survives,
-        kind = {{ kinds.upsert_row }}{{ ' or kind = ' ~ kinds.update_row if inserts }} or (
-            kind = {{ kinds.stored }}
-            and (earliest is null or at < earliest)
-            and next_row is not null
-            and coalesce(
-                least(
-                    if({{ is_open }}, null, {{ c_end }}),
-                    if({{ dbt_history._is_active_prefixed(convention) }} is not null and (next_known is null or next_delete < next_known), next_delete, null)
-                ) >= {{ dbt_history._shift_by_gap('least(earliest, next_row)', convention) }},
-                true
-            )
-        ) as is_base
+        {{ dbt_history._base_state(batch) | indent(8) }} as base_state,
+        coalesce(next_delete.batch < next_row.batch and next_delete.at < next_row.at, false) as is_deleted_before
     from with_neighbours
     where kind <> {{ kinds.earliest_start }}
 ),
 
--- Chain fill: a column that a row does not bring is the last one brought before it.
+-- Chain fill: a column that a row does not supply has the last value supplied before it.
 filled as (
     select
         *,
         {%- for name in filled %}
         last_value(
-            if({{ dbt_history._supplies_column(name) }}, named_struct('v', {{ dbt_history._prefixed(name) }}), null), true
+            if(
+                not base_state or {{ dbt_history._supplies_column(name) }},
+                named_struct('v', if(base_state is false, null, {{ dbt_history._prefixed(name) }})),
+                null
+            ),
+            true
         ) over axis as {{ dbt_history._quote('f_' ~ name) }},
         {%- endfor %}
         {%- if fills_end %}
         last_value(
             if(
-                {{ dbt_history._supplies_column(convention.end) }},
-                named_struct('v', if({{ dbt_history._is_open_filled(convention, fills_active) }}, {{ c_end }}, {{ dbt_history._open_end(convention) }})),
+                not base_state or {{ dbt_history._supplies_column(convention.end) }},
+                named_struct('v', if(
+                    base_state is not false and not is_deleted_before and {{ dbt_history._is_open_filled(convention, fills_active) }},
+                    {{ c_end }},
+                    {{ dbt_history._open_end(convention) }}
+                )),
                 null
             ),
             true
         ) over axis as open_end,
         {%- endif %}
-        kind = {{ kinds.update_row }} and not coalesce(max(is_base) over axis, false) as is_skipped
+        {%- if batch.settings.update_without_base == 'insert' %}
+        false as is_skipped
+        {%- else %}
+        kind = {{ kinds.update_row }} and not coalesce(last_value(base_state, true) over axis, false) as is_skipped
+        {%- endif %}
     from with_bases
     window axis as (
         {{ axis | indent(4) }}
-        rows between unbounded preceding and current row
+        rows between unbounded preceding and 1 preceding
     )
 ),
 
--- Rule 5: of rows with one identity the last one wins; the next version seals, the next row of the batch cuts.
+-- Rule 5: of rows with one identity the last one counts.
 with_next_version as (
     select
         kind,
+        batch,
         at,
-        earliest,
-        survives,
+        remains,
         is_skipped,
         stored,
+        next_earliest,
         next_delete,
         next_stored,
-        lead(if(survives or (kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}) and not is_skipped), struct(at{{ ', ' ~ c_id ~ ' as id' if has_version_id }}), null)) ignore nulls
+        lead(if(remains and not is_skipped and kind <= {{ kinds.update_row }}, struct(at, batch{{ ', ' ~ c_id ~ ' as id' if has_version_id }}), null)) ignore nulls
             over (
                 {{ axis | indent(8) }}
             ) as next_version,
@@ -164,34 +163,44 @@ with_next_version as (
     from filled
 ),
 
--- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 6b cuts, rule 7 deletes; rule 8: never where the flag is NULL.
-ended as (
+-- What ends a version: an earliest start of a later batch, a delete, the next version.
+with_ends as (
     select
         *,
         {{ dbt_history._is_active_prefixed(convention) }} is not null as can_close,
         coalesce(next_version.at = at{{ ' and next_version.id <=> ' ~ c_id if has_version_id }}, false) as is_replaced,
         coalesce(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}) and stored.at = at{{ ' and stored.' ~ c_id ~ ' <=> ' ~ c_id if has_version_id }}, false) as is_stored,
-        if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at,
+        if(remains and next_earliest.batch > batch, next_earliest, null) as ended_from,
+        if(next_version is null or next_delete.at < next_version.at, next_delete, null) as deleted
+    from with_next_version
+    where kind <> {{ kinds.delete_row }}
+),
+
+-- Rules 2, 6, 6b and 7 in the order of their batches; rule 8: none of them where the flag is NULL.
+ended as (
+    select
+        *,
         least(
             case
-                when survives and earliest is not null and ({{ is_open }} or (coalesce(next_stored >= earliest, true) and {{ c_end }} >= earliest))
-                    then {{ dbt_history._shift_by_gap('earliest', convention) }}
+                when deleted.batch < coalesce(ended_from.batch, next_version.batch) then {{ c_end }}
+                when ended_from is not null and ({{ is_open }} or (coalesce(next_stored >= ended_from.at, true) and {{ c_end }} >= ended_from.at))
+                    then {{ dbt_history._shift_by_gap('ended_from.at', convention) }}
                 when {{ is_open }} and next_version is not null then {{ dbt_history._shift_by_gap('next_version.at', convention) }}
                 else {{ c_end }}
             end,
-            -- A stored version ends before the rows of the batch, a row of the batch before any version.
-            {{ dbt_history._shift_by_gap('if(kind = ' ~ kinds.stored ~ ', next_begun, next_version.at)', convention) }}
-        ) as sealed_end,
-        {{ is_open }} and not (survives and earliest is not null) and next_version is null as stays_open
-    from with_next_version
-    where kind <> {{ kinds.delete_row }}
+            -- A stored version ends before staged rows, a staged row before any version.
+            {{ dbt_history._shift_by_gap('if(kind = ' ~ kinds.stored ~ ', next_begun, next_version.at)', convention) }},
+            deleted.at
+        ) as new_end,
+        {{ is_open }} and ended_from is null and next_version is null and deleted is null as stays_open
+    from with_ends
 ),
 
 final_versions as (
     select
         *,
-        if(can_close, if(deleted_at is null, sealed_end, least(sealed_end, deleted_at)), {{ c_end }}) as final_end,
-        stays_open and deleted_at is null as is_open
+        if(can_close, new_end, {{ c_end }}) as final_end,
+        stays_open as is_open
     from ended
 ),
 
@@ -202,13 +211,13 @@ resolved as (
         case
             when is_skipped then 'skip'
             when kind = {{ kinds.stored }} and not is_replaced then
-                case when not survives then 'remove' when {{ dbt_history._period_changed(convention) }} then 'close' end
+                case when not remains then 'remove' when {{ dbt_history._period_changed(convention) }} then 'close' end
             when is_replaced then null
             when not is_stored then 'add'
             when not {{ dbt_history._rows_are_equal(dbt_history._without(columns, [convention.end, convention.active]), '', 'stored.') }} then 'replace'
             when {{ dbt_history._period_changed(convention, 'stored.') }} then 'close'
         end as op,
-        not is_skipped and not is_replaced and (kind <> {{ kinds.stored }} or survives) and is_open as is_open,
+        not is_skipped and not is_replaced and remains and is_open as is_open,
         at,
         least(stored.{{ c_end }}, final_end) as earlier_end
         {%- for column in columns %},
@@ -219,10 +228,107 @@ resolved as (
 {%- endmacro %}
 
 
+{# CTEs `batch`, the staged rows of the plan, and `history`, these and the versions they can reach. #}
+{% macro _history_ctes(batch) %}
+{%- set convention, columns, plan = batch.settings.convention, batch.columns, batch.plan -%}
+{%- set kinds = dbt_history._row_kinds() -%}
+batch as (
+    {{ dbt_history._batch_rows(batch.staged, columns, convention, dbt_history._batch_filter(plan, batch.staged)) | indent(4) }}
+),
+
+history as (
+    select
+        {{ kinds.stored }} as kind,
+        -1L as batch,
+        stored.{{ dbt_history._quote(convention.start) }} as at,
+        cast(null as bigint) as position,
+        cast(array() as array<string>) as unmodified
+        {%- for column in columns %},
+        stored.{{ dbt_history._quote(column.name) }} as {{ dbt_history._prefixed(column.name) }}
+        {%- endfor %}
+    from {{ dbt_history._quoted_relation(batch.get('place') or batch.target) }} as stored
+    left semi join batch
+        on {% for name in batch.settings.key %}stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}{{ '\n        and ' if not loop.last }}{% endfor %}
+    where {{ dbt_history._target_prune_predicate(convention, plan, 'stored') }}
+
+    union all
+
+    -- A SELECT that was evaluated again since the plan must not be applied.
+    select
+        if(evaluated_at <= {{ plan.evaluated_at }}L, kind, raise_error('dbt_history: evaluated again')) as kind,
+        coalesce(batch, 0L) as batch,
+        at,
+        position,
+        unmodified
+        {%- for column in columns %},
+        {{ dbt_history._prefixed(column.name) }}
+        {%- endfor %}
+    from batch
+),
+{%- endmacro %}
+
+
+{# The staged rows of a plan, as a condition; none where the SELECT has no numbers. #}
+{% macro _batch_filter(plan, staged) %}
+    {% if plan.batch is none or '_batch' not in staged.names %}
+        {% do return(none) %}
+    {% elif plan.first_batch == plan.batch %}
+        {% do return('`_batch` = ' ~ plan.batch) %}
+    {% endif %}
+    {% do return('`_batch` between ' ~ plan.first_batch ~ ' and ' ~ plan.batch) %}
+{% endmacro %}
+
+
+{#
+    Rule 3: what a row is for the update rows after it: true, a base; false, no base, and what is
+    before it is none either; NULL, no information. A version of an earlier batch, or of the table, is a base if
+    it lasted until the change: `until` is the earlier of E and the row's start.
+
+        x, end at D    [-----------D   E        u            x ended before E - gap: u has no base
+#}
+{% macro _base_state(batch) %}
+{%- set convention, plan = batch.settings.convention, batch.plan -%}
+{%- set kinds = dbt_history._row_kinds() -%}
+{%- set keeps_end = 'kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, ' ~ dbt_history._string_literal(convention.end | lower) ~ ')' -%}
+{%- set fills_active = convention.active and convention.active | lower in plan.unmodified -%}
+{%- set can_close = dbt_history._is_active_prefixed(convention) ~ ' is not null' -%}
+{%- if fills_active -%}
+    {%- set can_close = '(' ~ can_close ~ ' or kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, ' ~ dbt_history._string_literal(convention.active | lower) ~ '))' -%}
+{%- endif -%}
+{%- set lasts -%}
+(
+    coalesce(
+        least(
+            if({{ keeps_end }} or {{ dbt_history._is_open_filled(convention, fills_active) }}, null, {{ dbt_history._prefixed(convention.end) }}),
+            if({{ can_close }} and (next_known is null or next_delete.at < next_known), next_delete.at, null)
+        ) >= {{ dbt_history._shift_by_gap('least(next_earliest.at, next_row.at)', convention) }},
+        true
+    )
+    and not coalesce({{ can_close }} and next_earliest.at <= next_row.at and next_earliest.batch < next_row.batch, false)
+)
+{%- endset -%}
+case
+    when kind = {{ kinds.stored }} and (not remains or next_row is null) then null
+    when kind <= {{ kinds.update_row }} and next_row.batch > batch and not {{ lasts | indent(4) }} then if(kind = {{ kinds.stored }}, null, false)
+    when kind in ({{ kinds.stored }}, {{ kinds.upsert_row }}{{ ', ' ~ kinds.update_row if batch.settings.update_without_base == 'insert' }}) then true
+end
+{%- endmacro %}
+
+
+{# The columns that some update row of the plan keeps, without end and flag. #}
+{% macro _filled_columns(columns, convention, plan) %}
+    {% set names = [] %}
+    {% for column in columns if column.name | lower in plan.unmodified and column.name | lower not in [convention.end | lower, (convention.active or '') | lower] %}
+        {% do names.append(column.name) %}
+    {% endfor %}
+    {% do return(names) %}
+{% endmacro %}
+
+
 {# Whether a row brings the column: a base brings all, an update what it does not call unmodified. #}
 {% macro _supplies_column(name) %}
     {%- set kinds = dbt_history._row_kinds() -%}
-    {%- do return('if(kind = ' ~ kinds.update_row ~ ', not array_contains(unmodified, ' ~ dbt_history._string_literal(name | lower) ~ '), is_base)') -%}
+    {%- do return('if(kind = ' ~ kinds.update_row ~ ', not array_contains(unmodified, ' ~ dbt_history._string_literal(name | lower) ~ '), base_state)') -%}
 {% endmacro %}
 
 
@@ -293,4 +399,15 @@ resolved as (
         {%- do return(changed ~ ' or not (if(can_close, is_open, ' ~ flag ~ ') <=> ' ~ prefix ~ flag ~ ')') -%}
     {%- endif -%}
     {%- do return(changed) -%}
+{% endmacro %}
+
+
+{# The rules of a plan, rendered once for all statements that read the same table. #}
+{% macro _resolved(batch) %}
+    {% set place = dbt_history._quoted_relation(batch.get('place') or batch.target) %}
+    {% set known = batch.rendered %}
+    {% if place not in known %}
+        {% do known.update({place: dbt_history._resolved_ctes(batch)}) %}
+    {% endif %}
+    {% do return(known[place]) %}
 {% endmacro %}

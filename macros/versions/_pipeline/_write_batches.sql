@@ -1,5 +1,5 @@
 {#
-    The pipeline of a version table, whatever asked for it: evaluate the SELECT once, check everything, then one commit a batch.
+    The pipeline of a version table, whatever asked for it: evaluate the SELECT once, check everything, then commit the batches.
     Returns the counts of the run: {'batches', 'added', 'closed', 'removed', 'skipped', 'replayed'}.
 #}
 {% macro _write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
@@ -33,8 +33,9 @@
 
     {% set log = none if is_new else dbt_history._log_to_write(existing, caller_name) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
+    {% set last_batch = log.last_batch if log else none %}
     {% set pending = dbt_history._pending_batches(
-        dbt_history._plan_batches(staged, columns, settings), log.last_batch if log else none, settings, staged, caller_name, captured
+        dbt_history._plan_batches(staged, columns, settings, last_batch), last_batch, settings, staged, caller_name, captured
     ) %}
     {% do dbt_history._refuse_other_owner(log or {}, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name) %}
     {% do dbt_history._refuse_bad_rows(staged, pending.batches, columns, settings, caller_name) %}
@@ -62,17 +63,12 @@
     {% endif %}
 
     {% set total = {'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'replayed': pending.replayed} %}
-    {% for plan in pending.batches if not total.get('reset') %}
-        {% do dbt_history._refuse_earlier_version(target, staged, columns, settings, plan, caller_name) %}
-        {% do dbt_history._refuse_mass_deletion(target, staged, columns, settings, plan, caller_name) %}
-        {% do dbt_history._refuse_rows_without_base(target, staged, columns, settings, plan, caller_name) %}
-        {% set counts = dbt_history._apply_batch(target, staged, columns, settings, plan, log, before, caller_name) %}
-        {% do total.update({'batches': total.batches + 1} if counts.applied else {'replayed': total.replayed + 1}) %}
-        {% do total.update({'reset': counts.get('reset')}) %}
-        {% for name in ['added', 'closed', 'removed', 'skipped'] %}
-            {% do total.update({name: total[name] + counts[name]}) %}
-        {% endfor %}
-        {% do dbt_history._log_batch(plan, counts) if not total.reset %}
+    {% set batch = {
+        'target': target, 'staged': staged, 'columns': columns, 'settings': settings, 'log': log, 'before': before,
+        'caller_name': caller_name,
+    } %}
+    {% for plan in dbt_history._plan_commits(staged, columns, settings, pending.batches) if not total.get('reset') %}
+        {% do dbt_history._write_plan(dict(batch, plan=plan, rendered={}), total) %}
     {% endfor %}
     {% if captured is not none and not pending.batches %}
         {% do dbt_history._commit_watermarks(target, staged, captured, log, before, caller_name) %}
@@ -80,6 +76,37 @@
     {% do dbt_history._finish_writes(target, log) %}
     {% do dbt_history._drop_staged(staged) %}
     {% do return(total) %}
+{% endmacro %}
+
+
+{#
+    Checks a plan and applies it; adds its counts to `total`. A plan of several batches that a check or the table refuses is applied
+    batch by batch instead: those before the refused one are kept, and the message names that one.
+#}
+{% macro _write_plan(batch, total) %}
+    {% set plan = batch.plan %}
+    {% set counts = none %}
+    {% if not plan.parts %}
+        {% do dbt_history._refuse_earlier_version(batch) %}
+        {% do dbt_history._refuse_mass_deletion(batch) %}
+        {% do dbt_history._refuse_rows_without_base(batch) %}
+    {% endif %}
+    {% if not plan.parts or not (dbt_history._may_delete_too_many(batch) or dbt_history._lacks_required_base(batch)) %}
+        {% set counts = dbt_history._apply_batch(batch) %}
+    {% endif %}
+    {% if counts is none %}
+        {% for part in plan.parts if not total.get('reset') %}
+            {% do dbt_history._write_plan(dict(batch, plan=part, rendered={}), total) %}
+        {% endfor %}
+        {% do return(none) %}
+    {% endif %}
+    {% set number = plan.parts | length or 1 %}
+    {% do total.update({'batches': total.batches + number} if counts.applied else {'replayed': total.replayed + number}) %}
+    {% do total.update({'reset': counts.get('reset')}) %}
+    {% for name in ['added', 'closed', 'removed', 'skipped'] %}
+        {% do total.update({name: total[name] + counts[name]}) %}
+    {% endfor %}
+    {% do dbt_history._log_batch(plan, counts) if not total.reset %}
 {% endmacro %}
 
 
@@ -119,28 +146,8 @@
 {% endmacro %}
 
 
-{# `fail` looks before anything is written; `skip` and `insert` need no look. #}
-{% macro _refuse_rows_without_base(target, staged, columns, settings, plan, caller_name) %}
-    {% if settings.update_without_base != 'fail' or not plan.updates %}
-        {% do return(none) %}
-    {% endif %}
-    {% set rows = dbt_history._rows_without_base(target, staged, columns, settings, plan) %}
-    {% if rows %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name,
-            'update rows find no version to complete them from; nothing was written of this batch',
-            got=(rows | length) ~ ' rows\n    ' ~ rows[:5] | join('\n    '),
-            expected='a version that lasts until the update (meta.history.update_without_base: fail)',
-            node=model.unique_id,
-            way_out='send the missing versions as upsert rows, or set update_without_base to skip or insert',
-        )) %}
-    {% endif %}
-{% endmacro %}
-
-
 {% macro _log_batch(plan, counts) %}
-    {% set name = 'batch ' ~ plan.batch if plan.batch is not none else 'batch without a number' %}
+    {% set name = dbt_history._plan_name(plan) %}
     {% if not counts.applied %}
         {% do log('dbt_history: ' ~ name ~ ' of ' ~ model.name ~ ' was applied by another run', info=true) %}
     {% else %}
@@ -149,6 +156,15 @@
             ~ counts.removed ~ ' removed, ' ~ counts.skipped ~ ' skipped', info=counts.skipped > 0
         ) %}
     {% endif %}
+{% endmacro %}
+
+
+{# A plan in messages: its batch, or the first and last of several. #}
+{% macro _plan_name(plan) %}
+    {% if plan.batch is none %}
+        {% do return('batch without a number') %}
+    {% endif %}
+    {% do return('batches ' ~ plan.first_batch ~ ' to ' ~ plan.batch if plan.get('parts') else 'batch ' ~ plan.batch) %}
 {% endmacro %}
 
 

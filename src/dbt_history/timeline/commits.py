@@ -27,13 +27,16 @@ METADATA_OPERATIONS = (
 class Commit:
     """One commit: version, time (microseconds since 1970 UTC), batch and row counts.
 
-    batch is None for commits of other tools and for batches without a number.
+    batch        the last batch in the commit; None for commits of other tools and for batches
+                 without a number
+    first_batch  the first batch, if the commit has several
     """
 
     version: int
     at: int
     operation: str
     batch: int | None = None
+    first_batch: int | None = None
     is_ours: bool = False
     added: int = 0
     closed: int = 0
@@ -41,7 +44,11 @@ class Commit:
 
     @property
     def label(self) -> str:
-        return f"batch {self.batch}" if self.batch is not None else f"commit {self.version}"
+        if self.batch is None:
+            return f"commit {self.version}"
+        if self.first_batch is None:
+            return f"batch {self.batch}"
+        return f"batches {self.first_batch} to {self.batch}"
 
     @property
     def changes_rows(self) -> bool:
@@ -63,6 +70,7 @@ def read_commit(entry: Entry) -> Commit:
         at=int(entry["at"]),
         operation=entry["operation"],
         batch=batch_number(entry["userMetadata"]),
+        first_batch=None if record is None else record.get("first_batch"),
         is_ours=record is not None and "model" in record,
         added=count("numTargetRowsInserted", "numOutputRows"),
         closed=count("numTargetRowsUpdated", "numUpdatedRows"),

@@ -27,6 +27,7 @@ merge into `golden`.`records` as history
         history as (
             select
                 0 as kind,
+                -1L as batch,
                 stored.`_fivetran_start` as at,
                 cast(null as bigint) as position,
                 cast(array() as array<string>) as unmodified,
@@ -46,6 +47,7 @@ merge into `golden`.`records` as history
             -- A SELECT that was evaluated again since the plan must not be applied.
             select
                 if(evaluated_at <= 0L, kind, raise_error('dbt_history: evaluated again')) as kind,
+                coalesce(batch, 0L) as batch,
                 at,
                 position,
                 unmodified,
@@ -58,95 +60,136 @@ merge into `golden`.`records` as history
             from batch
         ),
 
-        -- What each row sees around it: E (rule 1), the rows that follow, the stored version at the same place.
-        with_neighbours as (
+        -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first stays.
+        reached as (
             select
                 *,
                 min(if(kind = 4, at, null)) over (
                     partition by `c_id`
-                            order by at, kind = 3, kind, position
-                    rows between unbounded preceding and unbounded following
-                ) as earliest,
-                lead(if(kind in (1, 2), at, null)) ignore nulls over axis as next_row,
-                lead(if(kind <= 2, at, null)) ignore nulls over axis as next_known,
-                lead(if(kind = 3, at, null)) ignore nulls over axis as next_delete,
-                lead(if(kind = 0, at, null)) ignore nulls over axis as next_stored,
+                    order by batch desc, kind = 4, at
+                    rows between unbounded preceding and 1 preceding
+                ) as removed_from
+            from history
+        ),
+
+        remaining as (
+            select
+                *,
+                removed_from is null or at < removed_from as remains
+            from reached
+            where kind = 0 or removed_from is null or at < removed_from
+        ),
+
+        with_neighbours as (
+            select
+                *,
+                lead(if(kind in (1, 2), struct(at, batch), null)) ignore nulls over axis as next_row,
+                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis as next_earliest,
+                lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis as next_known,
+                lead(if(kind = 3, struct(at, batch), null)) ignore nulls over axis as next_delete,
+                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis as next_stored,
                 last_value(if(kind = 0, struct(at, `c_id`, `c_v`, `c_w`, `c__fivetran_start`, `c__fivetran_end`, `c__fivetran_active`), null), true) over (
                     partition by `c_id`
-                            order by at, kind = 3, kind, position
+                            order by
+                                at,
+                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                kind, position
                     rows between unbounded preceding and current row
                 ) as stored
-            from history
+            from remaining
             window axis as (
                 partition by `c_id`
-                            order by at, kind = 3, kind, position
+                            order by
+                                at,
+                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                kind, position
             )
         ),
 
-        -- Rule 3: a survivor is a base if it lasted, this batch's deletes included, until the first row of the batch after it.
         with_bases as (
             select
                 *,
-                kind = 0 and (earliest is null or at < earliest) as survives,
-                kind = 1 or (
-                    kind = 0
-                    and (earliest is null or at < earliest)
-                    and next_row is not null
-                    and coalesce(
-                        least(
-                            if(coalesce(`c__fivetran_active`, false), null, `c__fivetran_end`),
-                            if(`c__fivetran_active` is not null and (next_known is null or next_delete < next_known), next_delete, null)
-                        ) >= (least(earliest, next_row) - interval 1 millisecond),
-                        true
-                    )
-                ) as is_base
+                case
+                    when kind = 0 and (not remains or next_row is null) then null
+                    when kind <= 2 and next_row.batch > batch and not (
+                        coalesce(
+                            least(
+                                if(kind = 2 and array_contains(unmodified, '_fivetran_end') or coalesce(`c__fivetran_active`, false), null, `c__fivetran_end`),
+                                if(`c__fivetran_active` is not null and (next_known is null or next_delete.at < next_known), next_delete.at, null)
+                            ) >= (least(next_earliest.at, next_row.at) - interval 1 millisecond),
+                            true
+                        )
+                        and not coalesce(`c__fivetran_active` is not null and next_earliest.at <= next_row.at and next_earliest.batch < next_row.batch, false)
+                    ) then if(kind = 0, null, false)
+                    when kind in (0, 1) then true
+                end as base_state,
+                coalesce(next_delete.batch < next_row.batch and next_delete.at < next_row.at, false) as is_deleted_before
             from with_neighbours
             where kind <> 4
         ),
 
-        -- Chain fill: a column that a row does not bring is the last one brought before it.
+        -- Chain fill: a column that a row does not supply has the last value supplied before it.
         filled as (
             select
                 *,
                 last_value(
-                    if(if(kind = 2, not array_contains(unmodified, 'w'), is_base), named_struct('v', `c_w`), null), true
+                    if(
+                        not base_state or if(kind = 2, not array_contains(unmodified, 'w'), base_state),
+                        named_struct('v', if(base_state is false, null, `c_w`)),
+                        null
+                    ),
+                    true
                 ) over axis as `f_w`,
                 last_value(
                     if(
-                        if(kind = 2, not array_contains(unmodified, '_fivetran_end'), is_base),
-                        named_struct('v', if(coalesce(`c__fivetran_active`, false), `c__fivetran_end`, timestamp'9999-12-31 23:59:59.999 UTC')),
+                        not base_state or if(kind = 2, not array_contains(unmodified, '_fivetran_end'), base_state),
+                        named_struct('v', if(
+                            base_state is not false and not is_deleted_before and coalesce(`c__fivetran_active`, false),
+                            `c__fivetran_end`,
+                            timestamp'9999-12-31 23:59:59.999 UTC'
+                        )),
                         null
                     ),
                     true
                 ) over axis as open_end,
-                kind = 2 and not coalesce(max(is_base) over axis, false) as is_skipped
+                kind = 2 and not coalesce(last_value(base_state, true) over axis, false) as is_skipped
             from with_bases
             window axis as (
                 partition by `c_id`
-                            order by at, kind = 3, kind, position
-                rows between unbounded preceding and current row
+                            order by
+                                at,
+                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                kind, position
+                rows between unbounded preceding and 1 preceding
             )
         ),
 
-        -- Rule 5: of rows with one identity the last one wins; the next version seals, the next row of the batch cuts.
+        -- Rule 5: of rows with one identity the last one counts.
         with_next_version as (
             select
                 kind,
+                batch,
                 at,
-                earliest,
-                survives,
+                remains,
                 is_skipped,
                 stored,
+                next_earliest,
                 next_delete,
                 next_stored,
-                lead(if(survives or (kind in (1, 2) and not is_skipped), struct(at), null)) ignore nulls
+                lead(if(remains and not is_skipped and kind <= 2, struct(at, batch), null)) ignore nulls
                     over (
                         partition by `c_id`
-                                order by at, kind = 3, kind, position
+                                order by
+                                    at,
+                                    case kind when 4 then 0 when 3 then 2 else 1 end,
+                                    kind, position
                     ) as next_version,
                 lead(if(kind in (1, 2) and not is_skipped, at, null)) ignore nulls over (
                     partition by `c_id`
-                            order by at, kind = 3, kind, position
+                            order by
+                                at,
+                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                kind, position
                 ) as next_begun,
                 `c_id` as `c_id`,
                 `c_v` as `c_v`,
@@ -157,34 +200,44 @@ merge into `golden`.`records` as history
             from filled
         ),
 
-        -- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 6b cuts, rule 7 deletes; rule 8: never where the flag is NULL.
-        ended as (
+        -- What ends a version: an earliest start of a later batch, a delete, the next version.
+        with_ends as (
             select
                 *,
                 `c__fivetran_active` is not null as can_close,
                 coalesce(next_version.at = at, false) as is_replaced,
                 coalesce(kind in (1, 2) and stored.at = at, false) as is_stored,
-                if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at,
+                if(remains and next_earliest.batch > batch, next_earliest, null) as ended_from,
+                if(next_version is null or next_delete.at < next_version.at, next_delete, null) as deleted
+            from with_next_version
+            where kind <> 3
+        ),
+
+        -- Rules 2, 6, 6b and 7 in the order of their batches; rule 8: none of them where the flag is NULL.
+        ended as (
+            select
+                *,
                 least(
                     case
-                        when survives and earliest is not null and (coalesce(`c__fivetran_active`, false) or (coalesce(next_stored >= earliest, true) and `c__fivetran_end` >= earliest))
-                            then (earliest - interval 1 millisecond)
+                        when deleted.batch < coalesce(ended_from.batch, next_version.batch) then `c__fivetran_end`
+                        when ended_from is not null and (coalesce(`c__fivetran_active`, false) or (coalesce(next_stored >= ended_from.at, true) and `c__fivetran_end` >= ended_from.at))
+                            then (ended_from.at - interval 1 millisecond)
                         when coalesce(`c__fivetran_active`, false) and next_version is not null then (next_version.at - interval 1 millisecond)
                         else `c__fivetran_end`
                     end,
-                    -- A stored version ends before the rows of the batch, a row of the batch before any version.
-                    (if(kind = 0, next_begun, next_version.at) - interval 1 millisecond)
-                ) as sealed_end,
-                coalesce(`c__fivetran_active`, false) and not (survives and earliest is not null) and next_version is null as stays_open
-            from with_next_version
-            where kind <> 3
+                    -- A stored version ends before staged rows, a staged row before any version.
+                    (if(kind = 0, next_begun, next_version.at) - interval 1 millisecond),
+                    deleted.at
+                ) as new_end,
+                coalesce(`c__fivetran_active`, false) and ended_from is null and next_version is null and deleted is null as stays_open
+            from with_ends
         ),
 
         final_versions as (
             select
                 *,
-                if(can_close, if(deleted_at is null, sealed_end, least(sealed_end, deleted_at)), `c__fivetran_end`) as final_end,
-                stays_open and deleted_at is null as is_open
+                if(can_close, new_end, `c__fivetran_end`) as final_end,
+                stays_open as is_open
             from ended
         ),
 
@@ -195,13 +248,13 @@ merge into `golden`.`records` as history
                 case
                     when is_skipped then 'skip'
                     when kind = 0 and not is_replaced then
-                        case when not survives then 'remove' when not (final_end <=> `c__fivetran_end`) or not (if(can_close, is_open, `c__fivetran_active`) <=> `c__fivetran_active`) then 'close' end
+                        case when not remains then 'remove' when not (final_end <=> `c__fivetran_end`) or not (if(can_close, is_open, `c__fivetran_active`) <=> `c__fivetran_active`) then 'close' end
                     when is_replaced then null
                     when not is_stored then 'add'
                     when not (`c_id` <=> stored.`c_id` and `c_v` <=> stored.`c_v` and `c_w` <=> stored.`c_w` and `c__fivetran_start` <=> stored.`c__fivetran_start`) then 'replace'
                     when not (final_end <=> stored.`c__fivetran_end`) or not (if(can_close, is_open, `c__fivetran_active`) <=> stored.`c__fivetran_active`) then 'close'
                 end as op,
-                not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,
+                not is_skipped and not is_replaced and remains and is_open as is_open,
                 at,
                 least(stored.`c__fivetran_end`, final_end) as earlier_end,
                 `c_id` as `c_id`,

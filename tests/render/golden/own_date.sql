@@ -28,6 +28,7 @@ merge into `golden`.`records` as history
         history as (
             select
                 0 as kind,
+                -1L as batch,
                 stored.`start` as at,
                 cast(null as bigint) as position,
                 cast(array() as array<string>) as unmodified,
@@ -49,6 +50,7 @@ merge into `golden`.`records` as history
             -- A SELECT that was evaluated again since the plan must not be applied.
             select
                 if(evaluated_at <= 0L, kind, raise_error('dbt_history: evaluated again')) as kind,
+                coalesce(batch, 0L) as batch,
                 at,
                 position,
                 unmodified,
@@ -62,98 +64,144 @@ merge into `golden`.`records` as history
             from batch
         ),
 
-        -- What each row sees around it: E (rule 1), the rows that follow, the stored version at the same place.
-        with_neighbours as (
+        -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first stays.
+        reached as (
             select
                 *,
                 min(if(kind = 4, at, null)) over (
                     partition by `c_My Key`, `c_path`
-                            order by at, kind = 3, kind, position
-                    rows between unbounded preceding and unbounded following
-                ) as earliest,
-                lead(if(kind in (1, 2), at, null)) ignore nulls over axis as next_row,
-                lead(if(kind <= 2, at, null)) ignore nulls over axis as next_known,
-                lead(if(kind = 3, at, null)) ignore nulls over axis as next_delete,
-                lead(if(kind = 0, at, null)) ignore nulls over axis as next_stored,
+                    order by batch desc, kind = 4, at
+                    rows between unbounded preceding and 1 preceding
+                ) as removed_from
+            from history
+        ),
+
+        remaining as (
+            select
+                *,
+                removed_from is null or at < removed_from as remains
+            from reached
+            where kind = 0 or removed_from is null or at < removed_from
+        ),
+
+        with_neighbours as (
+            select
+                *,
+                lead(if(kind in (1, 2), struct(at, batch), null)) ignore nulls over axis as next_row,
+                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis as next_earliest,
+                lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis as next_known,
+                lead(if(kind = 3, struct(at, batch), null)) ignore nulls over axis as next_delete,
+                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis as next_stored,
                 last_value(if(kind = 0, struct(at, `c_My Key`, `c_path`, `c_select`, `c_it's`, `c_start`, `c_end`, `c_Is ``Current```), null), true) over (
                     partition by `c_My Key`, `c_path`
-                            order by at, kind = 3, kind, position
+                            order by
+                                at,
+                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                kind, position
                     rows between unbounded preceding and current row
                 ) as stored
-            from history
+            from remaining
             window axis as (
                 partition by `c_My Key`, `c_path`
-                            order by at, kind = 3, kind, position
+                            order by
+                                at,
+                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                kind, position
             )
         ),
 
-        -- Rule 3: a survivor is a base if it lasted, this batch's deletes included, until the first row of the batch after it.
         with_bases as (
             select
                 *,
-                kind = 0 and (earliest is null or at < earliest) as survives,
-                kind = 1 or kind = 2 or (
-                    kind = 0
-                    and (earliest is null or at < earliest)
-                    and next_row is not null
-                    and coalesce(
-                        least(
-                            if(coalesce(`c_Is ``Current```, false), null, `c_end`),
-                            if(`c_Is ``Current``` is not null and (next_known is null or next_delete < next_known), next_delete, null)
-                        ) >= date_sub(least(earliest, next_row), 1),
-                        true
-                    )
-                ) as is_base
+                case
+                    when kind = 0 and (not remains or next_row is null) then null
+                    when kind <= 2 and next_row.batch > batch and not (
+                        coalesce(
+                            least(
+                                if(kind = 2 and array_contains(unmodified, 'end') or ((kind = 2 and array_contains(unmodified, 'is `current`')) or coalesce(`c_Is ``Current```, false)), null, `c_end`),
+                                if((`c_Is ``Current``` is not null or kind = 2 and array_contains(unmodified, 'is `current`')) and (next_known is null or next_delete.at < next_known), next_delete.at, null)
+                            ) >= date_sub(least(next_earliest.at, next_row.at), 1),
+                            true
+                        )
+                        and not coalesce((`c_Is ``Current``` is not null or kind = 2 and array_contains(unmodified, 'is `current`')) and next_earliest.at <= next_row.at and next_earliest.batch < next_row.batch, false)
+                    ) then if(kind = 0, null, false)
+                    when kind in (0, 1, 2) then true
+                end as base_state,
+                coalesce(next_delete.batch < next_row.batch and next_delete.at < next_row.at, false) as is_deleted_before
             from with_neighbours
             where kind <> 4
         ),
 
-        -- Chain fill: a column that a row does not bring is the last one brought before it.
+        -- Chain fill: a column that a row does not supply has the last value supplied before it.
         filled as (
             select
                 *,
                 last_value(
-                    if(if(kind = 2, not array_contains(unmodified, 'select'), is_base), named_struct('v', `c_select`), null), true
+                    if(
+                        not base_state or if(kind = 2, not array_contains(unmodified, 'select'), base_state),
+                        named_struct('v', if(base_state is false, null, `c_select`)),
+                        null
+                    ),
+                    true
                 ) over axis as `f_select`,
                 last_value(
-                    if(if(kind = 2, not array_contains(unmodified, 'it\'s'), is_base), named_struct('v', `c_it's`), null), true
+                    if(
+                        not base_state or if(kind = 2, not array_contains(unmodified, 'it\'s'), base_state),
+                        named_struct('v', if(base_state is false, null, `c_it's`)),
+                        null
+                    ),
+                    true
                 ) over axis as `f_it's`,
                 last_value(
                     if(
-                        if(kind = 2, not array_contains(unmodified, 'end'), is_base),
-                        named_struct('v', if(((kind = 2 and array_contains(unmodified, 'is `current`')) or coalesce(`c_Is ``Current```, false)), `c_end`, date'9999-12-31')),
+                        not base_state or if(kind = 2, not array_contains(unmodified, 'end'), base_state),
+                        named_struct('v', if(
+                            base_state is not false and not is_deleted_before and ((kind = 2 and array_contains(unmodified, 'is `current`')) or coalesce(`c_Is ``Current```, false)),
+                            `c_end`,
+                            date'9999-12-31'
+                        )),
                         null
                     ),
                     true
                 ) over axis as open_end,
-                kind = 2 and not coalesce(max(is_base) over axis, false) as is_skipped
+                false as is_skipped
             from with_bases
             window axis as (
                 partition by `c_My Key`, `c_path`
-                            order by at, kind = 3, kind, position
-                rows between unbounded preceding and current row
+                            order by
+                                at,
+                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                kind, position
+                rows between unbounded preceding and 1 preceding
             )
         ),
 
-        -- Rule 5: of rows with one identity the last one wins; the next version seals, the next row of the batch cuts.
+        -- Rule 5: of rows with one identity the last one counts.
         with_next_version as (
             select
                 kind,
+                batch,
                 at,
-                earliest,
-                survives,
+                remains,
                 is_skipped,
                 stored,
+                next_earliest,
                 next_delete,
                 next_stored,
-                lead(if(survives or (kind in (1, 2) and not is_skipped), struct(at), null)) ignore nulls
+                lead(if(remains and not is_skipped and kind <= 2, struct(at, batch), null)) ignore nulls
                     over (
                         partition by `c_My Key`, `c_path`
-                                order by at, kind = 3, kind, position
+                                order by
+                                    at,
+                                    case kind when 4 then 0 when 3 then 2 else 1 end,
+                                    kind, position
                     ) as next_version,
                 lead(if(kind in (1, 2) and not is_skipped, at, null)) ignore nulls over (
                     partition by `c_My Key`, `c_path`
-                            order by at, kind = 3, kind, position
+                            order by
+                                at,
+                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                kind, position
                 ) as next_begun,
                 `c_My Key` as `c_My Key`,
                 `c_path` as `c_path`,
@@ -165,34 +213,44 @@ merge into `golden`.`records` as history
             from filled
         ),
 
-        -- Rule 2 closes and clips at E, rule 6 seals at the next start, rule 6b cuts, rule 7 deletes; rule 8: never where the flag is NULL.
-        ended as (
+        -- What ends a version: an earliest start of a later batch, a delete, the next version.
+        with_ends as (
             select
                 *,
                 `c_Is ``Current``` is not null as can_close,
                 coalesce(next_version.at = at, false) as is_replaced,
                 coalesce(kind in (1, 2) and stored.at = at, false) as is_stored,
-                if(next_version is null or next_delete < next_version.at, next_delete, null) as deleted_at,
+                if(remains and next_earliest.batch > batch, next_earliest, null) as ended_from,
+                if(next_version is null or next_delete.at < next_version.at, next_delete, null) as deleted
+            from with_next_version
+            where kind <> 3
+        ),
+
+        -- Rules 2, 6, 6b and 7 in the order of their batches; rule 8: none of them where the flag is NULL.
+        ended as (
+            select
+                *,
                 least(
                     case
-                        when survives and earliest is not null and (coalesce(`c_Is ``Current```, false) or (coalesce(next_stored >= earliest, true) and `c_end` >= earliest))
-                            then date_sub(earliest, 1)
+                        when deleted.batch < coalesce(ended_from.batch, next_version.batch) then `c_end`
+                        when ended_from is not null and (coalesce(`c_Is ``Current```, false) or (coalesce(next_stored >= ended_from.at, true) and `c_end` >= ended_from.at))
+                            then date_sub(ended_from.at, 1)
                         when coalesce(`c_Is ``Current```, false) and next_version is not null then date_sub(next_version.at, 1)
                         else `c_end`
                     end,
-                    -- A stored version ends before the rows of the batch, a row of the batch before any version.
-                    date_sub(if(kind = 0, next_begun, next_version.at), 1)
-                ) as sealed_end,
-                coalesce(`c_Is ``Current```, false) and not (survives and earliest is not null) and next_version is null as stays_open
-            from with_next_version
-            where kind <> 3
+                    -- A stored version ends before staged rows, a staged row before any version.
+                    date_sub(if(kind = 0, next_begun, next_version.at), 1),
+                    deleted.at
+                ) as new_end,
+                coalesce(`c_Is ``Current```, false) and ended_from is null and next_version is null and deleted is null as stays_open
+            from with_ends
         ),
 
         final_versions as (
             select
                 *,
-                if(can_close, if(deleted_at is null, sealed_end, least(sealed_end, deleted_at)), `c_end`) as final_end,
-                stays_open and deleted_at is null as is_open
+                if(can_close, new_end, `c_end`) as final_end,
+                stays_open as is_open
             from ended
         ),
 
@@ -203,13 +261,13 @@ merge into `golden`.`records` as history
                 case
                     when is_skipped then 'skip'
                     when kind = 0 and not is_replaced then
-                        case when not survives then 'remove' when not (final_end <=> `c_end`) or not (if(can_close, is_open, `c_Is ``Current```) <=> `c_Is ``Current```) then 'close' end
+                        case when not remains then 'remove' when not (final_end <=> `c_end`) or not (if(can_close, is_open, `c_Is ``Current```) <=> `c_Is ``Current```) then 'close' end
                     when is_replaced then null
                     when not is_stored then 'add'
                     when not (`c_My Key` <=> stored.`c_My Key` and `c_path` <=> stored.`c_path` and `c_select` <=> stored.`c_select` and `c_it's` <=> stored.`c_it's` and `c_start` <=> stored.`c_start`) then 'replace'
                     when not (final_end <=> stored.`c_end`) or not (if(can_close, is_open, `c_Is ``Current```) <=> stored.`c_Is ``Current```) then 'close'
                 end as op,
-                not is_skipped and not is_replaced and (kind <> 0 or survives) and is_open as is_open,
+                not is_skipped and not is_replaced and remains and is_open as is_open,
                 at,
                 least(stored.`c_end`, final_end) as earlier_end,
                 `c_My Key` as `c_My Key`,

@@ -1,0 +1,274 @@
+"""Measures what a run costs before it touches data: CPU seconds of the process tree, statements.
+
+Tables of ten rows. Beside the package's runs, in the same process, stand a bare one-row MERGE, a
+bare INSERT and a whole `dbt snapshot` of a tiny table. CPU seconds hardly change when other work
+shares the machine; seconds by the clock do. Writes docs/measured_fixed_cost.md; its notes stay.
+
+    bench/fixed_cost.py [--repeats 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from pyspark.sql import SparkSession
+
+from bench.measure import run_dbt, say, start_spark, workspace
+from bench.report import machine, markdown_table, write_page
+from tests.support.project import ROOT, Project
+
+REPORT = ROOT / "docs" / "measured_fixed_cost.md"
+WRITES = ROOT / "seeds" / "examples" / "naksha" / "naksha_writes.csv"
+TICKS = os.sysconf("SC_CLK_TCK")
+BATCHES = 6
+# `number` is the first batch of the view, `count` how many it has.
+STAGED = """
+create or replace temporary view staged as
+select
+    stage as _stage, batch as _batch, id, concat('v', batch) as v,
+    timestamp'2024-01-01' + make_dt_interval(cast(batch as int)) as _fivetran_start,
+    timestamp'9999-12-31 23:59:59.999' as _fivetran_end, true as _fivetran_active
+from (select explode(sequence({number}, {number} + {count} - 1)) as batch)
+cross join (select id from range(10))
+cross join (values ('earliest_start'), ('upsert')) as stages (stage)
+"""
+OPTIONS = "id=['space', 'id'], payload=['geometry', 'properties'], json=['geometry', 'properties']"
+TEXT = """# What a run costs before it touches data
+
+Written by `bench/fixed_cost.py` on a machine with {machine}; Spark with two threads, one process.
+CPU seconds of the process tree, Java's compiler included: medians of {repeats} rounds in which all
+take turns; a round before them warms up. "Cold" is the first time in the process, after Spark
+started. Statements are those that dbt sends. The last column compares with the bare MERGE.
+
+{table}
+"""
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and all its descendants so far, user and system."""
+    times: dict[int, tuple[int, int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        # Fields 4, 14 to 17 of proc(5): parent, own time, time of children that have ended.
+        times[int(stat.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+    total, found = 0, {os.getpid()}
+    while found:
+        total += sum(times[pid][1] for pid in found if pid in times)
+        found = {pid for pid, (parent, _) in times.items() if parent in found}
+    return total / TICKS
+
+
+@dataclass
+class Work:
+    """Something to measure: `prepare` is not counted, `run` says how many statements it sent."""
+
+    run: Callable[[], int]
+    prepare: Callable[[], object] = lambda: None
+    cold: float = 0.0
+    warm: list[float] = field(default_factory=list)
+    statements: int = 0
+
+
+class Bench:
+    """A project with one model for each kind of run."""
+
+    def __init__(self, spark: SparkSession, project: Project) -> None:
+        self.spark, self.project = spark, project
+        self.next_batch = 1
+        self.spark.sql(f"create schema {project.schema}")
+        for table in ("bare", "source"):
+            spark.sql(
+                f"create table {project.table(table)} using delta as"
+                " select id, 'a' as v from range(10)"
+            )
+        self._models()
+
+    def _models(self) -> None:
+        staged = "select * from staged where _batch > {{ dbt_history.last_batch() }}"
+        for name, most in (("versions", None), ("six", None), ("six_alone", 1)):
+            self.project.history(name, staged, batches_per_commit=most)
+        self.project.model(
+            "appended",
+            "select * from appended_rows where _batch > {{ dbt_history.last_batch() }}",
+            materialized="history_append",
+        )
+        self.project.model(
+            "states",
+            "{{ dbt_history.feature_states('writes', " + OPTIONS + ") }}",
+            materialized="history_batch",
+            unique_key=["space", "id"],
+            meta={"history": {"convention": "naksha"}},
+        )
+        self.project.model(
+            "outcomes",
+            "{{ dbt_history.feature_outcomes('writes', states=ref('states'),"
+            " after=dbt_history.last_batch(), " + OPTIONS + ") }}",
+            materialized="history_append",
+        )
+        self.project.write(
+            "snapshots/taken.sql",
+            "{% snapshot taken %}{{ config(target_schema='"
+            + self.project.schema
+            + "', unique_key='id', strategy='check', check_cols=['v'], file_format='delta') }}"
+            + f"select * from {self.project.table('source')}"
+            + "{% endsnapshot %}",
+        )
+        with WRITES.open(encoding="utf-8") as lines:
+            rows = [[cell or None for cell in row] for row in csv.reader(lines)]
+        types = {"txn": "bigint", "position": "int"}
+        schema = ", ".join(f"`{name}` {types.get(str(name), 'string')}" for name in rows[0])
+        values = [
+            [int(cell) if name in types and cell else cell for name, cell in zip(rows[0], row)]
+            for row in rows[1:]
+        ]
+        frame = self.spark.createDataFrame(values, schema)
+        frame.withColumn("at", frame["at"].cast("timestamp")).createOrReplaceTempView("writes")
+
+    def stage(self, count: int) -> None:
+        """Offer the next batches of ten keys."""
+        self.spark.sql(STAGED.format(number=self.next_batch, count=count))
+        self.next_batch += count
+
+    def stage_anew(self, name: str) -> None:
+        """Offer six batches to a model whose table is gone."""
+        self.drop(name)
+        self.stage(BATCHES)
+
+    def append(self) -> None:
+        """Offer one row more."""
+        self.next_batch += 1
+        self.spark.sql(
+            "create or replace temporary view appended_rows as"
+            f" select {self.next_batch}L as _batch, {self.next_batch}L as id"
+        )
+
+    def change(self) -> None:
+        self.next_batch += 1
+        self.spark.sql(
+            f"update {self.project.table('source')} set v = '{self.next_batch}' where id = 1"
+        )
+
+    def drop(self, *names: str) -> None:
+        for name in names:
+            self.spark.sql(f"drop table if exists {self.project.table(name)}")
+
+    def sql(self, statement: str) -> int:
+        self.spark.sql(statement.format(table=self.project.table("bare"))).collect()
+        return 1
+
+    def dbt(self, *nodes: str, command: str = "run") -> int:
+        return len(run_dbt(self.project, command, "--no-write-json", "--select", *nodes)[0])
+
+    def works(self) -> dict[str, Work]:
+        """All that is measured, by its name on the page."""
+        merge = (
+            "merge into {table} as t using (select 1L as id, uuid() as v) as s on t.id = s.id"
+            " when matched then update set v = s.v when not matched then insert *"
+        )
+        read = "select count(*) from {{ dbt_history.%s }} as found"
+        versions = self.project.table("versions")
+        readers = {
+            "as_of": f"as_of('{versions}', '2024-01-02')",
+            "changeset": f"changeset('{versions}', '2024-01-02', '2024-01-03', key='id')",
+            "current_version": f"current_version('{versions}')",
+        }
+        for name, call in readers.items():
+            self.project.model(f"reader_{name}", read % call, materialized="view")
+        return {
+            "a bare MERGE of one row": Work(lambda: self.sql(merge)),
+            "a bare INSERT of one row": Work(
+                lambda: self.sql("insert into {table} values (11, 'b')")
+            ),
+            "`dbt snapshot`, one of ten rows changed": Work(
+                lambda: self.dbt("taken", command="snapshot"), self.change
+            ),
+            "`history_batch`, one batch of ten keys": Work(
+                lambda: self.dbt("versions"), lambda: self.stage(1)
+            ),
+            "`history_batch`, nothing new": Work(lambda: self.dbt("versions")),
+            "`history_batch`, six batches into a new table": Work(
+                lambda: self.dbt("six"), lambda: self.stage_anew("six")
+            ),
+            "the same with `batches_per_commit: 1`": Work(
+                lambda: self.dbt("six_alone"), lambda: self.stage_anew("six_alone")
+            ),
+            "`history_append`, one row": Work(lambda: self.dbt("appended"), self.append),
+            "`history_append`, nothing new": Work(lambda: self.dbt("appended")),
+            "`feature_states` of 26 writes into a new table": Work(
+                lambda: self.dbt("states"), lambda: self.drop("states", "outcomes")
+            ),
+            "`feature_outcomes` of 26 writes": Work(lambda: self.dbt("outcomes")),
+            **{
+                f"reader `{name}`, as a view": Work(partial(self.dbt, f"reader_{name}"))
+                for name in readers
+            },
+        }
+
+
+def measure(work: Work) -> float:
+    """CPU seconds of one turn."""
+    work.prepare()
+    began = cpu_seconds()
+    work.statements = work.run()
+    return cpu_seconds() - began
+
+
+def main() -> None:
+    """Measure all of it and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    repeats = parser.parse_args().repeats
+    with workspace("fixed_cost") as folder:
+        spark = start_spark(folder)
+        bench = Bench(spark, Project.create(folder / "project", spark, None))
+        works = bench.works()
+        for number in range(repeats + 2):
+            # The first round finds no table, the second warms up.
+            for name in works if number < 2 else in_order(works, number):
+                seconds = measure(works[name])
+                say(f"{number} {name}: {seconds:.2f} CPU s, {works[name].statements} statements")
+                if not number:
+                    works[name].cold = seconds
+                elif number > 1:
+                    works[name].warm.append(seconds)
+        write(works, repeats)
+
+
+def in_order(works: dict[str, Work], number: int) -> list[str]:
+    """The names, each round beginning elsewhere; what builds on another stays behind it."""
+    names = list(works)
+    return names if number % 2 else [*names[:2][::-1], *names[2:]]
+
+
+def write(works: dict[str, Work], repeats: int) -> None:
+    base = median(next(iter(works.values())).warm)
+    rows = [
+        (
+            name,
+            f"{work.cold:.1f}",
+            f"{median(work.warm):.2f}",
+            str(work.statements),
+            f"{median(work.warm) / base:.2f}",
+        )
+        for name, work in works.items()
+    ]
+    head = ("", "cold", "warm", "statements", "warm / bare MERGE")
+    table = markdown_table(head, rows)
+    write_page(REPORT, TEXT.format(machine=machine(), repeats=repeats, table=table))
+
+
+if __name__ == "__main__":
+    main()
