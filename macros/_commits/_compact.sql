@@ -1,12 +1,15 @@
 {% macro _compact(relation, cluster_by, vacuum_hours) %}
-    {% do dbt_history._iceberg_compact(relation, cluster_by, vacuum_hours) if relation.is_iceberg else dbt_history._delta_compact(relation, cluster_by, vacuum_hours) %}
+    {% do dbt_history._iceberg_compact(relation, cluster_by, vacuum_hours) if relation.is_iceberg
+        else dbt_history._delta_compact(relation, cluster_by, vacuum_hours) %}
 {% endmacro %}
 
 
 {% macro _delta_compact(relation, cluster_by, vacuum_hours) %}
     {% set name = dbt_history._quoted_relation(relation) %}
     {% set columns = dbt_history._quoted(cluster_by) %}
-    {% do run_query('optimize ' ~ name ~ (' zorder by (' ~ columns | join(', ') ~ ')' if columns else '')) %}
+    {% do run_query(
+        'optimize ' ~ name ~ (' zorder by (' ~ columns | join(', ') ~ ')' if columns else '')
+    ) %}
     {% if vacuum_hours is not none %}
         {% do run_query('vacuum ' ~ name ~ ' retain ' ~ (vacuum_hours | int) ~ ' hours') %}
     {% endif %}
@@ -14,18 +17,30 @@
 
 
 {#
-    Files with rows that a merge has deleted are written anew even if they are alone. Before snapshots expire, and branches of killed runs with
-    them, the table keeps the number of its last batch.
+    Files with rows that a merge has deleted are written anew even if they are alone. Before
+    snapshots expire, and branches of killed runs with them, the table keeps the number of its last
+    batch.
 #}
 {% macro _iceberg_compact(relation, cluster_by, vacuum_hours) %}
     {% set name = dbt_history._string_literal(dbt_history._quoted_relation(relation)) %}
-    {% set order = ", strategy => 'sort', sort_order => " ~ dbt_history._string_literal('zorder(' ~ cluster_by | join(', ') ~ ')') if cluster_by else '' %}
-    {% set options = "map('delete-file-threshold', '1', 'min-input-files', '2', 'remove-dangling-deletes', 'true')" %}
-    {% do run_query('call system.rewrite_data_files(table => ' ~ name ~ order ~ ', options => ' ~ options ~ ')') %}
+    {% set order = ", strategy => 'sort', sort_order => "
+        ~ dbt_history._string_literal('zorder(' ~ cluster_by | join(', ') ~ ')')
+        if cluster_by else '' %}
+    {% set options = "map('delete-file-threshold', '1', 'min-input-files', '2',"
+        ~ " 'remove-dangling-deletes', 'true')" %}
+    {% do run_query(
+        'call system.rewrite_data_files(table => ' ~ name ~ order ~ ', options => ' ~ options ~ ')'
+    ) %}
     {% if vacuum_hours is not none %}
         {% do dbt_history._keep_last_batch(relation) %}
-        {% set cutoff = run_query('select cast(current_timestamp() - interval ' ~ (vacuum_hours | int) ~ ' hours as string)').rows[0][0] %}
-        {% do run_query('call system.expire_snapshots(table => ' ~ name ~ ", older_than => timestamp'" ~ cutoff ~ "', retain_last => 1)") %}
+        {% set cutoff = run_query(
+            'select cast(current_timestamp() - interval ' ~ (vacuum_hours | int)
+                ~ ' hours as string)'
+        ).rows[0][0] %}
+        {% do run_query(
+            'call system.expire_snapshots(table => ' ~ name ~ ", older_than => timestamp'" ~ cutoff
+                ~ "', retain_last => 1)"
+        ) %}
     {% endif %}
 {% endmacro %}
 

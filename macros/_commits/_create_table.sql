@@ -1,10 +1,14 @@
 {# Creates a table without rows, or replaces one; takes over what a killed run has left. #}
 {% macro _create_table(relation, columns, partition_by, properties, before, replace) %}
     {% set location = dbt_history._location(relation) %}
-    {% set create = dbt_history._create_table_sql(relation, columns, partition_by, properties, location, replace) %}
+    {% set create = dbt_history._create_table_sql(
+        relation, columns, partition_by, properties, location, replace,
+    ) %}
     {% set failed = dbt_history._guarded_statement(create, {}, before) %}
     {% if failed in ['exists', 'conflict'] and not relation.is_iceberg %}
-        {% do dbt_history._recover_table_location(relation, columns, partition_by, properties, location, before) %}
+        {% do dbt_history._recover_table_location(
+            relation, columns, partition_by, properties, location, before,
+        ) %}
     {% elif failed is not none %}
         {% do dbt_history._refuse_missing_delta(relation, failed) %}
         {# Once more without the handler, for Spark's own message. #}
@@ -13,7 +17,10 @@
 {% endmacro %}
 
 
-{# Spark without Delta's jar, or with the jar alone: what it says itself are two hundred lines of Java. #}
+{#
+    Spark without Delta's jar, or with the jar alone: what it says itself are two hundred lines of
+    Java.
+#}
 {% macro _refuse_missing_delta(relation, failed) %}
     {% if failed != 'no delta' or relation.is_iceberg %}
         {% do return(none) %}
@@ -22,7 +29,8 @@
         model.config.materialized, 'Spark has no Delta; no table was created',
         got=relation, node=dbt_history._node_of_context(),
         expected="a Spark that was started with Delta's jar and its two settings",
-        way_out='start Spark with spark.jars.packages=io.delta:delta-spark_4.1_2.13:4.4.0 (or the jars in spark.jars), '
+        way_out='start Spark with spark.jars.packages=io.delta:delta-spark_4.1_2.13:4.4.0 (or the'
+            ~ ' jars in spark.jars), '
             ~ 'spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and '
             ~ 'spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog',
     )) %}
@@ -30,9 +38,9 @@
 
 
 {#
-    Files lie where the table should go: of a run that was killed, or of one that creates the table right now. A table that is
-    there is taken over; it is looked for a few times, since the other run's first commit may still be on its way. Files
-    without a commit are left alone.
+    Files lie where the table should go: of a run that was killed, or of one that creates the table
+    right now. A table that is there is taken over; it is looked for a few times, since the other
+    run's first commit may still be on its way. Files without a commit are left alone.
 #}
 {% macro _recover_table_location(relation, columns, partition_by, properties, location, before) %}
     {% set location = location or dbt_history._default_location(relation) %}
@@ -40,31 +48,54 @@
         {% do return(none) %}
     {% endif %}
     {% set beside = location ~ '__' ~ invocation_id[:8] %}
-    {% do log('dbt_history: files without a commit lie in the place of ' ~ relation ~ '; the table goes to ' ~ beside, info=true) %}
-    {% do run_query(dbt_history._create_table_sql(relation, columns, partition_by, properties, beside, false)) %}
+    {% do log(
+        'dbt_history: files without a commit lie in the place of ' ~ relation
+            ~ '; the table goes to ' ~ beside,
+        info=true,
+    ) %}
+    {% do run_query(dbt_history._create_table_sql(
+        relation, columns, partition_by, properties, beside, false,
+    )) %}
 {% endmacro %}
 
 
-{# Lets the catalog know the Delta table that lies at a location; looked for a few times. Whether there is one. #}
+{#
+    Lets the catalog know the Delta table that lies at a location; looked for a few times. Whether
+    there is one.
+#}
 {% macro _register_existing_table(relation, location, before) %}
-    {% set take_over = 'create table if not exists ' ~ dbt_history._quoted_relation(relation) ~ ' using delta location ' ~ dbt_history._string_literal(location) %}
+    {% set take_over = 'create table if not exists ' ~ dbt_history._quoted_relation(relation)
+        ~ ' using delta location ' ~ dbt_history._string_literal(location) %}
     {% set state = namespace(failed='exists') %}
     {% for attempt in range(5) if state.failed is not none %}
-        {% do run_query("select java_method('java.lang.Thread', 'sleep', " ~ 200 * attempt ~ "L)") %}
+        {% do run_query(
+            "select java_method('java.lang.Thread', 'sleep', " ~ 200 * attempt ~ "L)"
+        ) %}
         {% set state.failed = dbt_history._guarded_statement(take_over, {}, before) %}
     {% endfor %}
     {% if state.failed is none %}
-        {% do log('dbt_history: ' ~ relation ~ ' is taken over from the files that were there', info=true) %}
+        {% do log(
+            'dbt_history: ' ~ relation ~ ' is taken over from the files that were there', info=true,
+        ) %}
     {% endif %}
     {% do return(state.failed is none) %}
 {% endmacro %}
 
 
-{# A small table of our own beside history tables (numbers, branches, marks): made if it is not there, taken over if a killed run left its files. #}
+{#
+    A small table of our own beside history tables (numbers, branches, marks): made if it is not
+    there, taken over if a killed run left its files.
+#}
 {% macro _create_own_table(relation, create, before) %}
     {% set failed = dbt_history._guarded_statement(create, {}, before) %}
     {% set is_left = failed in ['exists', 'conflict'] and not relation.is_iceberg %}
-    {% if failed is not none and not (is_left and dbt_history._register_existing_table(relation, dbt_history._default_location(relation), before)) %}
+    {% if failed is not none
+        and not (
+            is_left
+                and dbt_history._register_existing_table(
+                    relation, dbt_history._default_location(relation), before,
+                )
+        ) %}
         {# Once more without the handler, for Spark's own message. #}
         {% do run_query(create) %}
     {% endif %}
@@ -73,21 +104,29 @@
 
 
 {% macro _create_table_sql(relation, columns, partition_by, properties, location, replace) %}
-    create {{ 'or replace table' if replace else 'table if not exists' }} {{ dbt_history._quoted_relation(relation) }} (
+    create {{ 'or replace table' if replace
+        else 'table if not exists' }} {{ dbt_history._quoted_relation(relation) }} (
         {%- for column in columns %}
-        {{ dbt_history._quote(column.name) }} {{ dbt_history._ddl_type(column.type) }}{{ ' not null' if column.get('not_null') }}{{ ',' if not loop.last }}
+        {{ dbt_history._quote(column.name) }} {{ dbt_history._ddl_type(column.type) }}{{ ' not null'
+            if column.get('not_null') }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
     using {{ dbt_history._format(relation) }}
     {%- if partition_by %}
-    partitioned by ({% for name in partition_by %}{{ name if relation.is_iceberg and '(' in name else dbt_history._quote(name) }}{{ ', ' if not loop.last }}{% endfor %})
+    partitioned by (
+        {%- for name in partition_by %}
+        {{ name if relation.is_iceberg and '(' in name else dbt_history._quote(name) }}
+        {{- ',' if not loop.last }}
+        {%- endfor %}
+    )
     {%- endif %}
     {%- if location %}
     location {{ dbt_history._string_literal(location) }}
     {%- endif %}
     tblproperties (
         {%- for name, value in properties.items() %}
-        {{ dbt_history._string_literal(name) }} = {{ dbt_history._string_literal(value) }}{{ ',' if not loop.last }}
+        {{ dbt_history._string_literal(name) }}
+            = {{ dbt_history._string_literal(value) }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
 {%- endmacro %}

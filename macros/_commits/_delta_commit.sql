@@ -1,6 +1,7 @@
 {#
-    txnAppId and txnVersion make the statement idempotent: Delta ignores a commit whose number is taken. A conflict with a reset is not tried
-    again (`reset`): what was planned before it does not fit the table any more.
+    txnAppId and txnVersion make the statement idempotent: Delta ignores a commit whose number is
+    taken. A conflict with a reset is not tried again (`reset`): what was planned before it does not
+    fit the table any more.
 #}
 {% macro _delta_commit_once(target, statement, plan, log, before) %}
     {% set state = namespace(failed='conflict', log=log) %}
@@ -9,13 +10,15 @@
             {% set state.log = dbt_history._delta_commit_log(target, model.unique_id) %}
         {% endif %}
         {% set taken = state.log.last_batch %}
-        {% if attempt and plan.batch is not none and dbt_history._reset_since(log, dbt_history._entries_since_log(target, log)) %}
+        {% if attempt and plan.batch is not none
+            and dbt_history._reset_since(log, dbt_history._entries_since_log(target, log)) %}
             {% set state.failed = 'reset' %}
         {% elif attempt and plan.batch is not none and taken is not none and taken >= plan.batch %}
             {% set state.failed = none %}
         {% else %}
             {% set state.failed = dbt_history._guarded_statement(
-                statement, dbt_history._commit_settings(plan, dict(state.log, seen=log.seen)), before,
+                statement, dbt_history._commit_settings(plan, dict(state.log, seen=log.seen)),
+                before,
             ) %}
         {% endif %}
     {% endfor %}
@@ -23,10 +26,17 @@
 {% endmacro %}
 
 
-{# The record, and the pair that makes the commit happen once: of the plan, or the table's with the number of the batch. #}
+{#
+    The record, and the pair that makes the commit happen once: of the plan, or the table's with the
+    number of the batch.
+#}
 {% macro _commit_settings(plan, log) %}
     {% set once = plan.get('once') or {'app_id': log.app_id, 'version': plan.batch} %}
-    {% set settings = {'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text(dbt_history._commit_record(plan, log))} %}
+    {% set settings = {
+        'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text(
+            dbt_history._commit_record(plan, log)
+        )
+    } %}
     {% if once.version is not none %}
         {% do settings.update({
             'spark.databricks.delta.write.txnAppId': once.app_id,

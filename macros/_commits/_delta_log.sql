@@ -5,13 +5,14 @@
                   create  batch 1  batch 2  optimize  restore to 1     batch 2  batch 3
                                                       '- reset: the app id changes, so that batch 2
                                                          and 3, undone here, are applied again
-    The newest record above the newest reset is the last batch; a restore goes on reading at the version it restored.
-    Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch', 'owner', 'app_id', 'watermarks', 'about', 'control', 'seen',
-    'key', 'misplaced'}; `is_empty` is only known where no batch is, and `is_known` says that a batch, numbered or not, was merged into the
-    table before. `owner` is the model that wrote the last batch. `watermarks` says how far the batch's sources were read (none: the
-    log's entries have expired), `control` whether capture was suspended or resumed since. `key` is what `unique_key` was
-    then (none: not said). `seen` is the newest commit, and `misplaced` a
-    batch to be undone: see `_undo_misplaced`.
+    The newest record above the newest reset is the last batch; a restore goes on reading at the
+    version it restored. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
+    'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced'}; `is_empty` is
+    only known where no batch is, and `is_known` says that a batch, numbered or not, was merged into
+    the table before. `owner` is the model that wrote the last batch. `watermarks` says how far the
+    batch's sources were read (none: the log's entries have expired), `control` whether capture was
+    suspended or resumed since. `key` is what `unique_key` was then (none: not said). `seen` is the
+    newest commit, and `misplaced` a batch to be undone: see `_undo_misplaced`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}
@@ -21,20 +22,35 @@
         {% set found = dbt_history._find_last_batch(entries) %}
     {% endif %}
     {% set seen = {'version': entries[0].version, 'timestamp': entries[0].timestamp} %}
-    {# A record names the table's id; without one it is asked for, which makes Delta add up all files. #}
+    {#
+        A record names the table's id; without one it is asked for, which makes Delta add up all
+        files.
+    #}
     {% set log = {'table_id': found.table_id, 'is_empty': false} %}
     {% if not found.table_id %}
-        {% set detail = run_query('describe detail ' ~ dbt_history._quoted_relation(relation)).rows[0] %}
-        {% set log = {'table_id': detail['id'], 'location': detail['location'], 'is_empty': (detail['numFiles'] or 0) == 0} %}
+        {% set detail = run_query(
+            'describe detail ' ~ dbt_history._quoted_relation(relation)
+        ).rows[0] %}
+        {% set log = {
+            'table_id': detail['id'], 'location': detail['location'],
+            'is_empty': (detail['numFiles'] or 0) == 0,
+        } %}
     {% endif %}
     {% if not found.is_final and not found.is_restored %}
         {% set found = dbt_history._last_batch_in_checkpoint(log) %}
     {% endif %}
-    {% do log.update({'epoch': found.epoch or 0, 'last_batch': found.last_batch, 'is_known': found.get('is_known', false)}) %}
-    {% do log.update({'watermarks': found.get('watermarks'), 'about': found.get('about'), 'control': found.get('control')}) %}
+    {% do log.update({
+        'epoch': found.epoch or 0, 'last_batch': found.last_batch,
+        'is_known': found.get('is_known', false),
+    }) %}
+    {% do log.update({
+        'watermarks': found.get('watermarks'), 'about': found.get('about'),
+        'control': found.get('control'),
+    }) %}
     {% do log.update({
         'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
-        'owner': found.get('owner'), 'misplaced': found.get('misplaced'), 'seen': seen, 'key': found.get('key'),
+        'owner': found.get('owner'), 'misplaced': found.get('misplaced'), 'seen': seen,
+        'key': found.get('key'),
     }) %}
     {% do return(log) %}
 {% endmacro %}
@@ -42,9 +58,13 @@
 
 {% macro _delta_history_entries(relation, limit=none) %}
     {% set entries = [] %}
-    {% for row in run_query('describe history ' ~ dbt_history._quoted_relation(relation) ~ (' limit ' ~ limit if limit else '')).rows %}
+    {% for row in run_query(
+        'describe history ' ~ dbt_history._quoted_relation(relation)
+            ~ (' limit ' ~ limit if limit else '')
+    ).rows %}
         {% set record = row['userMetadata'] %}
-        {% set record = fromjson(record) if record is string and record.startswith('{') and 'dbt_history' in record else none %}
+        {% set record = fromjson(record)
+            if record is string and record.startswith('{') and 'dbt_history' in record else none %}
         {% do entries.append({
             'version': row['version'] | int,
             'timestamp': row['timestamp'],
@@ -62,9 +82,10 @@
 
 
 {#
-    A map column as the connection returns it: a mapping from a session, JSON from others, and from a thrift server text that is only
-    nearly JSON. It puts quotes around a value and leaves those inside as they are: {"mode":"Overwrite","partitionBy":"["day"]"}. There a
-    value ends before the next key or the closing brace; of keys that come again inside a value the first counts.
+    A map column as the connection returns it: a mapping from a session, JSON from others, and from
+    a thrift server text that is only nearly JSON. It puts quotes around a value and leaves those
+    inside as they are: {"mode":"Overwrite","partitionBy":"["day"]"}. There a value ends before the
+    next key or the closing brace; of keys that come again inside a value the first counts.
 #}
 {% macro _as_mapping(value) %}
     {% if value is not string %}
@@ -75,7 +96,9 @@
         {% do return(found) %}
     {% endif %}
     {% set found = {} %}
-    {% for key, raw, text in modules.re.findall('"([\\w.-]+)":(null|"(.*?)")(?=,"[\\w.-]+":(?:null|")|[}]$)', value, modules.re.DOTALL) %}
+    {% for key, raw, text in modules.re.findall(
+        '"([\\w.-]+)":(null|"(.*?)")(?=,"[\\w.-]+":(?:null|")|[}]$)', value, modules.re.DOTALL,
+    ) %}
         {% do found.setdefault(key, none if raw == 'null' else text) %}
     {% endfor %}
     {% do return(found) %}
@@ -83,15 +106,19 @@
 
 
 {#
-    Walks the log as drawn above. `is_final` is false when the answer may lie further back than `entries`. A batch counts only if the table
-    was not reset between the commit that its run had `seen` and the batch's own:
+    Walks the log as drawn above. `is_final` is false when the answer may lie further back than
+    `entries`. A batch counts only if the table was not reset between the commit that its run had
+    `seen` and the batch's own:
 
         version   3        4          5                      6
                   batch 2  truncate   batch 3, seen 3        undo: restore to 4
                                       '- misplaced: without 1 and 2 it must not stay
 #}
 {% macro _find_last_batch(entries) %}
-    {% set walk = namespace(is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none, oldest=none, record={}, control=none, owner=none, misplaced=none, key=none) %}
+    {% set walk = namespace(
+        is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none,
+        oldest=none, record={}, control=none, owner=none, misplaced=none, key=none,
+    ) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
         {% set walk.is_known = walk.is_known or entry.record is not none %}
@@ -112,7 +139,8 @@
                 {% set walk.last_batch = entry.record.batch | int %}
                 {% set walk.record = entry.record %}
                 {% set walk.table_id = entry.record.get('table_id') %}
-                {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none else walk.epoch %}
+                {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none
+                    else walk.epoch %}
                 {% set walk.is_final = true %}
             {% elif entry.record is not none and walk.control is none %}
                 {% set walk.control = entry.record.get('control') %}
@@ -123,61 +151,81 @@
         {% set walk.is_final = true %}
     {% endif %}
     {% do return({
-        'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch, 'table_id': walk.table_id,
-        'is_restored': walk.resume_at is not none, 'is_known': walk.is_known, 'owner': walk.owner, 'misplaced': walk.misplaced,
-        'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}), 'control': walk.control,
+        'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch,
+        'table_id': walk.table_id,
+        'is_restored': walk.resume_at is not none, 'is_known': walk.is_known, 'owner': walk.owner,
+        'misplaced': walk.misplaced,
+        'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}),
+        'control': walk.control,
         'key': walk.key,
     }) %}
 {% endmacro %}
 
 
-{# Whether the table was reset between what the batch's run had seen and the batch: the batches in between are not there. #}
+{#
+    Whether the table was reset between what the batch's run had seen and the batch: the batches in
+    between are not there.
+#}
 {% macro _is_misplaced(entry, entries) %}
     {% set seen = (entry.record or {}).get('seen') %}
     {% if seen is none or entry.record.get('batch') is none %}
         {% do return(false) %}
     {% endif %}
     {% set resets = [] %}
-    {% for other in entries if seen | int < other.version < entry.version and (other.operation == 'RESTORE' or dbt_history._is_reset(other)) %}
+    {% for other in entries
+        if seen | int < other.version < entry.version
+            and (other.operation == 'RESTORE' or dbt_history._is_reset(other)) %}
         {% do resets.append(other.version) %}
     {% endfor %}
     {% do return(resets | length > 0) %}
 {% endmacro %}
 
 
-{# After these the table holds none of the batches before. A create at version 0 needs no epoch of its own. #}
+{#
+    After these the table holds none of the batches before. A create at version 0 needs no epoch of
+    its own.
+#}
 {% macro _is_reset(entry) %}
-    {% set overwrites = entry.operation == 'WRITE' and entry.parameters.get('mode') == 'Overwrite' and not entry.parameters.get('predicate') %}
-    {% do return(overwrites or entry.operation == 'TRUNCATE' or 'REPLACE TABLE' in entry.operation or entry.operation == 'CLONE') %}
+    {% set overwrites = entry.operation == 'WRITE' and entry.parameters.get('mode') == 'Overwrite'
+        and not entry.parameters.get('predicate') %}
+    {% do return(
+        overwrites or entry.operation == 'TRUNCATE' or 'REPLACE TABLE' in entry.operation
+            or entry.operation == 'CLONE'
+    ) %}
 {% endmacro %}
 
 
 {#
-    The version a RESTORE went back to. One by time does not tell it: the log has the time as text, in the zone of the JVM that wrote it,
-    and Delta reads that in the zone of the session. So the version is the newest one whose files, and whose settings if possible, are those
-    that the RESTORE left.
+    The version a RESTORE went back to. One by time does not tell it: the log has the time as text,
+    in the zone of the JVM that wrote it, and Delta reads that in the zone of the session. So the
+    version is the newest one whose files, and whose settings if possible, are those that the
+    RESTORE left.
 #}
 {% macro _restored_version(entry) %}
     {% set named = entry.parameters.get('version') %}
     {% if named is not none and named | string not in ['', 'None', 'null'] %}
         {% do return(named | int) %}
     {% endif %}
-    {% set location = run_query('describe detail ' ~ dbt_history._quoted_relation(entry.relation)).rows[0]['location'] %}
+    {% set location = run_query(
+        'describe detail ' ~ dbt_history._quoted_relation(entry.relation)
+    ).rows[0]['location'] %}
     {% set rows = run_query(dbt_history._same_state_sql(location, entry.version)).rows %}
     {% do return(rows[0][0] | int if rows | length else 0) %}
 {% endmacro %}
 
 
 {#
-    The versions before `version` in which the table had the same files, the best one first; read from the commits themselves.
-    A file counts with its deletion vector. `later` is what happens to it after a version:
+    The versions before `version` in which the table had the same files, the best one first; read
+    from the commits themselves. A file counts with its deletion vector. `later` is what happens to
+    it after a version:
 
         version     4       5        6       7 (restore)
         file a      add              remove  add          as in 7: versions 4 and 5
         file b              add              remove       as in 7: version 4
 #}
 {% macro _same_state_sql(location, version) %}
-    {% set file = 'struct<path: string, deletionVector: struct<storageType: string, pathOrInlineDv: string, offset: int>>' %}
+    {% set file = 'struct<path: string, deletionVector: struct<storageType: string,'
+        ~ ' pathOrInlineDv: string, offset: int>>' %}
     with actions as (
         select
             cast(left(_metadata.file_name, 20) as bigint) as version,
@@ -206,7 +254,9 @@
             version,
             lag(version, 1, -1) over (partition by file order by version) as since,
             is_there <=> last_value(is_there) over (
-                partition by file order by version rows between unbounded preceding and unbounded following
+                partition by file
+                order by version
+                rows between unbounded preceding and unbounded following
             ) as is_as_restored
         from files
     ),
@@ -227,28 +277,38 @@
         and not exists (
             select 1
             from changes
-            where changes.is_as_restored and changes.since <= versions.version and versions.version < changes.version
+            where changes.is_as_restored and changes.since <= versions.version
+                and versions.version < changes.version
         )
     order by versions.settings <=> restored.settings desc, versions.version desc
     limit 1
 {% endmacro %}
 
 
-{# The log's own entries have expired (delta.logRetentionDuration); the transaction ids in its checkpoint stay for ever.
-   They outlive a RESTORE too, so after one they say nothing: the batches are applied again, which the rules make harmless. #}
+{#
+    The log's own entries have expired (delta.logRetentionDuration); the transaction ids in its
+    checkpoint stay for ever. They outlive a RESTORE too, so after one they say nothing: the batches
+    are applied again, which the rules make harmless.
+#}
 {% macro _last_batch_in_checkpoint(log) %}
     {% set pattern = '^dbt_history:(.+):' ~ log.table_id ~ ':([0-9]+)$' %}
     {% set sql %}
         select
             max(struct(
-                cast(regexp_extract(txn.appId, {{ dbt_history._string_literal(pattern) }}, 2) as bigint) as epoch,
+                cast(
+                    regexp_extract(
+                        txn.appId, {{ dbt_history._string_literal(pattern) }}, 2
+                    ) as bigint
+                ) as epoch,
                 txn.version as last_batch,
                 regexp_extract(txn.appId, {{ dbt_history._string_literal(pattern) }}, 1) as owner
             )) as newest
         from parquet.`{{ log.location }}/_delta_log/*.checkpoint*.parquet`
         where txn.appId rlike {{ dbt_history._string_literal(pattern) }}
     {% endset %}
-    {% set row = run_query('select newest.epoch, newest.last_batch, newest.owner from (' ~ sql ~ ') as found').rows[0] %}
+    {% set row = run_query(
+        'select newest.epoch, newest.last_batch, newest.owner from (' ~ sql ~ ') as found'
+    ).rows[0] %}
     {% do return({
         'is_final': true,
         'epoch': row[0] | int if row[0] is not none else none,

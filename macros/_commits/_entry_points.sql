@@ -5,13 +5,15 @@
 
 
 {#
-    One statement, one commit, with the record of `plan` in it. Two runs at once are settled by the table: the loser looks
-    again, and either finds the number taken or tries once more on the newer table.
+    One statement, one commit, with the record of `plan` in it. Two runs at once are settled by the
+    table: the loser looks again, and either finds the number taken or tries once more on the newer
+    table.
     Returns none, or the class of the failure.
 #}
 {% macro _commit_once(target, statement, plan, log, before, caller_name) %}
     {% do return(
-        dbt_history._iceberg_commit_once(target, statement, plan, log, caller_name) if target.is_iceberg
+        dbt_history._iceberg_commit_once(target, statement, plan, log, caller_name)
+            if target.is_iceberg
         else dbt_history._delta_commit_once(target, statement, plan, log, before)
     ) %}
 {% endmacro %}
@@ -26,15 +28,22 @@
 {# The session setting by which a commit carries this record. #}
 {% macro _record_setting(relation, record) %}
     {% if relation.is_iceberg %}
-        {% do return({dbt_history._snapshot_property(): dbt_history._record_text(dict(record, table=dbt_history._quoted_relation(relation)))}) %}
+        {% do return({
+            dbt_history._snapshot_property(): dbt_history._record_text(dict(
+                record, table=dbt_history._quoted_relation(relation),
+            ))
+        }) %}
     {% endif %}
-    {% do return({'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text(record)}) %}
+    {% do return({
+        'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text(record)
+    }) %}
 {% endmacro %}
 
 
 {# The properties of a new version table (`is_log` false) or log; the model's own come last. #}
 {% macro _properties_of_format(relation, columns, is_log) %}
-    {% set properties = dbt_history._iceberg_properties(is_log) if relation.is_iceberg else dbt_history._delta_properties(columns, is_log) %}
+    {% set properties = dbt_history._iceberg_properties(is_log) if relation.is_iceberg
+        else dbt_history._delta_properties(columns, is_log) %}
     {% do properties.update(config.get('tblproperties') or {}) %}
     {% do return(properties) %}
 {% endmacro %}
@@ -45,24 +54,34 @@
     {% if relation.is_iceberg %}
         {% do return(dbt_history._table_property(relation, 'comment')) %}
     {% endif %}
-    {% do return(run_query('describe detail ' ~ dbt_history._quoted_relation(relation)).rows[0]['description']) %}
+    {% do return(
+        run_query(
+            'describe detail ' ~ dbt_history._quoted_relation(relation)
+        ).rows[0]['description']
+    ) %}
 {% endmacro %}
 
 
 {# Names that a format keeps for itself: {'problems'} of the SELECT's columns. #}
 {% macro _reserved_columns(staged, target) %}
     {% set problems = [] %}
-    {% set reserved = ['_file', '_pos', '_deleted', '_spec_id', '_partition', '_row_id', '_last_updated_sequence_number'] %}
+    {% set reserved = [
+        '_file', '_pos', '_deleted', '_spec_id', '_partition', '_row_id',
+        '_last_updated_sequence_number',
+    ] %}
     {% for column in staged.columns if target.is_iceberg and column.name | lower in reserved %}
-        {% do problems.append('column ' ~ column.name ~ ' has a name that Iceberg keeps for itself') %}
+        {% do problems.append(
+            'column ' ~ column.name ~ ' has a name that Iceberg keeps for itself'
+        ) %}
     {% endfor %}
     {% do return(problems) %}
 {% endmacro %}
 
 
 {#
-    Whether a MERGE evaluates its source more than once: an Iceberg table that something else made copies whole files on write, unless it
-    says otherwise. Spark then looks the files up by the source first.
+    Whether a MERGE evaluates its source more than once: an Iceberg table that something else made
+    copies whole files on write, unless it says otherwise. Spark then looks the files up by the
+    source first.
 #}
 {% macro _merge_reads_twice(target) %}
     {% if not target.is_iceberg or load_relation(target) is none %}
@@ -73,14 +92,19 @@
 
 
 {#
-    This run's commit of the batch: {'metrics', none where it made no commit; 'reset', what somebody did to the table since `log` was read}.
-    If nothing, `log` has seen all that is there now.
+    This run's commit of the batch: {'metrics', none where it made no commit; 'reset', what somebody
+    did to the table since `log` was read}. If nothing, `log` has seen all that is there now.
 #}
 {% macro _own_commit(target, plan, log) %}
     {% set found = namespace(metrics=none, reset=none) %}
-    {% set entries = dbt_history._history_entries(target, 10) if target.is_iceberg else dbt_history._entries_since_log(target, log) %}
-    {% for entry in entries if found.metrics is none and entry.record is not none and (target.is_iceberg or entry.version > log.seen.version) %}
-        {% if entry.record.get('invocation_id') == invocation_id and entry.record.get('batch') == plan.batch and entry.record.get('model') == model.unique_id %}
+    {% set entries = dbt_history._history_entries(target, 10) if target.is_iceberg
+        else dbt_history._entries_since_log(target, log) %}
+    {% for entry in entries
+        if found.metrics is none and entry.record is not none
+            and (target.is_iceberg or entry.version > log.seen.version) %}
+        {% if entry.record.get('invocation_id') == invocation_id
+            and entry.record.get('batch') == plan.batch
+            and entry.record.get('model') == model.unique_id %}
             {% set found.metrics = entry.metrics %}
         {% endif %}
     {% endfor %}
@@ -88,7 +112,10 @@
         {% set found.reset = log.get('reset') %}
     {% else %}
         {% set found.reset = dbt_history._reset_since(log, entries) %}
-        {% do log.update({'seen': {'version': entries[0].version, 'timestamp': entries[0].timestamp}}) if not found.reset %}
+        {% do log.update({
+            'seen': {'version': entries[0].version, 'timestamp': entries[0].timestamp}
+        })
+            if not found.reset %}
     {% endif %}
     {% do return({'metrics': found.metrics, 'reset': found.reset}) %}
 {% endmacro %}

@@ -3,13 +3,17 @@
     {% set problem = dbt_history._format_problem(existing) %}
     {% if problem is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, problem, got=existing, expected='a table of the format of the model (Delta, or file_format: iceberg), or none yet', node=model.unique_id,
+            caller_name, problem, got=existing,
+            expected='a table of the format of the model (Delta, or file_format: iceberg), or none'
+                ~ ' yet',
+            node=model.unique_id,
             way_out='rename what is there, or give the model another alias',
         )) %}
     {% endif %}
     {% if existing is not none and existing.is_view %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the target is a view', got=existing, expected='a Delta table, or none yet', node=model.unique_id,
+            caller_name, 'the target is a view', got=existing,
+            expected='a Delta table, or none yet', node=model.unique_id,
             way_out='drop the view, or give the model another alias',
         )) %}
     {% endif %}
@@ -23,7 +27,8 @@
             got='--full-refresh (or full_refresh: true) on ' ~ existing,
             expected='a run without it',
             node=model.unique_id,
-            way_out='set meta.history.allow_full_refresh: true if the SELECT still returns every batch there ever was',
+            way_out='set meta.history.allow_full_refresh: true if the SELECT still returns every'
+                ~ ' batch there ever was',
         )) %}
     {% endif %}
     {% do return(true) %}

@@ -1,16 +1,20 @@
 {#
-    What an Iceberg table remembers: the record of a batch is a property in the summary of its snapshot.
+    What an Iceberg table remembers: the record of a batch is a property in the summary of its
+    snapshot.
 
-        snapshots   s0 --- s1 --- s2 --- s3 --- s4      s4 is what `main` points to; the chain of parents is its past
-                    create batch 1 batch 2 compact batch 3
-                              \--- t2                   another run's batch 2, never published; or what a rollback left
+        snapshots   s0 --- s1 --- s2 --- s3 --- s4      s4 is what `main` points to; the chain of
+                    parents is its past create batch 1 batch 2 compact batch 3
+                              \--- t2                   another run's batch 2, never published; or
+                                                        what a rollback left
 
-    The newest record on the chain is the last batch. A snapshot that replaced all rows without a record (truncate, overwrite) ends
-    the walk, and so does the first one: nothing is applied yet. Where snapshots have expired, the table property
-    `dbt_history.last_batch`, written after each run, says it; unless it is younger than the oldest snapshot left and not among
-    them: then a rollback took that batch back.
+    The newest record on the chain is the last batch. A snapshot that replaced all rows without a
+    record (truncate, overwrite) ends the walk, and so does the first one: nothing is applied yet.
+    Where snapshots have expired, the table property `dbt_history.last_batch`, written after each
+    run, says it; unless it is younger than the oldest snapshot left and not among them: then a
+    rollback took that batch back.
 
-    Returns what `_delta_commit_log` returns, and `snapshot`, the id of s4 (none: an empty table without one).
+    Returns what `_delta_commit_log` returns, and `snapshot`, the id of s4 (none: an empty table
+    without one).
 #}
 {% macro _iceberg_commit_log(relation) %}
     {% set chain = dbt_history._snapshot_chain(relation, 30) %}
@@ -19,14 +23,17 @@
         {% set chain = dbt_history._snapshot_chain(relation) %}
         {% set found = dbt_history._last_record(chain) %}
     {% endif %}
-    {% set record = found.record if found.is_final else dbt_history._expired_record(relation, chain) %}
+    {% set record = found.record if found.is_final
+        else dbt_history._expired_record(relation, chain) %}
     {% set head = chain.entries[0] if chain.entries else {} %}
     {% do return({
         'snapshot': head.get('version'), 'table_id': none, 'epoch': 0, 'app_id': none,
         'is_empty': (head.get('summary') or {}).get('total-records', '0') == '0',
         'is_known': found.is_known or record is not none,
-        'last_batch': record.batch | int if record is not none else none, 'owner': (record or {}).get('model'),
-        'watermarks': (record or {}).get('watermarks', {}), 'about': (record or {}).get('about', {}), 'control': found.control,
+        'last_batch': record.batch | int if record is not none else none,
+        'owner': (record or {}).get('model'),
+        'watermarks': (record or {}).get('watermarks', {}),
+        'about': (record or {}).get('about', {}), 'control': found.control,
         'key': found.key or (record or {}).get('key'),
     }) %}
 {% endmacro %}
@@ -57,7 +64,9 @@
 {% macro _expired_record(relation, chain) %}
     {% set said = dbt_history._table_property(relation, 'dbt_history.last_batch') %}
     {% set record = fromjson(said) if said is not none else none %}
-    {% do return(record if record is not none and record.micros <= chain.entries[-1].micros else none) %}
+    {% do return(
+        record if record is not none and record.micros <= chain.entries[-1].micros else none
+    ) %}
 {% endmacro %}
 
 
@@ -67,8 +76,9 @@
 
 
 {#
-    The snapshots from the one `main` points to back along their parents, as far as they are kept: {'entries', 'is_cut'}; `is_cut`
-    says that `limit` may have ended it. A commit between the reading of the two metadata tables hides the newest one: read again.
+    The snapshots from the one `main` points to back along their parents, as far as they are kept:
+    {'entries', 'is_cut'}; `is_cut` says that `limit` may have ended it. A commit between the
+    reading of the two metadata tables hides the newest one: read again.
 #}
 {% macro _snapshot_chain(relation, limit=none) %}
     {% set name = dbt_history._quoted_relation(relation) %}
@@ -104,7 +114,10 @@
                 {% do chain.append(dbt_history._snapshot_entry(relation, found[state.next])) %}
                 {% set state.next = found[state.next].get('parent', 'none') %}
             {% endfor %}
-            {% do return({'entries': chain, 'is_cut': state.limit is not none and state.rows | length == state.limit}) %}
+            {% do return({
+                'entries': chain,
+                'is_cut': state.limit is not none and state.rows | length == state.limit,
+            }) %}
         {% elif not state.rows %}
             {% do return({'entries': [], 'is_cut': false}) %}
         {% endif %}
@@ -113,7 +126,10 @@
 {% endmacro %}
 
 
-{# A snapshot as an entry of `_history_entries`: Delta's words for what happened, so that its readers know them. #}
+{#
+    A snapshot as an entry of `_history_entries`: Delta's words for what happened, so that its
+    readers know them.
+#}
 {% macro _snapshot_entry(relation, snapshot) %}
     {% set summary = snapshot.summary or {} %}
     {% set merge = 'spark.merge-into.num-target-rows-' %}
@@ -126,15 +142,19 @@
             'numTargetRowsDeleted': summary[merge ~ 'matched-deleted'],
         }) %}
     {% endif %}
-    {% set operation = {'append': 'WRITE', 'delete': 'DELETE', 'replace': 'OPTIMIZE'}.get(snapshot.operation, 'WRITE') %}
+    {% set operation = {
+        'append': 'WRITE', 'delete': 'DELETE', 'replace': 'OPTIMIZE',
+    }.get(snapshot.operation, 'WRITE') %}
     {% set total = summary.get('total-records', '0') | int %}
-    {% set is_rewritten = 'deleted-data-files' in summary and total == summary.get('added-records', '0') | int %}
+    {% set is_rewritten = 'deleted-data-files' in summary
+        and total == summary.get('added-records', '0') | int %}
     {% do return(dict(
         snapshot,
         parent=snapshot.get('parent'),
         is_first=snapshot.get('parent') is none,
         operation='MERGE' if is_merge else operation,
-        parameters={'mode': 'Overwrite'} if snapshot.operation == 'overwrite' and not is_merge else {},
+        parameters={'mode': 'Overwrite'} if snapshot.operation == 'overwrite' and not is_merge
+            else {},
         metrics=metrics,
         replaces_all=snapshot.operation in ['delete', 'overwrite'] and (total == 0 or is_rewritten),
         record=dbt_history._own_record(relation, snapshot),
@@ -145,8 +165,9 @@
 
 
 {#
-    The record in a snapshot, if it is about this snapshot. Iceberg writes what the session has set into every snapshot, so a statement that
-    died before its setting was taken back could mark another one: a batch names the snapshot that it was made on, other records their table.
+    The record in a snapshot, if it is about this snapshot. Iceberg writes what the session has set
+    into every snapshot, so a statement that died before its setting was taken back could mark
+    another one: a batch names the snapshot that it was made on, other records their table.
 #}
 {% macro _own_record(relation, snapshot) %}
     {% set said = (snapshot.summary or {}).get('dbt_history') %}
@@ -156,7 +177,9 @@
     {% elif 'parent' in record %}
         {% do return(record if record.parent == snapshot.get('parent') else none) %}
     {% endif %}
-    {% do return(record if record.get('table') == dbt_history._quoted_relation(relation) else none) %}
+    {% do return(
+        record if record.get('table') == dbt_history._quoted_relation(relation) else none
+    ) %}
 {% endmacro %}
 
 

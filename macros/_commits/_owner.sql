@@ -1,4 +1,7 @@
-{# Every batch says by which key it was applied: another key would find no version of a record, or those of several. #}
+{#
+    Every batch says by which key it was applied: another key would find no version of a record, or
+    those of several.
+#}
 {% macro _refuse_other_key(known, key, staged, caller_name) %}
     {% if not known or known | map('lower') | sort | list == key | map('lower') | sort | list %}
         {% do return(none) %}
@@ -7,25 +10,32 @@
     {% do exceptions.raise_compiler_error(dbt_history._message(
         caller_name, 'the table was written with another unique_key; nothing was written',
         got=key | join(', ') or 'no unique_key', expected=known | join(', '), node=model.unique_id,
-        way_out='name the key as before; for a history by another key give the model another alias, or run it once with --full-refresh and '
-            ~ 'meta.history.allow_full_refresh: true, if the SELECT still returns every row there ever was',
+        way_out='name the key as before; for a history by another key give the model another'
+            ~ ' alias, or run it once with --full-refresh and '
+            ~ 'meta.history.allow_full_refresh: true, if the SELECT still returns every row there'
+                ~ ' ever was',
     )) %}
 {% endmacro %}
 
 
 {#
-    Numbers of batches belong to a model. Another one's would count as applied, so it is refused; unless its batches have no numbers
-    (`numbers` is empty), or it says that it continues the other.
+    Numbers of batches belong to a model. Another one's would count as applied, so it is refused;
+    unless its batches have no numbers (`numbers` is empty), or it says that it continues the other.
 #}
 {% macro _refuse_other_owner(log, settings, numbers, staged, caller_name) %}
-    {% if log.get('owner') in [none, model.unique_id] + settings.get('continues', []) or not numbers %}
+    {% if log.get('owner') in [none, model.unique_id] + settings.get('continues', [])
+        or not numbers %}
         {% do return(none) %}
     {% endif %}
     {% do dbt_history._drop_staged(staged) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
-        caller_name, 'the table holds the batches of another model, whose numbers would count as those of this one; nothing was written',
-        got='last batch ' ~ log.last_batch ~ ' of ' ~ log.owner, expected='a table of its own for each model that numbers its batches', node=model.unique_id,
-        way_out='give one of the models another alias or schema; if this is the same model under a new name, set meta.history.continues: '
+        caller_name,
+        'the table holds the batches of another model, whose numbers would count as those of this'
+            ~ ' one; nothing was written',
+        got='last batch ' ~ log.last_batch ~ ' of ' ~ log.owner,
+        expected='a table of its own for each model that numbers its batches', node=model.unique_id,
+        way_out='give one of the models another alias or schema; if this is the same model under a'
+            ~ ' new name, set meta.history.continues: '
         ~ log.owner ~ ' (its numbers then go on)',
     )) %}
 {% endmacro %}

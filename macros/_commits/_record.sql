@@ -15,7 +15,10 @@
     {% if plan.get('parts') %}
         {% do record.update({'first_batch': plan.first_batch, 'batches': plan.parts | length}) %}
     {% endif %}
-    {# How far the sources are read, committed with the rows that were read from them; a commit of other rows hands it on. #}
+    {#
+        How far the sources are read, committed with the rows that were read from them; a commit of
+        other rows hands it on.
+    #}
     {% for name in ['watermarks', 'about', 'key'] if plan.get(name) or log.get(name) %}
         {% do record.update({name: plan.get(name) or log.get(name)}) %}
     {% endfor %}

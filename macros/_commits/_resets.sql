@@ -1,4 +1,7 @@
-{# What happened to the table since `log` was read, as text; none if it is the same table and nobody reset it. #}
+{#
+    What happened to the table since `log` was read, as text; none if it is the same table and
+    nobody reset it.
+#}
 {% macro _reset_since(log, entries) %}
     {% set state = namespace(is_same=false, reset=none) %}
     {% for entry in entries if entry.version >= log.seen.version %}

@@ -48,6 +48,13 @@
 {% endmacro %}
 
 
+{% macro _all_prefixed(names) %}
+    {%- set prefixed = [] -%}
+    {%- for name in names -%}{%- do prefixed.append(dbt_history._prefixed(name)) -%}{%- endfor -%}
+    {%- do return(prefixed) -%}
+{% endmacro %}
+
+
 {# Column names, quoted. #}
 {% macro _quoted(names) %}
     {%- set quoted = [] -%}

@@ -99,7 +99,9 @@
     {% endif %}
     {% set most = settings.batches_per_commit %}
     {% if most is not none and (most is not integer or most is boolean or most < 1) %}
-        {% do problems.append('batches_per_commit is ' ~ most ~ ': a number from 1, or none for all') %}
+        {% do problems.append(
+            'batches_per_commit is ' ~ most ~ ': a number from 1, or none for all'
+        ) %}
     {% endif %}
     {% set share = settings.max_deleted_share %}
     {% if share is not none

@@ -90,6 +90,14 @@ def test_max_deleted_share_must_be_a_number_of_its_range(call: Renderer, share: 
     assert "max_deleted_share is" in refusal(call, meta)
 
 
+@pytest.mark.parametrize("number", ["1", True, 0, -1, 1.5], ids=repr)
+def test_batches_per_commit_must_be_a_positive_number(call: Renderer, number: Any) -> None:
+    meta = {"history": {**HISTORY, "batches_per_commit": number}}
+    assert "batches_per_commit is" in refusal(call, meta)
+    meta["history"]["batches_per_commit"] = 2
+    assert settings(call, meta)["batches_per_commit"] == 2
+
+
 def test_a_misspelt_setting_is_refused_with_the_closest_name(call: Renderer) -> None:
     message = refusal(call, {"history": {**HISTORY, "open_ned": None, "colour": 1}})
     assert "no setting open_ned, did you mean open_end? (known: convention, " in message

@@ -2,9 +2,9 @@
 
 The catalog is in memory, so that several processes can work on the same files at the same time.
 The files beside the project are `model.sql`, optionally `config.json` (the model's settings;
-without it the model is a `history_batch` with one batch per commit) and optionally `setup.sql` (statements that register
-sources, one per line). With `operation.json` instead of a model, MODEL is a run-operation and the
-file has its arguments.
+without it the model is a `history_batch` with one batch per commit) and optionally `setup.sql`
+(statements that register sources, one per line). With `operation.json` instead of a model, MODEL is
+a run-operation and the file has its arguments.
 """
 
 from __future__ import annotations

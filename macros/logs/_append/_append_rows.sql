@@ -4,7 +4,8 @@
 #}
 {% macro _append_rows(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% do return(dbt_history._write_planned(
-        dbt_history._plan_and_append_rows, target, existing, select_sql, settings, full_refresh, caller_name
+        dbt_history._plan_and_append_rows, target, existing, select_sql, settings, full_refresh,
+        caller_name
     )) %}
 {% endmacro %}
 
@@ -18,41 +19,68 @@
     {% set staged = dbt_history._staged_view(select_sql) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
     {% do dbt_history._refuse_columns(
-        dbt_history._check_log_columns(staged, settings, captured) + dbt_history._reserved_columns(staged, target), staged, caller_name
+        dbt_history._check_log_columns(staged, settings, captured)
+            + dbt_history._reserved_columns(staged, target),
+        staged, caller_name
     ) %}
-    {% set change = dbt_history._log_change(staged, [] if is_new else dbt_history._table_columns(existing)) %}
-    {% do dbt_history._refuse_columns(dbt_history._check_log_change(change, settings, is_new), staged, caller_name) %}
+    {% set change = dbt_history._log_change(
+        staged, [] if is_new else dbt_history._table_columns(existing),
+    ) %}
+    {% do dbt_history._refuse_columns(
+        dbt_history._check_log_change(change, settings, is_new), staged, caller_name,
+    ) %}
 
     {% set not_null = ((captured or {}).get('about') or {}).get('not_null', []) %}
     {% if is_new %}
-        {% do dbt_history._create_log(target, dbt_history._with_not_null(change.added, not_null), before, replace=existing is not none) %}
-        {# A table taken over from a killed run, or made by another run at the same moment, may be another than the one asked for. #}
+        {% do dbt_history._create_log(
+            target, dbt_history._with_not_null(change.added, not_null), before,
+            replace=existing is not none,
+        ) %}
+        {#
+            A table taken over from a killed run, or made by another run at the same moment, may be
+            another than the one asked for.
+        #}
         {% set change = dbt_history._log_change(staged, dbt_history._table_columns(target)) %}
-        {% do dbt_history._refuse_columns(dbt_history._check_log_change(change, settings, false), staged, caller_name) %}
+        {% do dbt_history._refuse_columns(
+            dbt_history._check_log_change(change, settings, false), staged, caller_name,
+        ) %}
     {% endif %}
     {# Counted before the log is read: a commit between the two is then found by the INSERT, too. #}
     {% set stored = dbt_history._count_rows(target, 'true') if '_batch' in staged.names else none %}
     {% set log = dbt_history._log_to_write(target, caller_name) %}
     {% do dbt_history._refuse_other_owner(log, settings, true, staged, caller_name) %}
-    {% if dbt_history._is_compiled_before_reset(captured, log) or dbt_history._is_filtered_before_reset(log) %}
+    {% if dbt_history._is_compiled_before_reset(captured, log)
+        or dbt_history._is_filtered_before_reset(log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'reset': 'since the model was compiled'}) %}
     {% endif %}
-    {% if not is_new and not target.is_iceberg and dbt_history._log_lock(dbt_history._quoted_relation(target)) == 'open' %}
+    {% if not is_new and not target.is_iceberg
+        and dbt_history._log_lock(dbt_history._quoted_relation(target)) == 'open' %}
         {% do dbt_history._close_log(dbt_history._quoted_relation(target)) %}
     {% endif %}
     {% if captured is none and '_batch' not in staged.names %}
         {% do dbt_history._refuse_other_key(log.key, settings.key, staged, caller_name) %}
     {% endif %}
-    {% set plan = dict(dbt_history._plan_append(target, staged, log, settings, captured, caller_name), stored=stored) %}
+    {% set plan = dict(
+        dbt_history._plan_append(target, staged, log, settings, captured, caller_name),
+        stored=stored,
+    ) %}
     {% if not plan.is_new %}
         {% do dbt_history._drop_staged(staged) %}
-        {% do return({'added': 0, 'message': 'applied by another run' if plan.is_taken else 'nothing new'}) %}
+        {% do return({
+            'added': 0, 'message': 'applied by another run' if plan.is_taken else 'nothing new',
+        }) %}
     {% endif %}
-    {% do dbt_history._alter_log(target, change, ((log.about or {}).get('not_null') or []) | reject('in', not_null) | list) %}
-    {% set failed = dbt_history._commit_once(target, dbt_history._append_sql(target, staged, change.names, plan), plan, log, before, caller_name) %}
+    {% do dbt_history._alter_log(
+        target, change, ((log.about or {}).get('not_null') or []) | reject('in', not_null) | list,
+    ) %}
+    {% set failed = dbt_history._commit_once(
+        target, dbt_history._append_sql(target, staged, change.names, plan), plan, log, before,
+        caller_name,
+    ) %}
     {% do dbt_history._finish_writes(target, log) %}
-    {% if failed in ['refused', 'error'] and plan.kind == 'batch' and dbt_history._count_rows(target, 'true') != stored %}
+    {% if failed in ['refused', 'error'] and plan.kind == 'batch'
+        and dbt_history._count_rows(target, 'true') != stored %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'reset': 'by rows of another run'}) %}
     {% endif %}
@@ -82,17 +110,22 @@
 
 
 {#
-    Which rows are new, and the number that the commit takes. A SELECT of `changes` says it itself; `_batch` numbers the rows;
-    else rows that the table has already, by `unique_key` or as a whole, are left out.
-    Returns {'batch', 'is_new', 'is_taken', 'filter', 'kind', 'watermarks', 'about', 'stages'}.
+    Which rows are new, and the number that the commit takes. A SELECT of `changes` says it itself;
+    `_batch` numbers the rows; else rows that the table has already, by `unique_key` or as a whole,
+    are left out. Returns {'batch', 'is_new', 'is_taken', 'filter', 'kind', 'watermarks', 'about',
+    'stages'}.
 #}
 {% macro _plan_append(target, staged, log, settings, captured, caller_name) %}
     {% set last = log.last_batch if log.last_batch is not none else 0 %}
-    {% set plan = {'batch': last + 1, 'is_new': true, 'is_taken': false, 'stages': {}, 'key': [], 'kind': 'rows', 'from': last} %}
+    {% set plan = {
+        'batch': last + 1, 'is_new': true, 'is_taken': false, 'stages': {}, 'key': [],
+        'kind': 'rows', 'from': last,
+    } %}
     {% if captured is not none %}
         {% do plan.update({
             'batch': captured.number, 'kind': 'captured', 'about': captured.about,
-            'watermarks': captured.watermarks, 'is_new': captured.is_new, 'is_taken': captured.number <= last,
+            'watermarks': captured.watermarks, 'is_new': captured.is_new,
+            'is_taken': captured.number <= last,
         }) %}
         {% if captured.has_moved and not plan.is_taken %}
             {% do return(plan) %}
@@ -101,12 +134,19 @@
     {% elif '_batch' in staged.names %}
         {% set last = log.last_batch if log.last_batch is not none else -1 %}
         {% set row = run_query(
-            'select max(`_batch`), count_if(`_batch` is null), count(*) from ' ~ staged.view ~ ' where `_batch` is null or `_batch` > ' ~ last
+            'select max(`_batch`), count_if(`_batch` is null), count(*) from ' ~ staged.view
+                ~ ' where `_batch` is null or `_batch` > ' ~ last
         ).rows[0] %}
         {% if row[1] %}
-            {% do dbt_history._refuse_columns(['column _batch is NULL in ' ~ row[1] ~ ' rows: give every row its number'], staged, caller_name) %}
+            {% do dbt_history._refuse_columns(
+                ['column _batch is NULL in ' ~ row[1] ~ ' rows: give every row its number'], staged,
+                caller_name,
+            ) %}
         {% endif %}
-        {% do plan.update({'kind': 'batch', 'from': last, 'batch': row[0] | int if row[0] is not none else none, 'is_new': row[0] is not none}) %}
+        {% do plan.update({
+            'kind': 'batch', 'from': last, 'batch': row[0] | int if row[0] is not none else none,
+            'is_new': row[0] is not none,
+        }) %}
         {% do return(plan) %}
     {% elif settings.key %}
         {% set plan = dict(plan, kind='key', key=settings.key) %}
@@ -114,7 +154,13 @@
     {% endif %}
     {# Without a version to remember, a run without rows writes nothing. #}
     {% if plan.is_new %}
-        {% set found = run_query('select 1 from (' ~ dbt_history._new_rows_sql(target, staged, staged.columns | map(attribute='name') | list, plan) ~ ') as found limit 1').rows %}
+        {% set found = run_query(
+            'select 1 from ('
+                ~ dbt_history._new_rows_sql(
+                    target, staged, staged.columns | map(attribute='name') | list, plan,
+                )
+                ~ ') as found limit 1'
+        ).rows %}
         {% do plan.update({'is_new': found | length > 0}) %}
     {% endif %}
     {% do return(plan) %}
@@ -122,30 +168,51 @@
 
 
 {% macro _append_sql(target, staged, names, plan) %}
-    insert into {{ dbt_history._quoted_relation(dbt_history._writing_place(target)) }} ({{ dbt_history._quoted(names) | join(', ') }})
+    insert into {{ dbt_history._quoted_relation(dbt_history._writing_place(target)) }} (
+        {{ dbt_history._quoted(names) | join(', ') }}
+    )
     {{ dbt_history._new_rows_sql(target, staged, names, plan, dbt_history._writing_place(target)) }}
 {%- endmacro %}
 
 
-{# The staged rows that the table does not have. One that reads the table itself loses against another writer, and is tried again. #}
+{#
+    The staged rows that the table does not have. One that reads the table itself loses against
+    another writer, and is tried again.
+#}
 {% macro _new_rows_sql(target, staged, names, plan, place=none) %}
     {%- set stored = dbt_history._quoted_relation(place or target) -%}
     {%- set cells = [] -%}
-    {%- for name in names -%}{%- do cells.append('staged.' ~ dbt_history._quote(staged.names[name | lower])) -%}{%- endfor -%}
+    {%- for name in names -%}
+        {%- do cells.append('staged.' ~ dbt_history._quote(staged.names[name | lower])) -%}
+    {%- endfor -%}
     {%- set rows = 'select ' ~ cells | join(', ') ~ ' from ' ~ staged.view ~ ' as staged' -%}
     {%- if plan.kind == 'batch' -%}
-        {#- Fails where another run appended since the plan. Raised outside the sub-query: Spark's script cannot handle what a sub-query raises. -#}
+        {#-
+            Fails where another run appended since the plan. Raised outside the sub-query: Spark's
+            script cannot handle what a sub-query raises.
+        -#}
         {%- set is_as_planned = 'if((select count(*) from ' ~ stored ~ ') = ' ~ plan.stored
-            ~ ", true, raise_error('dbt_history: another run has appended rows since this one was planned'))" -%}
-        {%- do return(rows ~ ' where staged.`_batch` > ' ~ plan['from'] ~ ' and staged.`_batch` <= ' ~ plan.batch ~ ' and ' ~ is_as_planned) -%}
+            ~ ", true, raise_error('dbt_history: another run has appended rows since this one was"
+                ~ " planned'))" -%}
+        {%- do return(
+            rows ~ ' where staged.`_batch` > ' ~ plan['from'] ~ ' and staged.`_batch` <= '
+                ~ plan.batch ~ ' and ' ~ is_as_planned
+        ) -%}
     {%- elif plan.kind == 'key' -%}
         {%- set terms = [] -%}
         {%- for name in plan.key -%}
-            {%- do terms.append('staged.' ~ dbt_history._quote(name) ~ ' <=> stored.' ~ dbt_history._quote(name)) -%}
+            {%- do terms.append(
+                'staged.' ~ dbt_history._quote(name) ~ ' <=> stored.' ~ dbt_history._quote(name)
+            ) -%}
         {%- endfor -%}
-        {%- do return(rows ~ ' left anti join ' ~ stored ~ ' as stored on ' ~ terms | join(' and ')) -%}
+        {%- do return(
+            rows ~ ' left anti join ' ~ stored ~ ' as stored on ' ~ terms | join(' and ')
+        ) -%}
     {%- elif plan.kind == 'rows' -%}
-        {%- do return(rows ~ ' except all select ' ~ dbt_history._stored_cells(target, staged, names) ~ ' from ' ~ stored) -%}
+        {%- do return(
+            rows ~ ' except all select ' ~ dbt_history._stored_cells(target, staged, names)
+                ~ ' from ' ~ stored
+        ) -%}
     {%- endif -%}
     {%- do return(rows) -%}
 {% endmacro %}
@@ -153,9 +220,13 @@
 
 {# The table's columns beside the SELECT's; one that the table is to get is NULL in all its rows. #}
 {% macro _stored_cells(target, staged, names) %}
-    {%- set there = dbt_history._table_columns(target) | map(attribute='name') | map('lower') | list -%}
+    {%- set there = dbt_history._table_columns(target) | map(
+        attribute='name'
+    ) | map('lower') | list -%}
     {%- set cells = [] -%}
-    {%- for name in names -%}{%- do cells.append(dbt_history._quote(name) if name | lower in there else 'null') -%}{%- endfor -%}
+    {%- for name in names -%}
+        {%- do cells.append(dbt_history._quote(name) if name | lower in there else 'null') -%}
+    {%- endfor -%}
     {%- do return(cells | join(', ')) -%}
 {% endmacro %}
 
@@ -163,33 +234,57 @@
 {% macro _refuse_doubles(staged, key, caller_name) %}
     {% set cells = dbt_history._quoted(key) | join(', ') %}
     {% set doubles = run_query(
-        'select to_json(struct(' ~ cells ~ ', count(*) as `rows`)) from ' ~ staged.view ~ ' group by ' ~ cells ~ ' having count(*) > 1 limit 5'
+        'select to_json(struct(' ~ cells ~ ', count(*) as `rows`)) from ' ~ staged.view
+            ~ ' group by ' ~ cells ~ ' having count(*) > 1 limit 5'
     ).rows %}
     {% if doubles | length %}
         {% do dbt_history._drop_staged(staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'several rows of the SELECT have the same key; nothing was written',
-            got='\n    ' ~ doubles | map(attribute=0) | join('\n    '), expected='one row a key (unique_key)', node=model.unique_id,
+            got='\n    ' ~ doubles | map(attribute=0) | join('\n    '),
+            expected='one row a key (unique_key)', node=model.unique_id,
             way_out='remove the doubles, or name the columns that tell rows apart',
         )) %}
     {% endif %}
 {% endmacro %}
 
 
-{# A handler cannot repeat what it caught: the SELECT is run once more without one, for the message of its own error. #}
+{#
+    A handler cannot repeat what it caught: the SELECT is run once more without one, for the message
+    of its own error.
+#}
 {% macro _raise_failed_append(failed, staged, plan, caller_name) %}
     {% if failed in ['refused', 'error'] %}
         {% set text = run_query('select max(length(to_json(struct(*)))) from ' ~ staged.view) %}
     {% endif %}
     {% do dbt_history._drop_staged(staged) %}
     {% set reasons = {
-        'conflict': ['other writers changed the table six times while the rows were being appended', 'run the model again'],
-        'gone': ['files of a source, or of its change data feed, are not there any more (VACUUM)', dbt_history._resync_by_diff()],
-        'constraint': ['a constraint of the table refuses a row', 'mend the row, or the constraint (show tblproperties lists it)'],
-        'too long': ['a text is longer than its column takes (varchar or char)', 'shorten the text in the SELECT'],
+        'conflict': [
+            'other writers changed the table six times while the rows were being appended',
+            'run the model again',
+        ],
+        'gone': [
+            'files of a source, or of its change data feed, are not there any more (VACUUM)',
+            dbt_history._resync_by_diff(),
+        ],
+        'constraint': [
+            'a constraint of the table refuses a row',
+            'mend the row, or the constraint (show tblproperties lists it)',
+        ],
+        'too long': [
+            'a text is longer than its column takes (varchar or char)',
+            'shorten the text in the SELECT',
+        ],
     } %}
-    {% set reason = reasons.get(failed, ['Spark could not finish the append', 'the cause is in the log of the Spark driver; mend it and run the model again']) %}
+    {% set reason = reasons.get(
+        failed,
+        [
+            'Spark could not finish the append',
+            'the cause is in the log of the Spark driver; mend it and run the model again',
+        ],
+    ) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
-        caller_name, 'the rows were not appended: ' ~ reason[0], node=model.unique_id, way_out=reason[1],
+        caller_name, 'the rows were not appended: ' ~ reason[0], node=model.unique_id,
+        way_out=reason[1],
     )) %}
 {% endmacro %}

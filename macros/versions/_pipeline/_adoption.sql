@@ -1,20 +1,29 @@
-{# What a table that something else wrote, or that was written with another key, cannot be used for. #}
+{#
+    What a table that something else wrote, or that was written with another key, cannot be used
+    for.
+#}
 
 {#
-    A table that something else wrote, or a person made: before the first batch. It must tell its versions apart, or a close would hit two
-    of them; and a MERGE must be able to write every column, and to find a record by its key.
+    A table that something else wrote, or a person made: before the first batch. It must tell its
+    versions apart, or a close would hit two of them; and a MERGE must be able to write every
+    column, and to find a record by its key.
 #}
 {% macro _refuse_adoption(relation, settings, staged, caller_name) %}
-    {% set problems = dbt_history._unusable_columns(relation, settings) + dbt_history._unusable_rows(relation, settings) %}
+    {% set problems = dbt_history._unusable_columns(relation, settings)
+        + dbt_history._unusable_rows(relation, settings) %}
     {% if dbt_history._table_property(relation, 'delta.appendOnly') == 'true' %}
-        {% do problems.append("the table is append-only, and a batch closes and removes rows: alter table ... set tblproperties ('delta.appendOnly' = 'false')") %}
+        {% do problems.append(
+            "the table is append-only, and a batch closes and removes rows: alter table ... set"
+                ~ " tblproperties ('delta.appendOnly' = 'false')"
+        ) %}
     {% endif %}
     {% if problems %}
         {% do dbt_history._drop_staged(staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the existing table cannot be adopted; nothing was written',
             got='\n    ' ~ problems | join('\n    '),
-            expected='a table with plain columns and one row a key and ' ~ settings.convention.start,
+            expected='a table with plain columns and one row a key and '
+                ~ settings.convention.start,
             node=model.unique_id,
             way_out='mend the table as each line says, or give the model another alias',
         )) %}
@@ -28,11 +37,23 @@
     {% for field in dbt_history._stored_fields(relation) %}
         {% set stored_type = field.metadata.get('__CHAR_VARCHAR_TYPE_STRING') or '' %}
         {% if field.metadata.get('delta.identity.start') is not none %}
-            {% do problems.append('column ' ~ field.name ~ ' is an identity column: copy the table into one where it is a plain number') %}
+            {% do problems.append(
+                'column ' ~ field.name
+                    ~ ' is an identity column: copy the table into one where it is a plain number'
+            ) %}
         {% elif field.metadata.get('delta.generationExpression') is not none %}
-            {% do problems.append('column ' ~ field.name ~ ' is generated (' ~ field.metadata['delta.generationExpression'] ~ '): copy the table into one where it is plain') %}
-        {% elif field.name | lower in settings.key | map('lower') and stored_type.startswith('char') %}
-            {% do problems.append('key column ' ~ field.name ~ ' is ' ~ stored_type ~ ', which fills texts up with blanks: copy the table into one where it is a string') %}
+            {% do problems.append(
+                'column ' ~ field.name ~ ' is generated ('
+                    ~ field.metadata['delta.generationExpression']
+                    ~ '): copy the table into one where it is plain'
+            ) %}
+        {% elif field.name | lower in settings.key | map('lower')
+            and stored_type.startswith('char') %}
+            {% do problems.append(
+                'key column ' ~ field.name ~ ' is ' ~ stored_type
+                    ~ ', which fills texts up with blanks: copy the table into one where it is a'
+                    ~ ' string'
+            ) %}
         {% endif %}
     {% endfor %}
     {% do return(problems) %}
@@ -46,17 +67,24 @@
     {% set cells = dbt_history._quoted(names) | join(', ') %}
     {% set start = dbt_history._quote(settings.convention.start) %}
     {% set rows = run_query(
-        'select to_json(struct(' ~ cells ~ ', count(*) as `rows`)), ' ~ start ~ ' is null from ' ~ dbt_history._quoted_relation(relation)
-        ~ ' group by ' ~ cells ~ ' having count(*) > 1 or ' ~ start ~ ' is null order by 2 desc limit 10'
+        'select to_json(struct(' ~ cells ~ ', count(*) as `rows`)), ' ~ start ~ ' is null from '
+            ~ dbt_history._quoted_relation(relation)
+        ~ ' group by ' ~ cells ~ ' having count(*) > 1 or ' ~ start
+            ~ ' is null order by 2 desc limit 10'
     ).rows %}
     {% set nulls, doubles = [], [] %}
     {% for row in rows %}{% do (nulls if row[1] else doubles).append(row[0]) %}{% endfor %}
     {% if nulls %}
-        {% do problems.append(settings.convention.start ~ ' is NULL in some rows: give them a start, or remove them\n      ' ~ nulls[:5] | join('\n      ')) %}
+        {% do problems.append(
+            settings.convention.start
+                ~ ' is NULL in some rows: give them a start, or remove them\n      '
+                ~ nulls[:5] | join('\n      ')
+        ) %}
     {% endif %}
     {% if doubles %}
         {% do problems.append(
-            'several versions with the same key and start: remove the doubles, or name the column that tells them apart as meta.history.version_id\n      '
+            'several versions with the same key and start: remove the doubles, or name the column'
+                ~ ' that tells them apart as meta.history.version_id\n      '
             ~ doubles[:5] | join('\n      ')
         ) %}
     {% endif %}
@@ -65,19 +93,26 @@
 
 
 {#
-    The fields of a Delta table's schema with their metadata: {'name', 'metadata'}. DESCRIBE shows neither that a column is generated nor
-    that it is a CHAR, so the newest schema is read from the table's log: of its JSON files, else of its checkpoint.
+    The fields of a Delta table's schema with their metadata: {'name', 'metadata'}. DESCRIBE shows
+    neither that a column is generated nor that it is a CHAR, so the newest schema is read from the
+    table's log: of its JSON files, else of its checkpoint.
 #}
 {% macro _stored_fields(relation) %}
     {% if relation.is_iceberg %}{% do return([]) %}{% endif %}
-    {% set log = run_query('describe detail ' ~ dbt_history._quoted_relation(relation)).rows[0]['location'] ~ '/_delta_log/' %}
+    {% set log = run_query(
+        'describe detail ' ~ dbt_history._quoted_relation(relation)
+    ).rows[0]['location']
+        ~ '/_delta_log/' %}
     {% set rows = run_query(
-        "select get_json_object(value, '$.metaData.schemaString') from text.`" ~ log ~ "*.json` where value like '{\"metaData\"%' "
+        "select get_json_object(value, '$.metaData.schemaString') from text.`" ~ log
+            ~ "*.json` where value like '{\"metaData\"%' "
         ~ 'order by _metadata.file_path desc limit 1'
     ).rows %}
     {% if not rows | length %}
         {% set rows = run_query(
-            'select metaData.schemaString from parquet.`' ~ log ~ '*.checkpoint*.parquet` where metaData is not null order by _metadata.file_path desc limit 1'
+            'select metaData.schemaString from parquet.`' ~ log
+                ~ '*.checkpoint*.parquet` where metaData is not null order by _metadata.file_path'
+                ~ ' desc limit 1'
         ).rows %}
     {% endif %}
     {% do return(fromjson(rows[0][0]).fields if rows | length else []) %}

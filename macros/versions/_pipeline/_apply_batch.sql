@@ -1,13 +1,18 @@
 {#
     Applies one plan: one MERGE, one commit.
-    Returns {'applied', 'added', 'closed', 'removed', 'skipped', 'reset'}; `applied` is false where another run was first, `reset` says what
-    somebody did to the table, where all has to be planned again. None: the batches of a plan of several have to be applied one by one.
+    Returns {'applied', 'added', 'closed', 'removed', 'skipped', 'reset'}; `applied` is false where
+    another run was first, `reset` says what somebody did to the table, where all has to be planned
+    again. None: the batches of a plan of several have to be applied one by one.
 #}
 {% macro _apply_batch(batch) %}
     {% set target, plan, log = batch.target, batch.plan, batch.log %}
     {% do dbt_history._count_skipped(batch) %}
-    {% set statement = dbt_history._merge_sql(dict(batch, place=dbt_history._writing_place(target))) %}
-    {% set failed = dbt_history._commit_once(target, statement, plan, log, batch.before, batch.caller_name) %}
+    {% set statement = dbt_history._merge_sql(dict(
+        batch, place=dbt_history._writing_place(target),
+    )) %}
+    {% set failed = dbt_history._commit_once(
+        target, statement, plan, log, batch.before, batch.caller_name,
+    ) %}
     {% if plan.parts and failed not in [none, 'reset', 'conflict'] %}
         {% do return(none) %}
     {% endif %}
@@ -18,12 +23,17 @@
     {% endif %}
     {% set own = dbt_history._own_commit(target, plan, log) %}
     {% if own.reset and plan.batch is not none %}
-        {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'reset': own.reset}) %}
+        {% do return({
+            'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0,
+            'reset': own.reset,
+        }) %}
     {% endif %}
     {% set counts = dbt_history._applied_counts(own.metrics, plan, batch.caller_name) %}
     {% if plan.batch is none %}
         {# A merge that changes nothing makes no commit, unless a number has to be kept. #}
-        {% do counts.update({'applied': true, 'skipped': counts.skipped if counts.applied else none}) %}
+        {% do counts.update({
+            'applied': true, 'skipped': counts.skipped if counts.applied else none,
+        }) %}
     {% endif %}
     {% if counts.applied and counts.skipped is none %}
         {# The batch again would skip the same rows. #}
@@ -33,7 +43,10 @@
 {% endmacro %}
 
 
-{# What the commit did, by its own metrics; a row of the source that is neither counted there nor a skip is an error. #}
+{#
+    What the commit did, by its own metrics; a row of the source that is neither counted there nor a
+    skip is an error.
+#}
 {% macro _applied_counts(metrics, plan, caller_name) %}
     {% if metrics is none %}
         {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0}) %}
@@ -47,13 +60,17 @@
     {% set operations = counts.added + counts.closed + counts.removed %}
     {# Spark does not count the source where it finds first that no stored row can match. #}
     {% set uncounted = (metrics.get('numSourceRows') or 0) | int - operations %}
-    {% set skipped = plan.get('skipped', 0) if 'numSourceRows' not in metrics else uncounted if operations and uncounted >= 0 else none %}
+    {% set skipped = plan.get('skipped', 0) if 'numSourceRows' not in metrics else uncounted
+        if operations and uncounted >= 0 else none %}
     {% if (skipped or 0) > plan.updates or counts.added > plan.updates + plan.upserts %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
-            dbt_history._plan_name(plan) ~ ' changed other numbers of rows than planned: restore the table to the version before it',
+            dbt_history._plan_name(plan)
+                ~ ' changed other numbers of rows than planned: restore the table to the version'
+                ~ ' before it',
             got=metrics,
-            expected='at most ' ~ plan.updates ~ ' skipped and ' ~ (plan.updates + plan.upserts) ~ ' added',
+            expected='at most ' ~ plan.updates ~ ' skipped and ' ~ (plan.updates + plan.upserts)
+                ~ ' added',
             node=model.unique_id,
         )) %}
     {% endif %}
@@ -64,14 +81,27 @@
 
 {% macro _raise_failed_merge(failed, plan, caller_name) %}
     {% set reasons = {
-        'conflict': ['other writers changed the table six times while the batch was being merged', 'run the model again'],
+        'conflict': [
+            'other writers changed the table six times while the batch was being merged',
+            'run the model again',
+        ],
         'refused': [
             'the rows to apply, or the table, changed between the plan and the merge',
-            'run the model again; where the SELECT reads this model\'s own table, use dbt_history.last_batch() instead',
+            'run the model again; where the SELECT reads this model\'s own table, use'
+                ~ ' dbt_history.last_batch() instead',
         ],
-        'constraint': ['a constraint of the table refuses a row of the batch', 'mend the row, or the constraint (show tblproperties lists it)'],
-        'too long': ['a text is longer than its column takes (varchar or char)', 'shorten the text in the SELECT'],
-        'error': ['Spark could not finish the merge', 'the cause is in the log of the Spark driver; mend it and run the model again'],
+        'constraint': [
+            'a constraint of the table refuses a row of the batch',
+            'mend the row, or the constraint (show tblproperties lists it)',
+        ],
+        'too long': [
+            'a text is longer than its column takes (varchar or char)',
+            'shorten the text in the SELECT',
+        ],
+        'error': [
+            'Spark could not finish the merge',
+            'the cause is in the log of the Spark driver; mend it and run the model again',
+        ],
     } %}
     {% set reason = reasons.get(failed, reasons['error']) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
@@ -83,7 +113,10 @@
 {% endmacro %}
 
 
-{# How many update rows of a batch find no version: Delta counts them in the commit, elsewhere they are counted before it. #}
+{#
+    How many update rows of a batch find no version: Delta counts them in the commit, elsewhere they
+    are counted before it.
+#}
 {% macro _count_skipped(batch) %}
     {% if batch.target.is_iceberg and batch.plan.updates %}
         {% set sql %}

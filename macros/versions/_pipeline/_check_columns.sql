@@ -1,4 +1,7 @@
-{# Problems of the SELECT's columns, as text: bookkeeping, key and period columns that are missing or of another type. #}
+{#
+    Problems of the SELECT's columns, as text: bookkeeping, key and period columns that are missing
+    or of another type.
+#}
 {% macro _check_staged_columns(staged, settings) %}
     {% set convention = settings.convention %}
     {% set problems = [] %}
@@ -6,15 +9,26 @@
     {% for column in staged.columns %}
         {% do types.update({column.name | lower: column.type}) %}
     {% endfor %}
-    {% for name in ['_stage'] + settings.key + [convention.start, convention.end, convention.active, convention.version_id] | reject('none') | unique | list %}
+    {% for name in ['_stage'] + settings.key
+        + [
+            convention.start, convention.end, convention.active, convention.version_id,
+        ] | reject('none') | unique | list %}
         {% if name | lower not in types %}
             {% do problems.append('column ' ~ name ~ ' is missing') %}
         {% endif %}
     {% endfor %}
-    {% set expected = {'_stage': ['string'], '_batch': ['bigint'], '_order': ['bigint'], '_unmodified': ['array<string>']} %}
-    {% do expected.update({convention.start | lower: [convention.type], convention.end | lower: [convention.type]}) %}
-    {% if convention.active %}{% do expected.update({convention.active | lower: ['boolean']}) %}{% endif %}
-    {% for name, wanted in expected.items() if name in types and not dbt_history._type_fits(types[name], wanted[0]) %}
+    {% set expected = {
+        '_stage': ['string'], '_batch': ['bigint'], '_order': ['bigint'],
+        '_unmodified': ['array<string>'],
+    } %}
+    {% do expected.update({
+        convention.start | lower: [convention.type], convention.end | lower: [convention.type],
+    }) %}
+    {% if convention.active %}
+        {% do expected.update({convention.active | lower: ['boolean']}) %}
+    {% endif %}
+    {% for name, wanted in expected.items()
+        if name in types and not dbt_history._type_fits(types[name], wanted[0]) %}
         {% do problems.append('column ' ~ name ~ ' is ' ~ types[name] ~ ', not ' ~ wanted[0]) %}
     {% endfor %}
     {% for name in types if name in ['_metadata', '_tmp_metadata_row_index'] %}
@@ -22,18 +36,30 @@
     {% endfor %}
     {% for column in staged.columns %}
         {% if column.name | lower == '__evaluated_at' %}
-            {% do problems.append('column __evaluated_at has a name that the staged rows need: name it otherwise') %}
+            {% do problems.append(
+                'column __evaluated_at has a name that the staged rows need: name it otherwise'
+            ) %}
         {% elif dbt_history._has_variant(column.type) %}
-            {% do problems.append('column ' ~ column.name ~ ' is ' ~ column.type ~ ', which cannot be compared: cast it to string (to_json)') %}
-        {% elif column.name | lower in settings.key | map('lower') and not dbt_history._is_comparable(column.type) %}
-            {% do problems.append('key column ' ~ column.name ~ ' is ' ~ column.type ~ ', by which records cannot be told apart') %}
+            {% do problems.append(
+                'column ' ~ column.name ~ ' is ' ~ column.type
+                    ~ ', which cannot be compared: cast it to string (to_json)'
+            ) %}
+        {% elif column.name | lower in settings.key | map('lower')
+            and not dbt_history._is_comparable(column.type) %}
+            {% do problems.append(
+                'key column ' ~ column.name ~ ' is ' ~ column.type
+                    ~ ', by which records cannot be told apart'
+            ) %}
         {% endif %}
     {% endfor %}
     {% do return(problems) %}
 {% endmacro %}
 
 
-{# Problems of the table that is there against the SELECT: a column that is missing, or of a type the values do not fit. #}
+{#
+    Problems of the table that is there against the SELECT: a column that is missing, or of a type
+    the values do not fit.
+#}
 {% macro _check_table_columns(staged, table_columns, settings) %}
     {% set convention = settings.convention %}
     {% set problems = [] %}
@@ -41,21 +67,34 @@
     {% for column in table_columns %}
         {% do types.update({column.name | lower: column.type}) %}
     {% endfor %}
-    {% set required = settings.key + [convention.start, convention.end, convention.active, convention.version_id] | reject('none') | unique | list %}
+    {% set required = settings.key
+        + [
+            convention.start, convention.end, convention.active, convention.version_id,
+        ] | reject('none') | unique | list %}
     {% for name in required if name | lower not in types %}
         {% do problems.append('the table has no column ' ~ name) %}
     {% endfor %}
-    {% for name in [convention.start, convention.end] if name | lower in types and types[name | lower] != convention.type %}
-        {% do problems.append('the table has ' ~ name ~ ' as ' ~ types[name | lower] ~ ', the convention as ' ~ convention.type) %}
+    {% for name in [convention.start, convention.end]
+        if name | lower in types and types[name | lower] != convention.type %}
+        {% do problems.append(
+            'the table has ' ~ name ~ ' as ' ~ types[name | lower] ~ ', the convention as '
+                ~ convention.type
+        ) %}
     {% endfor %}
     {% for column in staged.columns if column.name | lower in types %}
         {% if not dbt_history._type_fits(column.type, types[column.name | lower]) %}
-            {% do problems.append('column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has ' ~ types[column.name | lower]) %}
+            {% do problems.append(
+                'column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has '
+                    ~ types[column.name | lower]
+            ) %}
         {% endif %}
     {% endfor %}
     {% set added = dbt_history._added_columns(staged, table_columns) %}
     {% if added and settings.on_schema_change == 'fail' %}
-        {% do problems.append('the table has no column ' ~ added | map(attribute='name') | join(', ') ~ ' (on_schema_change: fail)') %}
+        {% do problems.append(
+            'the table has no column ' ~ added | map(attribute='name') | join(', ')
+                ~ ' (on_schema_change: fail)'
+        ) %}
     {% endif %}
     {% do return(problems) %}
 {% endmacro %}
@@ -63,7 +102,8 @@
 
 {# The columns of the SELECT that the table lacks: {'name', 'type'}, in the order of the SELECT. #}
 {% macro _added_columns(staged, table_columns) %}
-    {% set known = ['_stage', '_batch', '_order', '_unmodified'] + table_columns | map(attribute='name') | map('lower') | list %}
+    {% set known = ['_stage', '_batch', '_order', '_unmodified']
+        + table_columns | map(attribute='name') | map('lower') | list %}
     {% set added = [] %}
     {% for column in staged.columns if column.name | lower not in known %}
         {% do added.append(column) %}

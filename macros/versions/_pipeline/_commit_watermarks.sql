@@ -1,7 +1,10 @@
 {#
-    Nothing new in the sources, but they were read further than before: a commit without rows holds it, so that the next run begins after it.
-    It takes the number of the captured batch. A SELECT that numbers its rows itself keeps the number of its last batch (-1: none yet); of two
-    such commits the run that began last counts. (Without txnAppId Delta leaves out a commit without rows.) Nothing is committed if another run has moved the table since the SELECT was compiled: that run has read the sources, too.
+    Nothing new in the sources, but they were read further than before: a commit without rows holds
+    it, so that the next run begins after it. It takes the number of the captured batch. A SELECT
+    that numbers its rows itself keeps the number of its last batch (-1: none yet); of two such
+    commits the run that began last counts. (Without txnAppId Delta leaves out a commit without
+    rows.) Nothing is committed if another run has moved the table since the SELECT was compiled:
+    that run has read the sources, too.
 #}
 {% macro _commit_watermarks(target, staged, captured, log, before, caller_name) %}
     {% set is_numbered = '_batch' in staged.names %}
@@ -10,16 +13,20 @@
     {% endif %}
     {% set last = log.last_batch if log.last_batch is not none else -1 %}
     {% set plan = {
-        'batch': last if is_numbered else captured.number, 'once': none, 'watermarks': captured.watermarks,
+        'batch': last if is_numbered else captured.number, 'once': none,
+        'watermarks': captured.watermarks,
         'about': captured.about, 'stages': {},
     } %}
     {% if is_numbered %}
         {% set began = (run_started_at.timestamp() * 1000000) | int %}
-        {% do plan.update({'once': {'app_id': 'dbt_history_watermarks:' ~ model.unique_id, 'version': began}}) %}
+        {% do plan.update({
+            'once': {'app_id': 'dbt_history_watermarks:' ~ model.unique_id, 'version': began}
+        }) %}
     {% endif %}
     {% set place = dbt_history._quoted_relation(dbt_history._writing_place(target)) %}
     {% set failed = dbt_history._commit_once(
-        target, 'insert into ' ~ place ~ ' select * from ' ~ place ~ ' where 1 = 0', plan, log, before, caller_name
+        target, 'insert into ' ~ place ~ ' select * from ' ~ place ~ ' where 1 = 0', plan, log,
+        before, caller_name
     ) %}
     {% if failed not in [none, 'reset'] %}
         {% do dbt_history._finish_writes(target, log) %}

@@ -1,4 +1,7 @@
-{# A plan as one MERGE: each row of the source is one operation on one stored version, or a new version. #}
+{#
+    A plan as one MERGE: each row of the source is one operation on one stored version, or a new
+    version.
+#}
 {% macro _merge_sql(batch) %}
     {%- set plan, settings, columns = batch.plan, batch.settings, batch.columns -%}
     {%- set convention = settings.convention -%}
@@ -13,7 +16,11 @@
             op
             {%- for name in identity %},
             {#- An added row matches nothing, but keeps its key for the join. #}
-            if(op in ('add', 'skip'), null, {{ 'at' if loop.first else dbt_history._prefixed(name) }}) as {{ dbt_history._quote('match_' ~ name) }}
+            if(
+                op in ('add', 'skip'),
+                null,
+                {{ 'at' if loop.first else dbt_history._prefixed(name) }}
+            ) as {{ dbt_history._quote('match_' ~ name) }}
             {%- endfor %}
             {%- for name in names %},
             {{ dbt_history._prefixed(name) }}
@@ -30,16 +37,19 @@
         and history.{{ dbt_history._quote(name) }} = operations.{{ dbt_history._prefixed(name) }}
         {%- endfor %}
         {%- for name in identity %}
-        and history.{{ dbt_history._quote(name) }} = operations.{{ dbt_history._quote('match_' ~ name) }}
+        and history.{{ dbt_history._quote(name) }}
+            = operations.{{ dbt_history._quote('match_' ~ name) }}
         {%- endfor %}
     when matched and operations.op = 'remove' then delete
     when matched and operations.op = 'close' then update set
         {%- for name in period %}
-        {{ dbt_history._quote(name) }} = operations.{{ dbt_history._prefixed(name) }}{{ ',' if not loop.last }}
+        {{ dbt_history._quote(name) }}
+            = operations.{{ dbt_history._prefixed(name) }}{{ ',' if not loop.last }}
         {%- endfor %}
     when matched and operations.op = 'replace' then update set
         {%- for name in names %}
-        {{ dbt_history._quote(name) }} = operations.{{ dbt_history._prefixed(name) }}{{ ',' if not loop.last }}
+        {{ dbt_history._quote(name) }}
+            = operations.{{ dbt_history._prefixed(name) }}{{ ',' if not loop.last }}
         {%- endfor %}
     when not matched and operations.op = 'add' then insert (
         {%- for name in names %}
@@ -51,58 +61,82 @@
         {%- endfor %}
     )
     -- An operation that does not find its version must not vanish: nothing is committed then.
-    when not matched and operations.op in ('remove', 'close', 'replace') then insert ({{ dbt_history._quote(convention.end) }})
-    values (cast(raise_error('dbt_history: a version to change was not found') as {{ convention.type }}))
+    when not matched and operations.op in ('remove', 'close', 'replace')
+        then insert ({{ dbt_history._quote(convention.end) }})
+    values (
+        cast(raise_error('dbt_history: a version to change was not found') as {{ convention.type }})
+    )
 {%- endmacro %}
 
 
 {#
-    A batch's keys as a bitmap: a bit for each value of a hash. The plan query makes it in its one pass, and the merge asks it before
-    its join (docs/decisions/0079-keys-as-a-bitmap.md). The bitmap's bytes come as hexadecimal text, and four of them are read as one
-    number; `^ 24` turns the order of the four around, so that a bit's place in the number is its place by the hash:
+    A batch's keys as a bitmap: a bit for each value of a hash. The plan query makes it in its one
+    pass, and the merge asks it before its join (docs/decisions/0079-keys-as-a-bitmap.md). The
+    bitmap's bytes come as hexadecimal text, and four of them are read as one number; `^ 24` turns
+    the order of the four around, so that a bit's place in the number is its place by the hash:
 
-        key  'a' -> hash 68 -> word 68 div 32 = 2, bit 68 % 32 = 4     place in the bitmap: 68 ^ 24 = 92, byte 11, bit 4
+        key  'a' -> hash 68 -> word 68 div 32 = 2, bit 68 % 32 = 4     place in the bitmap: 68 ^ 24
+             = 92, byte 11, bit 4
         bytes  ..  08 09 0A 0B  ..
         word 2     00 00 00 10   = 16 = 1 << 4
 
-    Other keys with the same bit go on to the join. If a key of the batch had no bit, its version would not be found, and an
-    operation that finds no version raises an error: nothing can be lost by it.
+    Other keys with the same bit go on to the join. If a key of the batch had no bit, its version
+    would not be found, and an operation that finds no version raises an error: nothing can be lost
+    by it.
 #}
 {% macro _key_bitmap_size() %}
     {% do return(32768) %}
 {% endmacro %}
 
 
-{# The bitmap of the places in a column, as hexadecimal text; NULL for so many keys that it would hold back little. #}
+{#
+    The bitmap of the places in a column, as hexadecimal text; NULL for so many keys that it would
+    hold back little.
+#}
 {% macro _key_bitmap(place) %}
     {%- set bitmap = 'bitmap_construct_agg(' ~ place ~ ')' -%}
-    {%- do return('if(bitmap_count(' ~ bitmap ~ ') <= ' ~ dbt_history._key_bitmap_size() // 4 ~ ', hex(' ~ bitmap ~ '), null)') -%}
+    {%- do return(
+        'if(bitmap_count(' ~ bitmap ~ ') <= ' ~ dbt_history._key_bitmap_size() // 4 ~ ', hex('
+            ~ bitmap ~ '), null)'
+    ) -%}
 {% endmacro %}
 
 
 {% macro _key_bitmap_place(settings, columns) %}
     {%- set names = settings.key | map('lower') | list -%}
-    {%- for column in columns if column.name | lower in names and 'collate' in column.type | lower -%}
+    {%- for column in columns
+        if column.name | lower in names and 'collate' in column.type | lower -%}
         {%- do return('cast(null as bigint)') -%}
     {%- endfor -%}
     {%- set keys = [] -%}
-    {%- for name in settings.key -%}{%- do keys.append(dbt_history._prefixed(name)) -%}{%- endfor -%}
+    {%- for name in settings.key -%}
+        {%- do keys.append(dbt_history._prefixed(name)) -%}
+    {%- endfor -%}
     {%- do return(dbt_history._hash_place(keys) ~ ' ^ 24') -%}
 {% endmacro %}
 
 
 {% macro _key_bitmap_predicate(bitmap, settings, alias) %}
     {%- set keys = [] -%}
-    {%- for name in settings.key -%}{%- do keys.append(alias ~ '.' ~ dbt_history._quote(name)) -%}{%- endfor -%}
+    {%- for name in settings.key -%}
+        {%- do keys.append(alias ~ '.' ~ dbt_history._quote(name)) -%}
+    {%- endfor -%}
     {%- set words = [] -%}
-    {%- for start in range(0, bitmap | length, 8) -%}{%- do words.append(bitmap[start:start + 8] | int(base=16)) -%}{%- endfor -%}
+    {%- for start in range(0, bitmap | length, 8) -%}
+        {%- do words.append(bitmap[start:start + 8] | int(base=16)) -%}
+    {%- endfor -%}
     {%- set place = dbt_history._hash_place(keys) -%}
     {#- One text and not a thousand literals: Spark reads it once, and parses in no time. -#}
     {%- set list = "cast(split('" ~ words | join(',') ~ "', ',') as array<bigint>)" -%}
-    {%- do return('getbit(' ~ list ~ '[cast(' ~ place ~ ' div 32 as int)], cast(' ~ place ~ ' % 32 as int)) = 1') -%}
+    {%- do return(
+        'getbit(' ~ list ~ '[cast(' ~ place ~ ' div 32 as int)], cast(' ~ place
+            ~ ' % 32 as int)) = 1'
+    ) -%}
 {% endmacro %}
 
 
 {% macro _hash_place(keys) %}
-    {%- do return('pmod(xxhash64(' ~ keys | join(', ') ~ '), ' ~ dbt_history._key_bitmap_size() ~ ')') -%}
+    {%- do return(
+        'pmod(xxhash64(' ~ keys | join(', ') ~ '), ' ~ dbt_history._key_bitmap_size() ~ ')'
+    ) -%}
 {% endmacro %}

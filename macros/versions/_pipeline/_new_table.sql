@@ -1,20 +1,30 @@
 {#
-    The table a batch goes to. It is created empty and then merged into like any other, so that a run killed at
-    any point leaves either no table or one that the next run goes on with.
+    The table a batch goes to. It is created empty and then merged into like any other, so that a
+    run killed at any point leaves either no table or one that the next run goes on with.
 #}
 {% macro _create_history_table(relation, columns, settings, before, replace=false) %}
     {% set convention = settings.convention %}
     {% set partition_by = dbt_history._partition_columns(convention) %}
     {% set last = partition_by | map('lower') | list %}
     {% set ordered = [] %}
-    {% for column in columns if column.name | lower not in last %}{% do ordered.append(column) %}{% endfor %}
-    {% for column in columns if column.name | lower in last %}{% do ordered.append(column) %}{% endfor %}
-    {% do dbt_history._create_table(relation, ordered, partition_by, dbt_history._properties_of_format(relation, columns, is_log=false), before, replace) %}
+    {% for column in columns if column.name | lower not in last %}
+        {% do ordered.append(column) %}
+    {% endfor %}
+    {% for column in columns if column.name | lower in last %}
+        {% do ordered.append(column) %}
+    {% endfor %}
+    {% do dbt_history._create_table(
+        relation, ordered, partition_by,
+        dbt_history._properties_of_format(relation, columns, is_log=false), before, replace,
+    ) %}
     {% do return(dbt_history._table_columns(relation)) %}
 {% endmacro %}
 
 
-{# dbt's own partition_by, else the active flag: closed files are then not read by an on-time batch. #}
+{#
+    dbt's own partition_by, else the active flag: closed files are then not read by an on-time
+    batch.
+#}
 {% macro _partition_columns(convention) %}
     {% set chosen = config.get('partition_by') %}
     {% if chosen is none %}
@@ -24,13 +34,22 @@
 {% endmacro %}
 
 
-{# The columns of a new table: what the SELECT returns without the bookkeeping, the period in the convention's types. #}
+{#
+    The columns of a new table: what the SELECT returns without the bookkeeping, the period in the
+    convention's types.
+#}
 {% macro _new_columns(staged, settings) %}
     {% set convention = settings.convention %}
     {% set columns = [] %}
     {% for column in dbt_history._added_columns(staged, []) %}
-        {% set type = convention.type if column.name | lower in [convention.start | lower, convention.end | lower] else column.type %}
-        {% do columns.append({'name': column.name, 'type': 'boolean' if convention.active and column.name | lower == convention.active | lower else type}) %}
+        {% set type = convention.type
+            if column.name | lower in [convention.start | lower, convention.end | lower]
+            else column.type %}
+        {% do columns.append({
+            'name': column.name,
+            'type': 'boolean'
+                if convention.active and column.name | lower == convention.active | lower else type,
+        }) %}
     {% endfor %}
     {% do return(columns) %}
 {% endmacro %}
@@ -38,6 +57,13 @@
 
 {% macro _append_columns(relation, added) %}
     {% set list = [] %}
-    {% for column in added %}{% do list.append(dbt_history._quote(column.name) ~ ' ' ~ dbt_history._ddl_type(column.type)) %}{% endfor %}
-    {% do run_query('alter table ' ~ dbt_history._quoted_relation(relation) ~ ' add columns (' ~ list | join(', ') ~ ')') %}
+    {% for column in added %}
+        {% do list.append(
+            dbt_history._quote(column.name) ~ ' ' ~ dbt_history._ddl_type(column.type)
+        ) %}
+    {% endfor %}
+    {% do run_query(
+        'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' add columns ('
+            ~ list | join(', ') ~ ')'
+    ) %}
 {% endmacro %}

@@ -2,8 +2,8 @@
     Which pending batches one commit may hold. Several are applied by one MERGE where that gives the
     table that one by one gives. For each key, the first row of a batch is its first effective time:
 
-        key with an earliest start E    E is the first row, and removes no update row of a batch before
-        key without one                 the first row comes after all rows of the batches before
+        key with an earliest start E    E is the first row, and removes no earlier update row
+        key without one                 the first row comes after all rows of earlier batches
 
         batch 1     E---u            batch 1     u        D          batch 1     u     D
         batch 2           E---u      batch 2                 u       batch 2        u
@@ -21,14 +21,19 @@
         {% do single.append(dict(batch, first_batch=batch.batch, parts=[])) %}
     {% endfor %}
     {% set most = settings.get('batches_per_commit') or single | length %}
-    {% if single | length < 2 or most == 1 or settings.version_order == 'increasing' or '_batch' not in staged.names %}
+    {% if single | length < 2 or most == 1 or settings.version_order == 'increasing'
+        or '_batch' not in staged.names %}
         {% do return(single) %}
     {% endif %}
     {% set plans = [] %}
-    {% for row in run_query(dbt_history._commit_ranges_sql(staged, columns, settings, single)).rows %}
+    {% for row in run_query(dbt_history._commit_ranges_sql(
+        staged, columns, settings, single,
+    )).rows %}
         {% set range = fromjson(row[0]) %}
         {% set parts = [] %}
-        {% for plan in single if range.first <= plan.batch <= range.last %}{% do parts.append(plan) %}{% endfor %}
+        {% for plan in single if range.first <= plan.batch <= range.last %}
+            {% do parts.append(plan) %}
+        {% endfor %}
         {% for some in parts | batch(most) %}
             {% do plans.append(dbt_history._joined_plan(some, range.key_bits)) %}
         {% endfor %}
@@ -37,17 +42,27 @@
 {% endmacro %}
 
 
-{# One plan for batches that follow each other: sums, the smallest bound, all kept columns, the watermarks of the last. #}
+{#
+    One plan for batches that follow each other: sums, the smallest bound, all kept columns, the
+    watermarks of the last.
+#}
 {% macro _joined_plan(parts, key_bits) %}
-    {% set joined = dict(parts[-1], first_batch=parts[0].batch, key_bits=key_bits, parts=parts if parts | length > 1 else []) %}
-    {% for name in ['rows', 'earliest_start', 'updates', 'upserts', 'deletes', 'deleting', 'suspects'] %}
+    {% set joined = dict(
+        parts[-1], first_batch=parts[0].batch, key_bits=key_bits,
+        parts=parts if parts | length > 1 else [],
+    ) %}
+    {% for name in [
+        'rows', 'earliest_start', 'updates', 'upserts', 'deletes', 'deleting', 'suspects',
+    ] %}
         {% do joined.update({name: parts | sum(attribute=name)}) %}
     {% endfor %}
     {% set stages = {} %}
     {% for stage in joined.stages %}
         {% do stages.update({stage: parts | map(attribute='stages') | sum(attribute=stage)}) %}
     {% endfor %}
-    {% set first = parts | selectattr('min_effective_at', 'defined') | rejectattr('min_effective_at', 'none') | sort(attribute='min_effective_at') | first %}
+    {% set first = parts | selectattr(
+        'min_effective_at', 'defined',
+    ) | rejectattr('min_effective_at', 'none') | sort(attribute='min_effective_at') | first %}
     {% do joined.update({
         'stages': stages,
         'unmodified': parts | sum(attribute='unmodified', start=[]) | unique | list,
@@ -58,17 +73,19 @@
 {% endmacro %}
 
 
-{# Rows of JSON {'first', 'last', 'key_bits'}: the ranges of batch numbers that one commit may hold, in order. #}
+{#
+    Rows of JSON {'first', 'last', 'key_bits'}: the ranges of batch numbers that one commit may
+    hold, in order.
+#}
 {% macro _commit_ranges_sql(staged, columns, settings, batches) %}
     {%- set convention = settings.convention -%}
     {%- set kinds = dbt_history._row_kinds() -%}
-    {%- set keys -%}
-    {%- for name in settings.key %}{{ dbt_history._prefixed(name) }}{{ ', ' if not loop.last }}{% endfor -%}
-    {%- endset -%}
+    {%- set keys = dbt_history._all_prefixed(settings.key) | join(', ') -%}
     {%- set c_end = dbt_history._prefixed(convention.end) -%}
     with staged as (
         {{ dbt_history._batch_rows(
-            staged, columns, convention, '`_batch` between ' ~ batches[0].batch ~ ' and ' ~ batches[-1].batch
+            staged, columns, convention,
+            '`_batch` between ' ~ batches[0].batch ~ ' and ' ~ batches[-1].batch
         ) | indent(8) }}
     ),
 
@@ -81,7 +98,14 @@
             bool_or(kind = {{ kinds.earliest_start }}) as is_earliest,
             bool_or(kind = {{ kinds.update_row }}) as is_update,
             {% if convention.active -%}
-            coalesce(bool_or(kind <> {{ kinds.delete_row }} and {{ dbt_history._is_open_prefixed(convention) }} and {{ c_end }} < {{ dbt_history._open_end(convention) }}), false)
+            coalesce(
+                bool_or(
+                    kind <> {{ kinds.delete_row }}
+                        and {{ dbt_history._is_open_prefixed(convention) }}
+                        and {{ c_end }} < {{ dbt_history._open_end(convention) }}
+                ),
+                false
+            )
             {%- else -%}
             false
             {%- endif %} as has_ended
@@ -109,8 +133,16 @@
             max(if(is_update, at, null)) as last_update,
             bool_or(
                 has_ended
-                or coalesce(before.batch <> batch and before.at < at and before.at > {{ dbt_history._shift_by_gap('at', convention) }}, false)
-                or coalesce(after.batch <> batch and at < after.at and at > {{ dbt_history._shift_by_gap('after.at', convention) }}, false)
+                or coalesce(
+                    before.batch <> batch and before.at < at
+                        and before.at > {{ dbt_history._shift_by_gap('at', convention) }},
+                    false
+                )
+                or coalesce(
+                    after.batch <> batch and at < after.at
+                        and at > {{ dbt_history._shift_by_gap('after.at', convention) }},
+                    false
+                )
             ) as is_alone
         from neighbours
         group by {{ keys }}, batch
@@ -122,7 +154,12 @@
             key_bit,
             is_alone or coalesce(first_at < earliest, false) as is_alone,
             coalesce(
-                if(earliest is null, first_at <= max(last_at) over earlier, max(last_update) over earlier >= earliest), false
+                if(
+                    earliest is null,
+                    first_at <= max(last_at) over earlier,
+                    max(last_update) over earlier >= earliest
+                ),
+                false
             ) as begins
         from batches_of_keys
         window earlier as (

@@ -1,6 +1,7 @@
 {#
-    An empty or half-loaded feed must not close the world: refuses a batch after which more than `max_deleted_share` of the current
-    records have no current version. Counted exactly only where a cheap look shows that the share could be reached at all.
+    An empty or half-loaded feed must not close the world: refuses a batch after which more than
+    `max_deleted_share` of the current records have no current version. Counted exactly only where a
+    cheap look shows that the share could be reached at all.
 #}
 {% macro _refuse_mass_deletion(batch) %}
     {% set plan, settings = batch.plan, batch.settings %}
@@ -21,32 +22,40 @@
         {% do dbt_history._drop_staged(batch.staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             batch.caller_name,
-            dbt_history._plan_name(plan) ~ ' would leave too many records without a current version; nothing of it was written',
+            dbt_history._plan_name(plan)
+                ~ ' would leave too many records without a current version; nothing of it was'
+                ~ ' written',
             got=lost ~ ' of ' ~ current ~ ' current records',
             expected='at most a share of ' ~ share ~ ' (meta.history.max_deleted_share)',
             node=model.unique_id,
-            way_out='check that the feed is complete; if the records are really gone, raise max_deleted_share for this run',
+            way_out='check that the feed is complete; if the records are really gone, raise'
+                ~ ' max_deleted_share for this run',
         )) %}
     {% endif %}
 {% endmacro %}
 
 
 {% macro _open_rows_sql(batch) %}
-    {% do return('select 1 from ' ~ dbt_history._quoted_relation(batch.target) ~ ' where ' ~ dbt_history._is_open(batch.settings.convention)) %}
+    {% do return(
+        'select 1 from ' ~ dbt_history._quoted_relation(batch.target) ~ ' where '
+            ~ dbt_history._is_open(batch.settings.convention)
+    ) %}
 {% endmacro %}
 
 
 {# How many current records the table has, counted up to `enough`. #}
 {% macro _count_open(batch, enough) %}
     {% do return(run_query(
-        'select count(*) from (' ~ dbt_history._open_rows_sql(batch) ~ ' limit ' ~ enough ~ ') as some'
+        'select count(*) from (' ~ dbt_history._open_rows_sql(batch) ~ ' limit ' ~ enough
+            ~ ') as some'
     ).rows[0][0] | int) %}
 {% endmacro %}
 
 
 {#
-    Whether a batch of a plan of several might lose more than the share. Each can lose at most the records that it ends, and finds at
-    least the table's current records without those that the batches before it end.
+    Whether a batch of a plan of several might lose more than the share. Each can lose at most the
+    records that it ends, and finds at least the table's current records without those that the
+    batches before it end.
 #}
 {% macro _may_delete_too_many(batch) %}
     {% set share = batch.settings.max_deleted_share %}
@@ -54,11 +63,16 @@
     {% for part in batch.plan.parts if share is not none %}
         {% if part.rows >= 100 and part.deleting %}
             {% set need.is_checked = true %}
-            {% set need.rows = [need.rows, (part.deleting / share + need.ended) | round(0, 'ceil') | int if share else 0] | max %}
+            {% set need.rows = [
+                need.rows,
+                (part.deleting / share + need.ended) | round(0, 'ceil') | int if share else 0,
+            ] | max %}
         {% endif %}
         {% set need.ended = need.ended + part.deleting %}
     {% endfor %}
-    {% do return(need.is_checked and (not share or dbt_history._count_open(batch, need.rows) < need.rows)) %}
+    {% do return(
+        need.is_checked and (not share or dbt_history._count_open(batch, need.rows) < need.rows)
+    ) %}
 {% endmacro %}
 
 
@@ -68,12 +82,14 @@
     records as (
         select max(was_open) and not max(is_open) as is_lost
         from resolved
-        group by {% for name in batch.settings.key %}{{ dbt_history._prefixed(name) }}{{ ', ' if not loop.last }}{% endfor %}
+        group by {{ dbt_history._all_prefixed(batch.settings.key) | join(', ') }}
     )
 
     select
         (select count_if(is_lost) from records) as lost,
-        (select count(*) from ({{ dbt_history._open_rows_sql(batch) }}) as open_rows) as current_records
+        (
+            select count(*) from ({{ dbt_history._open_rows_sql(batch) }}) as open_rows
+        ) as current_records
 {%- endmacro %}
 
 
@@ -83,7 +99,10 @@
         with {{ dbt_history._resolved(batch) | indent(8) }}
 
         select to_json(struct(at as {{ dbt_history._quote(batch.settings.convention.start) }}
-            {%- for name in batch.settings.key %}, {{ dbt_history._prefixed(name) }} as {{ dbt_history._quote(name) }}{% endfor %}))
+            {%- for name in batch.settings.key %},
+            {{ dbt_history._prefixed(name) }} as {{ dbt_history._quote(name) }}
+            {%- endfor %}
+        ))
         from resolved
         where op = 'skip'
     {% endset %}
@@ -93,33 +112,41 @@
 
 {# Whether `update_without_base: fail` would refuse a batch of a plan of several. #}
 {% macro _lacks_required_base(batch) %}
-    {% do return(batch.settings.update_without_base == 'fail' and dbt_history._rows_without_base(batch) | length > 0) %}
+    {% do return(
+        batch.settings.update_without_base == 'fail'
+            and dbt_history._rows_without_base(batch) | length > 0
+    ) %}
 {% endmacro %}
 
 
 {# `fail` looks before anything is written; `skip` and `insert` need no look. #}
 {% macro _refuse_rows_without_base(batch) %}
-    {% set rows = dbt_history._rows_without_base(batch) if batch.settings.update_without_base == 'fail' else [] %}
+    {% set rows = dbt_history._rows_without_base(batch)
+        if batch.settings.update_without_base == 'fail' else [] %}
     {% if rows %}
         {% do dbt_history._drop_staged(batch.staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             batch.caller_name,
             'update rows find no version to complete them from; nothing was written of this batch',
             got=(rows | length) ~ ' rows\n    ' ~ rows[:5] | join('\n    '),
-            expected='a version that lasts until the update (meta.history.update_without_base: fail)',
+            expected='a version that lasts until the update (meta.history.update_without_base:'
+                ~ ' fail)',
             node=model.unique_id,
-            way_out='send the missing versions as upsert rows, or set update_without_base to skip or insert',
+            way_out='send the missing versions as upsert rows, or set update_without_base to skip'
+                ~ ' or insert',
         )) %}
     {% endif %}
 {% endmacro %}
 
 
 {#
-    `version_order: increasing`: what readers have seen before the table's current version stays as it is.
+    `version_order: increasing`: what readers have seen before the table's current version stays as
+    it is.
 
         current version 5        axis    1    3    5    7
-        batch with a number      refused if it names a point before 5, also if it would change nothing: its number would count as taken
-        rows without a number    all of them come on every run: refused only if what holds before 5 would change
+        numbered batch      refused if a row has a point before 5, even if it would change nothing,
+                            because its number would be recorded as applied
+        unnumbered rows     sent on every run: refused only if they would change something before 5
 #}
 {% macro _refuse_earlier_version(batch) %}
     {% set target, plan, settings = batch.target, batch.plan, batch.settings %}
@@ -128,20 +155,25 @@
     {% endif %}
     {% set convention = settings.convention %}
     {% set current = run_query(
-        'select ' ~ dbt_history._axis_number('version', convention) ~ ' from ' ~ dbt_history.current_version(target, convention) ~ ' as found'
+        'select ' ~ dbt_history._axis_number('version', convention) ~ ' from '
+            ~ dbt_history.current_version(target, convention) ~ ' as found'
     ).rows[0][0] %}
     {% if current is none or (plan.min_effective_at | int) >= (current | int) %}
         {% do return(none) %}
     {% endif %}
-    {% set point = dbt_history._first_change(batch, current) if plan.batch is none else plan.min_effective_at %}
+    {% set point = dbt_history._first_change(batch, current) if plan.batch is none
+        else plan.min_effective_at %}
     {% if point is not none and not dbt_history._is_taken(target, plan) %}
         {% do dbt_history._drop_staged(batch.staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            batch.caller_name, 'the batch is at a version before the current one; nothing of it was written',
+            batch.caller_name,
+            'the batch is at a version before the current one; nothing of it was written',
             got=dbt_history._axis_text(point, convention),
-            expected=dbt_history._axis_text(current, convention) ~ ' or later (meta.history.version_order: increasing)',
+            expected=dbt_history._axis_text(current, convention)
+                ~ ' or later (meta.history.version_order: increasing)',
             node=model.unique_id,
-            way_out='leave out the rows before the current version, or set version_order: any if they may change what has been read',
+            way_out='leave out the rows before the current version, or set version_order: any if'
+                ~ ' they may change what has been read',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -157,15 +189,25 @@
 {% endmacro %}
 
 
-{# The first point before the current version at which the batch would change the table, as a number of the axis; none if there is none. #}
+{#
+    The first point before the current version at which the batch would change the table, as a
+    number of the axis; none if there is none.
+#}
 {% macro _first_change(batch, current) %}
     {% set convention = batch.settings.convention %}
-    {% set now = dbt_history._literal(dbt_history._axis_value(current | int, convention), convention) %}
+    {% set now = dbt_history._literal(
+        dbt_history._axis_value(current | int, convention), convention,
+    ) %}
     {% set sql %}
         with {{ dbt_history._resolved(batch) | indent(8) }},
 
         changed as (
-            select if(op = 'close', {{ dbt_history._shift_by_gap('earlier_end', convention, '+') }}, at) as point
+            select
+                if(
+                    op = 'close',
+                    {{ dbt_history._shift_by_gap('earlier_end', convention, '+') }},
+                    at
+                ) as point
             from resolved
             where (op in ('add', 'replace', 'remove') and at < {{ now }})
                 or (op = 'close' and earlier_end < {{ dbt_history._shift_by_gap(now, convention) }})

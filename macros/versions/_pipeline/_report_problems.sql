@@ -1,4 +1,7 @@
-{# Refuses the pending batches if a row of them is wrong: every reason with its count and up to five sample rows, at once. #}
+{#
+    Refuses the pending batches if a row of them is wrong: every reason with its count and up to
+    five sample rows, at once.
+#}
 {% macro _refuse_bad_rows(staged, batches, columns, settings, caller_name) %}
     {% set found = [] %}
     {% for batch in batches %}
@@ -17,7 +20,9 @@
     {% endfor %}
     {% set lines = [] %}
     {% for reason, rows in samples.items() %}
-        {% do lines.append(counts[reason] ~ ' rows: ' ~ reason ~ '\n      ' ~ rows | join('\n      ')) %}
+        {% do lines.append(
+            counts[reason] ~ ' rows: ' ~ reason ~ '\n      ' ~ rows | join('\n      ')
+        ) %}
     {% endfor %}
     {% if lines %}
         {% do dbt_history._drop_staged(staged) %}
@@ -27,7 +32,8 @@
             got='\n    ' ~ lines | join('\n    '),
             expected='staged rows as the documentation of history_batch describes them',
             node=model.unique_id,
-            way_out='mend the rows at their source, or filter them out and keep them in a table of their own',
+            way_out='mend the rows at their source, or filter them out and keep them in a table of'
+                ~ ' their own',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -39,7 +45,11 @@
     {%- set identity = settings.key + dbt_history._identity_columns(convention)[1:] -%}
     {%- set numbers = batches | map(attribute='batch', default=none) | reject('none') | list -%}
     with staged as (
-        {{ dbt_history._batch_rows(staged, columns, convention, '`_batch` in (' ~ numbers | join(', ') ~ ')' if numbers and '_batch' in staged.names else none) | indent(8) }}
+        {{ dbt_history._batch_rows(
+            staged, columns, convention,
+            '`_batch` in (' ~ numbers | join(', ') ~ ')' if numbers and '_batch' in staged.names
+                else none,
+        ) | indent(8) }}
     ),
 
     neighbours as (
@@ -55,11 +65,14 @@
 
     wrong as (
         {%- for problem in dbt_history._row_problems(settings, columns) %}
-        select {{ dbt_history._string_literal(problem.reason) }} as reason, * from neighbours where {{ problem.sql }}
+        select {{ dbt_history._string_literal(problem.reason) }} as reason, *
+        from neighbours
+        where {{ problem.sql }}
         union all
         {%- endfor %}
         select
-            'two different rows of one stage have the same key and start, and no _order that decides' as reason,
+            'two different rows of one stage have the same key and start,'
+                || ' and no _order that decides' as reason,
             *
         from neighbours
         where

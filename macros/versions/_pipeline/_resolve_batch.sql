@@ -9,8 +9,8 @@
         becomes     [ a ----------)[ b --)[ u -------)[ U ----------------)
                                           '- ends a gap before the next start
 
-    Order at one instant: earliest start, version id, then stored < upsert < update, then `_order`; a
-    delete comes last.
+    Order at one instant: earliest start, version id, then stored < upsert < update, then `_order`;
+    a delete comes last.
 
     A plan holds one batch or several (`_plan_commits` says which). An earliest start of a later
     batch removes the earlier rows at or after it. What is left has batches that do not decrease
@@ -24,7 +24,8 @@
         op        remove | close | replace | add | skip, NULL where nothing changes
         was_open, is_open   whether the version was, is in force
         match_*   identity of the stored row to change (NULL for add and skip), c_* the new values
-        earlier_end   the smaller of the stored end and the new one: a close changes nothing before it
+        earlier_end   the smaller of the stored end and the new one: a close changes nothing before
+                      it
     `plan` holds literals: the bound (versions that ended a gap before the first effective time
     cannot matter) and `unmodified` (the columns to fill).
 #}
@@ -39,19 +40,23 @@
 {%- set fills_end = convention.end | lower in plan.unmodified -%}
 {%- set fills_active = convention.active and convention.active | lower in plan.unmodified -%}
 {%- set filled = dbt_history._filled_columns(columns, convention, plan) -%}
-{%- set keys -%}
-{%- for name in key %}{{ dbt_history._prefixed(name) }}{{ ', ' if not loop.last }}{% endfor -%}
-{%- endset -%}
+{%- set keys = dbt_history._all_prefixed(key) | join(', ') -%}
+{%- set cells = dbt_history._all_prefixed(columns | map(attribute='name')) | join(', ') -%}
 {%- set axis -%}
 partition by {{ keys }}
                 order by
                     at,
-                    case kind when {{ kinds.earliest_start }} then 0 when {{ kinds.delete_row }} then 2 else 1 end,
+                    case kind
+                        when {{ kinds.earliest_start }} then 0
+                        when {{ kinds.delete_row }} then 2
+                        else 1
+                    end,
                     {{ c_id ~ ', ' if has_version_id }}kind, position
 {%- endset -%}
 {{ dbt_history._history_ctes(batch) }}
 
--- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first stays.
+-- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first
+-- stays.
 reached as (
     select
         *,
@@ -74,12 +79,18 @@ remaining as (
 with_neighbours as (
     select
         *,
-        lead(if(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}), struct(at, batch), null)) ignore nulls over axis as next_row,
-        lead(if(kind = {{ kinds.earliest_start }}, struct(at, batch), null)) ignore nulls over axis as next_earliest,
-        lead(if(kind <= {{ kinds.update_row }} and remains, at, null)) ignore nulls over axis as next_known,
-        lead(if(kind = {{ kinds.delete_row }}, struct(at, batch), null)) ignore nulls over axis as next_delete,
-        lead(if(kind = {{ kinds.stored }} and remains, at, null)) ignore nulls over axis as next_stored,
-        last_value(if(kind = {{ kinds.stored }}, struct(at{% for column in columns %}, {{ dbt_history._prefixed(column.name) }}{% endfor %}), null), true) over (
+        lead(
+            if(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}), struct(at, batch), null)
+        ) ignore nulls over axis as next_row,
+        lead(if(kind = {{ kinds.earliest_start }}, struct(at, batch), null)) ignore nulls over axis
+            as next_earliest,
+        lead(if(kind <= {{ kinds.update_row }} and remains, at, null)) ignore nulls over axis
+            as next_known,
+        lead(if(kind = {{ kinds.delete_row }}, struct(at, batch), null)) ignore nulls over axis
+            as next_delete,
+        lead(if(kind = {{ kinds.stored }} and remains, at, null)) ignore nulls over axis
+            as next_stored,
+        last_value(if(kind = {{ kinds.stored }}, struct(at, {{ cells }}), null), true) over (
             {{ axis | indent(4) }}
             rows between unbounded preceding and current row
         ) as stored
@@ -93,7 +104,9 @@ with_bases as (
     select
         *,
         {{ dbt_history._base_state(batch) | indent(8) }} as base_state,
-        coalesce(next_delete.batch < next_row.batch and next_delete.at < next_row.at, false) as is_deleted_before
+        coalesce(
+            next_delete.batch < next_row.batch and next_delete.at < next_row.at, false
+        ) as is_deleted_before
     from with_neighbours
     where kind <> {{ kinds.earliest_start }}
 ),
@@ -117,7 +130,8 @@ filled as (
             if(
                 not base_state or {{ dbt_history._supplies_column(convention.end) }},
                 named_struct('v', if(
-                    base_state is not false and not is_deleted_before and {{ dbt_history._is_open_filled(convention, fills_active) }},
+                    base_state is not false and not is_deleted_before
+                        and {{ dbt_history._is_open_filled(convention, fills_active) }},
                     {{ c_end }},
                     {{ dbt_history._open_end(convention) }}
                 )),
@@ -129,7 +143,8 @@ filled as (
         {%- if batch.settings.update_without_base == 'insert' %}
         false as is_skipped
         {%- else %}
-        kind = {{ kinds.update_row }} and not coalesce(last_value(base_state, true) over axis, false) as is_skipped
+        kind = {{ kinds.update_row }}
+            and not coalesce(last_value(base_state, true) over axis, false) as is_skipped
         {%- endif %}
     from with_bases
     window axis as (
@@ -150,15 +165,29 @@ with_next_version as (
         next_earliest,
         next_delete,
         next_stored,
-        lead(if(remains and not is_skipped and kind <= {{ kinds.update_row }}, struct(at, batch{{ ', ' ~ c_id ~ ' as id' if has_version_id }}), null)) ignore nulls
+        lead(
+            if(
+                remains and not is_skipped and kind <= {{ kinds.update_row }},
+                struct(at, batch{{ ', ' ~ c_id ~ ' as id' if has_version_id }}),
+                null
+            )
+        ) ignore nulls
             over (
                 {{ axis | indent(8) }}
             ) as next_version,
-        lead(if(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}) and not is_skipped, at, null)) ignore nulls over (
+        lead(
+            if(
+                kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}) and not is_skipped,
+                at,
+                null
+            )
+        ) ignore nulls over (
             {{ axis | indent(4) }}
         ) as next_begun
         {%- for column in columns %},
-        {{ dbt_history._completed_column(column, convention, filled, fills_end, fills_active) | indent(8) }} as {{ dbt_history._prefixed(column.name) }}
+        {{ dbt_history._completed_column(
+            column, convention, filled, fills_end, fills_active,
+        ) | indent(8) }} as {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
     from filled
 ),
@@ -168,8 +197,14 @@ with_ends as (
     select
         *,
         {{ dbt_history._is_active_prefixed(convention) }} is not null as can_close,
-        coalesce(next_version.at = at{{ ' and next_version.id <=> ' ~ c_id if has_version_id }}, false) as is_replaced,
-        coalesce(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}) and stored.at = at{{ ' and stored.' ~ c_id ~ ' <=> ' ~ c_id if has_version_id }}, false) as is_stored,
+        coalesce(
+            next_version.at = at{{ ' and next_version.id <=> ' ~ c_id if has_version_id }}, false
+        ) as is_replaced,
+        coalesce(
+            kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }})
+                and stored.at = at{{ ' and stored.' ~ c_id ~ ' <=> ' ~ c_id if has_version_id }},
+            false
+        ) as is_stored,
         if(remains and next_earliest.batch > batch, next_earliest, null) as ended_from,
         if(next_version is null or next_delete.at < next_version.at, next_delete, null) as deleted
     from with_next_version
@@ -183,16 +218,27 @@ ended as (
         least(
             case
                 when deleted.batch < coalesce(ended_from.batch, next_version.batch) then {{ c_end }}
-                when ended_from is not null and ({{ is_open }} or (coalesce(next_stored >= ended_from.at, true) and {{ c_end }} >= ended_from.at))
+                when ended_from is not null
+                    and (
+                        {{ is_open }}
+                            or (
+                                coalesce(next_stored >= ended_from.at, true)
+                                    and {{ c_end }} >= ended_from.at
+                            )
+                    )
                     then {{ dbt_history._shift_by_gap('ended_from.at', convention) }}
-                when {{ is_open }} and next_version is not null then {{ dbt_history._shift_by_gap('next_version.at', convention) }}
+                when {{ is_open }} and next_version is not null
+                    then {{ dbt_history._shift_by_gap('next_version.at', convention) }}
                 else {{ c_end }}
             end,
             -- A stored version ends before staged rows, a staged row before any version.
-            {{ dbt_history._shift_by_gap('if(kind = ' ~ kinds.stored ~ ', next_begun, next_version.at)', convention) }},
+            {{ dbt_history._shift_by_gap(
+                'if(kind = ' ~ kinds.stored ~ ', next_begun, next_version.at)', convention,
+            ) }},
             deleted.at
         ) as new_end,
-        {{ is_open }} and ended_from is null and next_version is null and deleted is null as stays_open
+        {{ is_open }} and ended_from is null and next_version is null
+            and deleted is null as stays_open
     from with_ends
 ),
 
@@ -211,29 +257,40 @@ resolved as (
         case
             when is_skipped then 'skip'
             when kind = {{ kinds.stored }} and not is_replaced then
-                case when not remains then 'remove' when {{ dbt_history._period_changed(convention) }} then 'close' end
+                case
+                    when not remains then 'remove'
+                    when {{ dbt_history._period_changed(convention) }} then 'close'
+                end
             when is_replaced then null
             when not is_stored then 'add'
-            when not {{ dbt_history._rows_are_equal(dbt_history._without(columns, [convention.end, convention.active]), '', 'stored.') }} then 'replace'
+            when not {{ dbt_history._rows_are_equal(
+                dbt_history._without(columns, [convention.end, convention.active]), '', 'stored.',
+            ) }}
+                then 'replace'
             when {{ dbt_history._period_changed(convention, 'stored.') }} then 'close'
         end as op,
         not is_skipped and not is_replaced and remains and is_open as is_open,
         at,
         least(stored.{{ c_end }}, final_end) as earlier_end
         {%- for column in columns %},
-        {{ dbt_history._final_column(column, convention) }} as {{ dbt_history._prefixed(column.name) }}
+        {{ dbt_history._final_column(column, convention) }}
+            as {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
     from final_versions
 )
 {%- endmacro %}
 
 
-{# CTEs `batch`, the staged rows of the plan, and `history`, these and the versions they can reach. #}
+{#
+    CTEs `batch`, the staged rows of the plan, and `history`, these and the versions they can reach.
+#}
 {% macro _history_ctes(batch) %}
 {%- set convention, columns, plan = batch.settings.convention, batch.columns, batch.plan -%}
 {%- set kinds = dbt_history._row_kinds() -%}
 batch as (
-    {{ dbt_history._batch_rows(batch.staged, columns, convention, dbt_history._batch_filter(plan, batch.staged)) | indent(4) }}
+    {{ dbt_history._batch_rows(
+        batch.staged, columns, convention, dbt_history._batch_filter(plan, batch.staged),
+    ) | indent(4) }}
 ),
 
 history as (
@@ -248,14 +305,20 @@ history as (
         {%- endfor %}
     from {{ dbt_history._quoted_relation(batch.get('place') or batch.target) }} as stored
     left semi join batch
-        on {% for name in batch.settings.key %}stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}{{ '\n        and ' if not loop.last }}{% endfor %}
+        on {% for name in batch.settings.key -%}
+        stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}
+        {{- '\n        and ' if not loop.last }}{% endfor %}
     where {{ dbt_history._target_prune_predicate(convention, plan, 'stored') }}
 
     union all
 
     -- A SELECT that was evaluated again since the plan must not be applied.
     select
-        if(evaluated_at <= {{ plan.evaluated_at }}L, kind, raise_error('dbt_history: evaluated again')) as kind,
+        if(
+            evaluated_at <= {{ plan.evaluated_at }}L,
+            kind,
+            raise_error('dbt_history: evaluated again')
+        ) as kind,
         coalesce(batch, 0L) as batch,
         at,
         position,
@@ -281,36 +344,57 @@ history as (
 
 {#
     Rule 3: what a row is for the update rows after it: true, a base; false, no base, and what is
-    before it is none either; NULL, no information. A version of an earlier batch, or of the table, is a base if
-    it lasted until the change: `until` is the earlier of E and the row's start.
+    before it is none either; NULL, no information. A version of an earlier batch, or of the table,
+    is a base if it lasted until the change: `until` is the earlier of E and the row's start.
 
         x, end at D    [-----------D   E        u            x ended before E - gap: u has no base
 #}
 {% macro _base_state(batch) %}
 {%- set convention, plan = batch.settings.convention, batch.plan -%}
 {%- set kinds = dbt_history._row_kinds() -%}
-{%- set keeps_end = 'kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, ' ~ dbt_history._string_literal(convention.end | lower) ~ ')' -%}
+{%- set keeps_end = 'kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, '
+    ~ dbt_history._string_literal(convention.end | lower) ~ ')' -%}
 {%- set fills_active = convention.active and convention.active | lower in plan.unmodified -%}
 {%- set can_close = dbt_history._is_active_prefixed(convention) ~ ' is not null' -%}
 {%- if fills_active -%}
-    {%- set can_close = '(' ~ can_close ~ ' or kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, ' ~ dbt_history._string_literal(convention.active | lower) ~ '))' -%}
+    {%- set can_close = '(' ~ can_close ~ ' or kind = ' ~ kinds.update_row
+        ~ ' and array_contains(unmodified, '
+        ~ dbt_history._string_literal(convention.active | lower) ~ '))' -%}
 {%- endif -%}
 {%- set lasts -%}
 (
     coalesce(
         least(
-            if({{ keeps_end }} or {{ dbt_history._is_open_filled(convention, fills_active) }}, null, {{ dbt_history._prefixed(convention.end) }}),
-            if({{ can_close }} and (next_known is null or next_delete.at < next_known), next_delete.at, null)
+            if(
+                {{ keeps_end }} or {{ dbt_history._is_open_filled(convention, fills_active) }},
+                null,
+                {{ dbt_history._prefixed(convention.end) }}
+            ),
+            if(
+                {{ can_close }} and (next_known is null or next_delete.at < next_known),
+                next_delete.at,
+                null
+            )
         ) >= {{ dbt_history._shift_by_gap('least(next_earliest.at, next_row.at)', convention) }},
         true
     )
-    and not coalesce({{ can_close }} and next_earliest.at <= next_row.at and next_earliest.batch < next_row.batch, false)
+    and not coalesce(
+        {{ can_close }} and next_earliest.at <= next_row.at
+            and next_earliest.batch < next_row.batch,
+        false
+    )
 )
 {%- endset -%}
 case
     when kind = {{ kinds.stored }} and (not remains or next_row is null) then null
-    when kind <= {{ kinds.update_row }} and next_row.batch > batch and not {{ lasts | indent(4) }} then if(kind = {{ kinds.stored }}, null, false)
-    when kind in ({{ kinds.stored }}, {{ kinds.upsert_row }}{{ ', ' ~ kinds.update_row if batch.settings.update_without_base == 'insert' }}) then true
+    when kind <= {{ kinds.update_row }} and next_row.batch > batch and not {{ lasts | indent(4) }}
+        then if(kind = {{ kinds.stored }}, null, false)
+    when kind in (
+        {{ kinds.stored }},
+        {{ kinds.upsert_row }}{{ ', ' ~ kinds.update_row
+            if batch.settings.update_without_base == 'insert' }}
+    )
+        then true
 end
 {%- endmacro %}
 
@@ -318,40 +402,65 @@ end
 {# The columns that some update row of the plan keeps, without end and flag. #}
 {% macro _filled_columns(columns, convention, plan) %}
     {% set names = [] %}
-    {% for column in columns if column.name | lower in plan.unmodified and column.name | lower not in [convention.end | lower, (convention.active or '') | lower] %}
+    {% for column in columns
+        if column.name | lower in plan.unmodified
+            and column.name | lower not in [
+                convention.end | lower, (convention.active or '') | lower,
+            ] %}
         {% do names.append(column.name) %}
     {% endfor %}
     {% do return(names) %}
 {% endmacro %}
 
 
-{# Whether a row brings the column: a base brings all, an update what it does not call unmodified. #}
+{#
+    Whether a row brings the column: a base brings all, an update what it does not call unmodified.
+#}
 {% macro _supplies_column(name) %}
     {%- set kinds = dbt_history._row_kinds() -%}
-    {%- do return('if(kind = ' ~ kinds.update_row ~ ', not array_contains(unmodified, ' ~ dbt_history._string_literal(name | lower) ~ '), base_state)') -%}
+    {%- do return(
+        'if(kind = ' ~ kinds.update_row ~ ', not array_contains(unmodified, '
+            ~ dbt_history._string_literal(name | lower) ~ '), base_state)'
+    ) -%}
 {% endmacro %}
 
 
-{# Only versions that end a gap before the batch's earliest time or later can be touched; literals, so that Delta prunes by them. #}
+{#
+    Only versions that end a gap before the batch's earliest time or later can be touched; literals,
+    so that Delta prunes by them.
+#}
 {% macro _target_prune_predicate(convention, plan, alias) %}
     {%- set end = alias ~ '.' ~ dbt_history._quote(convention.end) -%}
-    {%- do return('(' ~ end ~ ' >= ' ~ dbt_history._literal(plan.bound, convention) ~ ' or ' ~ end ~ ' is null)') -%}
+    {%- do return(
+        '(' ~ end ~ ' >= ' ~ dbt_history._literal(plan.bound, convention) ~ ' or ' ~ end
+            ~ ' is null)'
+    ) -%}
 {% endmacro %}
 
 
 {# In force until further notice, over prefixed columns. #}
 {% macro _is_open_prefixed(convention) %}
     {%- set end = dbt_history._prefixed(convention.end) -%}
-    {%- if convention.active -%} {%- do return('coalesce(' ~ dbt_history._prefixed(convention.active) ~ ', false)') -%}
+    {%- if convention.active -%}
+        {%- do return('coalesce(' ~ dbt_history._prefixed(convention.active) ~ ', false)') -%}
     {%- elif convention.open_end is none -%} {%- do return('(' ~ end ~ ' is null)') -%}
-    {%- else -%} {%- do return('coalesce(' ~ end ~ ' >= ' ~ dbt_history._open_end(convention) ~ ', true)') -%}
+    {%- else -%}
+        {%- do return(
+            'coalesce(' ~ end ~ ' >= ' ~ dbt_history._open_end(convention) ~ ', true)'
+        ) -%}
     {%- endif -%}
 {% endmacro %}
 
 
-{# The active flag; NULL means that the version is never closed. Where there is no flag, open or not. #}
+{#
+    The active flag; NULL means that the version is never closed. Where there is no flag, open or
+    not.
+#}
 {% macro _is_active_prefixed(convention) %}
-    {%- do return(dbt_history._prefixed(convention.active) if convention.active else dbt_history._is_open_prefixed(convention)) -%}
+    {%- do return(
+        dbt_history._prefixed(convention.active) if convention.active
+            else dbt_history._is_open_prefixed(convention)
+    ) -%}
 {% endmacro %}
 
 
@@ -359,7 +468,11 @@ end
 {% macro _is_open_filled(convention, fills_active) %}
     {%- set kinds = dbt_history._row_kinds() -%}
     {%- if fills_active -%}
-        {%- do return('((kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, ' ~ dbt_history._string_literal(convention.active | lower) ~ ')) or ' ~ dbt_history._is_open_prefixed(convention) ~ ')') -%}
+        {%- do return(
+            '((kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, '
+                ~ dbt_history._string_literal(convention.active | lower) ~ ')) or '
+                ~ dbt_history._is_open_prefixed(convention) ~ ')'
+        ) -%}
     {%- endif -%}
     {%- do return(dbt_history._is_open_prefixed(convention)) -%}
 {% endmacro %}
@@ -369,11 +482,17 @@ end
 {% macro _completed_column(column, convention, filled, fills_end, fills_active) %}
     {%- set kinds = dbt_history._row_kinds() -%}
     {%- set c = dbt_history._prefixed(column.name) -%}
-    {%- set is_kept = 'kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, ' ~ dbt_history._string_literal(column.name | lower) ~ ')' -%}
+    {%- set is_kept = 'kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, '
+        ~ dbt_history._string_literal(column.name | lower) ~ ')' -%}
     {%- if column.name in filled -%}
-        {%- do return('if(' ~ is_kept ~ ', ' ~ dbt_history._quote('f_' ~ column.name) ~ '.v, ' ~ c ~ ')') -%}
+        {%- do return(
+            'if(' ~ is_kept ~ ', ' ~ dbt_history._quote('f_' ~ column.name) ~ '.v, ' ~ c ~ ')'
+        ) -%}
     {%- elif fills_end and column.name | lower == convention.end | lower -%}
-        {%- do return('if(' ~ is_kept ~ ', if(open_end is null, ' ~ dbt_history._open_end(convention) ~ ', open_end.v), ' ~ c ~ ')') -%}
+        {%- do return(
+            'if(' ~ is_kept ~ ', if(open_end is null, ' ~ dbt_history._open_end(convention)
+                ~ ', open_end.v), ' ~ c ~ ')'
+        ) -%}
     {%- elif fills_active and column.name | lower == convention.active | lower -%}
         {%- do return('if(' ~ is_kept ~ ', true, ' ~ c ~ ')') -%}
     {%- endif -%}
@@ -393,10 +512,13 @@ end
 
 {# Whether the end or the flag differs from the row's own, or from the stored row's. #}
 {% macro _period_changed(convention, prefix='') %}
-    {%- set changed = 'not (final_end <=> ' ~ prefix ~ dbt_history._prefixed(convention.end) ~ ')' -%}
+    {%- set changed = 'not (final_end <=> ' ~ prefix ~ dbt_history._prefixed(convention.end)
+        ~ ')' -%}
     {%- if convention.active -%}
         {%- set flag = dbt_history._prefixed(convention.active) -%}
-        {%- do return(changed ~ ' or not (if(can_close, is_open, ' ~ flag ~ ') <=> ' ~ prefix ~ flag ~ ')') -%}
+        {%- do return(
+            changed ~ ' or not (if(can_close, is_open, ' ~ flag ~ ') <=> ' ~ prefix ~ flag ~ ')'
+        ) -%}
     {%- endif -%}
     {%- do return(changed) -%}
 {% endmacro %}

@@ -1,11 +1,12 @@
 {#
-    The staged rows as rows of the table: one row a staged row, every column of the table under its prefix and type,
-    and what the rules need to order them.
+    The staged rows as rows of the table: one row a staged row, every column of the table under its
+    prefix and type, and what the rules need to order them.
 
         kind       what the row is (`_row_kinds`); NULL for an unknown stage
         at         where the row stands on the time axis: its start, or the end of a delete row
         position   _order, NULL if there is none
-        unmodified lower-case names of the columns that keep their value; of an update row a column the SELECT lacks is one of them
+        unmodified lower-case names of the columns that keep their value; of an update row a column
+        the SELECT lacks is one of them
 #}
 {% macro _batch_rows(staged, columns, convention, filter=none) %}
     {%- set names = staged.names -%}
@@ -23,8 +24,17 @@
             when 'delete' then {{ kinds.delete_row }}
             when 'earliest_start' then {{ kinds.earliest_start }}
         end as kind,
-        if(`_stage` = 'delete', {{ dbt_history._staged_column(staged, {'name': convention.end, 'type': convention.type}) }}, {{ dbt_history._staged_column(staged, {'name': convention.start, 'type': convention.type}) }}) as at,
-        {{ 'cast(`_order` as bigint)' if '_order' in names else 'cast(null as bigint)' }} as position,
+        if(
+            `_stage` = 'delete',
+            {{ dbt_history._staged_column(
+                staged, {'name': convention.end, 'type': convention.type},
+            ) }},
+            {{ dbt_history._staged_column(
+                staged, {'name': convention.start, 'type': convention.type},
+            ) }}
+        ) as at,
+        {{ 'cast(`_order` as bigint)' if '_order' in names else 'cast(null as bigint)' }}
+            as position,
         {{ dbt_history._unmodified_names(staged, missing) }} as unmodified,
         `__evaluated_at` as evaluated_at
         {%- for column in columns %},
@@ -44,21 +54,33 @@
         {%- do return('cast(null as ' ~ dbt_history._ddl_type(column.type) ~ ')') -%}
     {%- endif -%}
     {%- set is_same = {'name': name, 'type': column.type} in staged.columns -%}
-    {%- do return(dbt_history._quote(name) if is_same else 'cast(' ~ dbt_history._quote(name) ~ ' as ' ~ dbt_history._ddl_type(column.type) ~ ')') -%}
+    {%- do return(
+        dbt_history._quote(name) if is_same
+            else 'cast(' ~ dbt_history._quote(name) ~ ' as ' ~ dbt_history._ddl_type(column.type)
+                ~ ')'
+    ) -%}
 {% endmacro %}
 
 
 {% macro _unmodified_names(staged, missing) %}
-    {%- set said = "coalesce(transform(cast(`_unmodified` as array<string>), name -> lower(name)), cast(array() as array<string>))"
+    {%- set said = "coalesce(transform(cast(`_unmodified` as array<string>), name -> lower(name)),"
+        ~ " cast(array() as array<string>))"
         if '_unmodified' in staged.names else 'cast(array() as array<string>)' -%}
-    {%- do return('if(`_stage` = \'update\', array_union(' ~ said ~ ', array(' ~ missing | join(', ') ~ ')), ' ~ said ~ ')' if missing else said) -%}
+    {%- do return(
+        'if(`_stage` = \'update\', array_union(' ~ said ~ ', array(' ~ missing | join(', ') ~ ')), '
+            ~ said ~ ')'
+            if missing else said
+    ) -%}
 {% endmacro %}
 
 
 {#
-    The kinds of rows that the rules put on one time axis. The numbers are the order at one instant: a stored version, then upserts, then
-    updates; deletes and earliest starts are ordered by conditions of their own.
+    The kinds of rows that the rules put on one time axis. The numbers are the order at one instant:
+    a stored version, then upserts, then updates; deletes and earliest starts are ordered by
+    conditions of their own.
 #}
 {% macro _row_kinds() %}
-    {% do return({'stored': 0, 'upsert_row': 1, 'update_row': 2, 'delete_row': 3, 'earliest_start': 4}) %}
+    {% do return({
+        'stored': 0, 'upsert_row': 1, 'update_row': 2, 'delete_row': 3, 'earliest_start': 4,
+    }) %}
 {% endmacro %}

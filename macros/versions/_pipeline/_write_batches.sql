@@ -1,15 +1,19 @@
 {#
-    The pipeline of a version table, whatever asked for it: evaluate the SELECT once, check everything, then commit the batches.
-    Returns the counts of the run: {'batches', 'added', 'closed', 'removed', 'skipped', 'replayed'}.
+    The pipeline of a version table, whatever asked for it: evaluate the SELECT once, check
+    everything, then commit the batches. Returns the counts of the run: {'batches', 'added',
+    'closed', 'removed', 'skipped', 'replayed'}.
 #}
 {% macro _write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% do return(dbt_history._write_planned(
-        dbt_history._plan_and_write_batches, target, existing, select_sql, settings, full_refresh, caller_name
+        dbt_history._plan_and_write_batches, target, existing, select_sql, settings, full_refresh,
+        caller_name
     )) %}
 {% endmacro %}
 
 
-{% macro _plan_and_write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
+{% macro _plan_and_write_batches(
+    target, existing, select_sql, settings, full_refresh, caller_name
+) %}
     {% set before = dbt_history._session_settings([
         'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
         'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
@@ -17,40 +21,58 @@
     {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
     {% set is_new = existing is none or full_refresh %}
     {% do dbt_history._refuse_columns(
-        dbt_history._check_staged_columns(staged, settings) + dbt_history._reserved_columns(staged, target), staged, caller_name
+        dbt_history._check_staged_columns(staged, settings)
+            + dbt_history._reserved_columns(staged, target),
+        staged, caller_name
     ) %}
 
-    {% set columns = dbt_history._new_columns(staged, settings) if is_new else dbt_history._table_columns(existing) %}
+    {% set columns = dbt_history._new_columns(staged, settings) if is_new
+        else dbt_history._table_columns(existing) %}
     {% set added = [] %}
     {% if not is_new %}
-        {% do dbt_history._refuse_columns(dbt_history._check_table_columns(staged, columns, settings), staged, caller_name) %}
+        {% do dbt_history._refuse_columns(
+            dbt_history._check_table_columns(staged, columns, settings), staged, caller_name,
+        ) %}
         {% if settings.on_schema_change == 'append_new_columns' %}
             {% set added = dbt_history._added_columns(staged, columns) %}
             {% set columns = columns + added %}
         {% endif %}
     {% endif %}
-    {% do dbt_history._refuse_columns(dbt_history._check_void_columns(columns if is_new else added), staged, caller_name) %}
+    {% do dbt_history._refuse_columns(
+        dbt_history._check_void_columns(columns if is_new else added), staged, caller_name,
+    ) %}
 
     {% set log = none if is_new else dbt_history._log_to_write(existing, caller_name) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
     {% set last_batch = log.last_batch if log else none %}
     {% set pending = dbt_history._pending_batches(
-        dbt_history._plan_batches(staged, columns, settings, last_batch), last_batch, settings, staged, caller_name, captured
+        dbt_history._plan_batches(staged, columns, settings, last_batch), last_batch, settings,
+        staged, caller_name, captured
     ) %}
-    {% do dbt_history._refuse_other_owner(log or {}, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name) %}
+    {% do dbt_history._refuse_other_owner(
+        log or {}, settings, dbt_history._has_numbers(pending, staged, captured), staged,
+        caller_name,
+    ) %}
     {% do dbt_history._refuse_bad_rows(staged, pending.batches, columns, settings, caller_name) %}
 
     {% if is_new %}
-        {% set columns = dbt_history._create_history_table(target, columns, settings, before, replace=existing is not none) %}
+        {% set columns = dbt_history._create_history_table(
+            target, columns, settings, before, replace=existing is not none,
+        ) %}
         {% set log = dbt_history._log_to_write(target, caller_name) %}
-        {% do dbt_history._refuse_other_owner(log, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name) %}
+        {% do dbt_history._refuse_other_owner(
+            log, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name,
+        ) %}
         {# A table taken over from a killed run may be another than the one asked for. #}
-        {% do dbt_history._refuse_columns(dbt_history._check_table_columns(staged, columns, settings), staged, caller_name) %}
+        {% do dbt_history._refuse_columns(
+            dbt_history._check_table_columns(staged, columns, settings), staged, caller_name,
+        ) %}
         {% set added = dbt_history._added_columns(staged, columns) %}
         {% set columns = columns + added %}
         {% set pending = dbt_history._not_taken(pending, log.last_batch) %}
     {% endif %}
-    {% if dbt_history._is_compiled_before_reset(captured, log) or dbt_history._is_filtered_before_reset(log) %}
+    {% if dbt_history._is_compiled_before_reset(captured, log)
+        or dbt_history._is_filtered_before_reset(log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'reset': 'since the model was compiled'}) %}
     {% endif %}
@@ -62,12 +84,17 @@
         {% do dbt_history._append_columns(target, added) %}
     {% endif %}
 
-    {% set total = {'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0, 'replayed': pending.replayed} %}
+    {% set total = {
+        'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0,
+        'replayed': pending.replayed,
+    } %}
     {% set batch = {
-        'target': target, 'staged': staged, 'columns': columns, 'settings': settings, 'log': log, 'before': before,
+        'target': target, 'staged': staged, 'columns': columns, 'settings': settings, 'log': log,
+        'before': before,
         'caller_name': caller_name,
     } %}
-    {% for plan in dbt_history._plan_commits(staged, columns, settings, pending.batches) if not total.get('reset') %}
+    {% for plan in dbt_history._plan_commits(staged, columns, settings, pending.batches)
+        if not total.get('reset') %}
         {% do dbt_history._write_plan(dict(batch, plan=plan, rendered={}), total) %}
     {% endfor %}
     {% if captured is not none and not pending.batches %}
@@ -80,8 +107,9 @@
 
 
 {#
-    Checks a plan and applies it; adds its counts to `total`. A plan of several batches that a check or the table refuses is applied
-    batch by batch instead: those before the refused one are kept, and the message names that one.
+    Checks a plan and applies it; adds its counts to `total`. A plan of several batches that a check
+    or the table refuses is applied batch by batch instead: those before the refused one are kept,
+    and the message names that one.
 #}
 {% macro _write_plan(batch, total) %}
     {% set plan = batch.plan %}
@@ -91,7 +119,10 @@
         {% do dbt_history._refuse_mass_deletion(batch) %}
         {% do dbt_history._refuse_rows_without_base(batch) %}
     {% endif %}
-    {% if not plan.parts or not (dbt_history._may_delete_too_many(batch) or dbt_history._lacks_required_base(batch)) %}
+    {% if not plan.parts
+        or not (
+            dbt_history._may_delete_too_many(batch) or dbt_history._lacks_required_base(batch)
+        ) %}
         {% set counts = dbt_history._apply_batch(batch) %}
     {% endif %}
     {% if counts is none %}
@@ -101,7 +132,10 @@
         {% do return(none) %}
     {% endif %}
     {% set number = plan.parts | length or 1 %}
-    {% do total.update({'batches': total.batches + number} if counts.applied else {'replayed': total.replayed + number}) %}
+    {% do total.update(
+        {'batches': total.batches + number} if counts.applied
+            else {'replayed': total.replayed + number}
+    ) %}
     {% do total.update({'reset': counts.get('reset')}) %}
     {% for name in ['added', 'closed', 'removed', 'skipped'] %}
         {% do total.update({name: total[name] + counts[name]}) %}
@@ -115,13 +149,20 @@
     {% set convention = settings.convention %}
     {% set numbers = batches | map(attribute='batch', default=none) | list %}
     {% if none in numbers and numbers | length > 1 %}
-        {% do dbt_history._refuse_columns(['column _batch is NULL in some rows: give every row its number, or none'], staged, caller_name) %}
+        {% do dbt_history._refuse_columns(
+            ['column _batch is NULL in some rows: give every row its number, or none'], staged,
+            caller_name,
+        ) %}
     {% endif %}
     {% set pending = [] %}
     {% for batch in (batches | sort(attribute='batch') if batches | length > 1 else batches) %}
         {% do batch.update({'batch': batch.get('batch'), 'key': settings.key}) %}
         {% if batch.get('min_effective_at') is not none %}
-            {% do batch.update({'bound': dbt_history._axis_value((batch.min_effective_at | int) - dbt_history._gap_units(convention), convention)}) %}
+            {% do batch.update({
+                'bound': dbt_history._axis_value(
+                    (batch.min_effective_at | int) - dbt_history._gap_units(convention), convention,
+                )
+            }) %}
         {% endif %}
         {% do pending.append(batch) %}
     {% endfor %}
@@ -132,27 +173,39 @@
 
 {# Whether the SELECT numbers its batches, also where it returns none. #}
 {% macro _has_numbers(pending, staged, captured) %}
-    {% do return(captured is not none or ('_batch' in staged.names and not (pending.batches and pending.batches[0].batch is none))) %}
+    {% do return(
+        captured is not none
+            or (
+                '_batch' in staged.names
+                    and not (pending.batches and pending.batches[0].batch is none)
+            )
+    ) %}
 {% endmacro %}
 
 
 {# Batch numbers at or below the last one taken are taken as applied. #}
 {% macro _not_taken(pending, last_batch) %}
     {% set rest = [] %}
-    {% for batch in pending.batches if batch.batch is none or last_batch is none or batch.batch > last_batch %}
+    {% for batch in pending.batches
+        if batch.batch is none or last_batch is none or batch.batch > last_batch %}
         {% do rest.append(batch) %}
     {% endfor %}
-    {% do return({'batches': rest, 'replayed': pending.replayed + pending.batches | length - rest | length}) %}
+    {% do return({
+        'batches': rest, 'replayed': pending.replayed + pending.batches | length - rest | length,
+    }) %}
 {% endmacro %}
 
 
 {% macro _log_batch(plan, counts) %}
     {% set name = dbt_history._plan_name(plan) %}
     {% if not counts.applied %}
-        {% do log('dbt_history: ' ~ name ~ ' of ' ~ model.name ~ ' was applied by another run', info=true) %}
+        {% do log(
+            'dbt_history: ' ~ name ~ ' of ' ~ model.name ~ ' was applied by another run', info=true,
+        ) %}
     {% else %}
         {% do log(
-            'dbt_history: ' ~ name ~ ' of ' ~ model.name ~ ': ' ~ counts.added ~ ' added, ' ~ counts.closed ~ ' closed, '
+            'dbt_history: ' ~ name ~ ' of ' ~ model.name ~ ': ' ~ counts.added ~ ' added, '
+                ~ counts.closed ~ ' closed, '
             ~ counts.removed ~ ' removed, ' ~ counts.skipped ~ ' skipped', info=counts.skipped > 0
         ) %}
     {% endif %}
@@ -164,14 +217,19 @@
     {% if plan.batch is none %}
         {% do return('batch without a number') %}
     {% endif %}
-    {% do return('batches ' ~ plan.first_batch ~ ' to ' ~ plan.batch if plan.get('parts') else 'batch ' ~ plan.batch) %}
+    {% do return(
+        'batches ' ~ plan.first_batch ~ ' to ' ~ plan.batch if plan.get('parts')
+            else 'batch ' ~ plan.batch
+    ) %}
 {% endmacro %}
 
 
 {% macro _result_message(result) %}
-    {%- set batches = result.batches ~ (' batch' if result.batches == 1 else ' batches') if result.batches else 'no new batch' -%}
+    {%- set batches = result.batches ~ (' batch' if result.batches == 1 else ' batches')
+        if result.batches else 'no new batch' -%}
     {%- do return(
-        batches ~ ': ' ~ result.added ~ ' added, ' ~ result.closed ~ ' closed, ' ~ result.removed ~ ' removed, '
+        batches ~ ': ' ~ result.added ~ ' added, ' ~ result.closed ~ ' closed, ' ~ result.removed
+            ~ ' removed, '
         ~ result.skipped ~ ' skipped, ' ~ result.replayed ~ ' replayed'
     ) -%}
 {% endmacro %}

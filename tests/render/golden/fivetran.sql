@@ -10,8 +10,13 @@ merge into `golden`.`records` as history
                         when 'delete' then 3
                         when 'earliest_start' then 4
                     end as kind,
-                    if(`_stage` = 'delete', `_fivetran_end`, `_fivetran_start`) as at,
-                    cast(`_order` as bigint) as position,
+                    if(
+                        `_stage` = 'delete',
+                        `_fivetran_end`,
+                        `_fivetran_start`
+                    ) as at,
+                    cast(`_order` as bigint)
+                        as position,
                     coalesce(transform(cast(`_unmodified` as array<string>), name -> lower(name)), cast(array() as array<string>)) as unmodified,
                     `__evaluated_at` as evaluated_at,
                     `id` as `c_id`,
@@ -46,7 +51,11 @@ merge into `golden`.`records` as history
 
             -- A SELECT that was evaluated again since the plan must not be applied.
             select
-                if(evaluated_at <= 0L, kind, raise_error('dbt_history: evaluated again')) as kind,
+                if(
+                    evaluated_at <= 0L,
+                    kind,
+                    raise_error('dbt_history: evaluated again')
+                ) as kind,
                 coalesce(batch, 0L) as batch,
                 at,
                 position,
@@ -60,7 +69,8 @@ merge into `golden`.`records` as history
             from batch
         ),
 
-        -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first stays.
+        -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first
+        -- stays.
         reached as (
             select
                 *,
@@ -83,16 +93,26 @@ merge into `golden`.`records` as history
         with_neighbours as (
             select
                 *,
-                lead(if(kind in (1, 2), struct(at, batch), null)) ignore nulls over axis as next_row,
-                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis as next_earliest,
-                lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis as next_known,
-                lead(if(kind = 3, struct(at, batch), null)) ignore nulls over axis as next_delete,
-                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis as next_stored,
+                lead(
+                    if(kind in (1, 2), struct(at, batch), null)
+                ) ignore nulls over axis as next_row,
+                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis
+                    as next_earliest,
+                lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis
+                    as next_known,
+                lead(if(kind = 3, struct(at, batch), null)) ignore nulls over axis
+                    as next_delete,
+                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis
+                    as next_stored,
                 last_value(if(kind = 0, struct(at, `c_id`, `c_v`, `c_w`, `c__fivetran_start`, `c__fivetran_end`, `c__fivetran_active`), null), true) over (
                     partition by `c_id`
                             order by
                                 at,
-                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                case kind
+                                    when 4 then 0
+                                    when 3 then 2
+                                    else 1
+                                end,
                                 kind, position
                     rows between unbounded preceding and current row
                 ) as stored
@@ -101,7 +121,11 @@ merge into `golden`.`records` as history
                 partition by `c_id`
                             order by
                                 at,
-                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                case kind
+                                    when 4 then 0
+                                    when 3 then 2
+                                    else 1
+                                end,
                                 kind, position
             )
         ),
@@ -114,16 +138,35 @@ merge into `golden`.`records` as history
                     when kind <= 2 and next_row.batch > batch and not (
                         coalesce(
                             least(
-                                if(kind = 2 and array_contains(unmodified, '_fivetran_end') or coalesce(`c__fivetran_active`, false), null, `c__fivetran_end`),
-                                if(`c__fivetran_active` is not null and (next_known is null or next_delete.at < next_known), next_delete.at, null)
+                                if(
+                                    kind = 2 and array_contains(unmodified, '_fivetran_end') or coalesce(`c__fivetran_active`, false),
+                                    null,
+                                    `c__fivetran_end`
+                                ),
+                                if(
+                                    `c__fivetran_active` is not null and (next_known is null or next_delete.at < next_known),
+                                    next_delete.at,
+                                    null
+                                )
                             ) >= (least(next_earliest.at, next_row.at) - interval 1 millisecond),
                             true
                         )
-                        and not coalesce(`c__fivetran_active` is not null and next_earliest.at <= next_row.at and next_earliest.batch < next_row.batch, false)
-                    ) then if(kind = 0, null, false)
-                    when kind in (0, 1) then true
+                        and not coalesce(
+                            `c__fivetran_active` is not null and next_earliest.at <= next_row.at
+                                and next_earliest.batch < next_row.batch,
+                            false
+                        )
+                    )
+                        then if(kind = 0, null, false)
+                    when kind in (
+                        0,
+                        1
+                    )
+                        then true
                 end as base_state,
-                coalesce(next_delete.batch < next_row.batch and next_delete.at < next_row.at, false) as is_deleted_before
+                coalesce(
+                    next_delete.batch < next_row.batch and next_delete.at < next_row.at, false
+                ) as is_deleted_before
             from with_neighbours
             where kind <> 4
         ),
@@ -144,7 +187,8 @@ merge into `golden`.`records` as history
                     if(
                         not base_state or if(kind = 2, not array_contains(unmodified, '_fivetran_end'), base_state),
                         named_struct('v', if(
-                            base_state is not false and not is_deleted_before and coalesce(`c__fivetran_active`, false),
+                            base_state is not false and not is_deleted_before
+                                and coalesce(`c__fivetran_active`, false),
                             `c__fivetran_end`,
                             timestamp'9999-12-31 23:59:59.999 UTC'
                         )),
@@ -152,13 +196,18 @@ merge into `golden`.`records` as history
                     ),
                     true
                 ) over axis as open_end,
-                kind = 2 and not coalesce(last_value(base_state, true) over axis, false) as is_skipped
+                kind = 2
+                    and not coalesce(last_value(base_state, true) over axis, false) as is_skipped
             from with_bases
             window axis as (
                 partition by `c_id`
                             order by
                                 at,
-                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                case kind
+                                    when 4 then 0
+                                    when 3 then 2
+                                    else 1
+                                end,
                                 kind, position
                 rows between unbounded preceding and 1 preceding
             )
@@ -176,19 +225,39 @@ merge into `golden`.`records` as history
                 next_earliest,
                 next_delete,
                 next_stored,
-                lead(if(remains and not is_skipped and kind <= 2, struct(at, batch), null)) ignore nulls
+                lead(
+                    if(
+                        remains and not is_skipped and kind <= 2,
+                        struct(at, batch),
+                        null
+                    )
+                ) ignore nulls
                     over (
                         partition by `c_id`
                                 order by
                                     at,
-                                    case kind when 4 then 0 when 3 then 2 else 1 end,
+                                    case kind
+                                        when 4 then 0
+                                        when 3 then 2
+                                        else 1
+                                    end,
                                     kind, position
                     ) as next_version,
-                lead(if(kind in (1, 2) and not is_skipped, at, null)) ignore nulls over (
+                lead(
+                    if(
+                        kind in (1, 2) and not is_skipped,
+                        at,
+                        null
+                    )
+                ) ignore nulls over (
                     partition by `c_id`
                             order by
                                 at,
-                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                case kind
+                                    when 4 then 0
+                                    when 3 then 2
+                                    else 1
+                                end,
                                 kind, position
                 ) as next_begun,
                 `c_id` as `c_id`,
@@ -205,8 +274,14 @@ merge into `golden`.`records` as history
             select
                 *,
                 `c__fivetran_active` is not null as can_close,
-                coalesce(next_version.at = at, false) as is_replaced,
-                coalesce(kind in (1, 2) and stored.at = at, false) as is_stored,
+                coalesce(
+                    next_version.at = at, false
+                ) as is_replaced,
+                coalesce(
+                    kind in (1, 2)
+                        and stored.at = at,
+                    false
+                ) as is_stored,
                 if(remains and next_earliest.batch > batch, next_earliest, null) as ended_from,
                 if(next_version is null or next_delete.at < next_version.at, next_delete, null) as deleted
             from with_next_version
@@ -220,16 +295,25 @@ merge into `golden`.`records` as history
                 least(
                     case
                         when deleted.batch < coalesce(ended_from.batch, next_version.batch) then `c__fivetran_end`
-                        when ended_from is not null and (coalesce(`c__fivetran_active`, false) or (coalesce(next_stored >= ended_from.at, true) and `c__fivetran_end` >= ended_from.at))
+                        when ended_from is not null
+                            and (
+                                coalesce(`c__fivetran_active`, false)
+                                    or (
+                                        coalesce(next_stored >= ended_from.at, true)
+                                            and `c__fivetran_end` >= ended_from.at
+                                    )
+                            )
                             then (ended_from.at - interval 1 millisecond)
-                        when coalesce(`c__fivetran_active`, false) and next_version is not null then (next_version.at - interval 1 millisecond)
+                        when coalesce(`c__fivetran_active`, false) and next_version is not null
+                            then (next_version.at - interval 1 millisecond)
                         else `c__fivetran_end`
                     end,
                     -- A stored version ends before staged rows, a staged row before any version.
                     (if(kind = 0, next_begun, next_version.at) - interval 1 millisecond),
                     deleted.at
                 ) as new_end,
-                coalesce(`c__fivetran_active`, false) and ended_from is null and next_version is null and deleted is null as stays_open
+                coalesce(`c__fivetran_active`, false) and ended_from is null and next_version is null
+                    and deleted is null as stays_open
             from with_ends
         ),
 
@@ -248,27 +332,41 @@ merge into `golden`.`records` as history
                 case
                     when is_skipped then 'skip'
                     when kind = 0 and not is_replaced then
-                        case when not remains then 'remove' when not (final_end <=> `c__fivetran_end`) or not (if(can_close, is_open, `c__fivetran_active`) <=> `c__fivetran_active`) then 'close' end
+                        case
+                            when not remains then 'remove'
+                            when not (final_end <=> `c__fivetran_end`) or not (if(can_close, is_open, `c__fivetran_active`) <=> `c__fivetran_active`) then 'close'
+                        end
                     when is_replaced then null
                     when not is_stored then 'add'
-                    when not (`c_id` <=> stored.`c_id` and `c_v` <=> stored.`c_v` and `c_w` <=> stored.`c_w` and `c__fivetran_start` <=> stored.`c__fivetran_start`) then 'replace'
+                    when not (`c_id` <=> stored.`c_id` and `c_v` <=> stored.`c_v` and `c_w` <=> stored.`c_w` and `c__fivetran_start` <=> stored.`c__fivetran_start`)
+                        then 'replace'
                     when not (final_end <=> stored.`c__fivetran_end`) or not (if(can_close, is_open, `c__fivetran_active`) <=> stored.`c__fivetran_active`) then 'close'
                 end as op,
                 not is_skipped and not is_replaced and remains and is_open as is_open,
                 at,
                 least(stored.`c__fivetran_end`, final_end) as earlier_end,
-                `c_id` as `c_id`,
-                `c_v` as `c_v`,
-                `c_w` as `c_w`,
-                `c__fivetran_start` as `c__fivetran_start`,
-                final_end as `c__fivetran_end`,
-                if(can_close, is_open, `c__fivetran_active`) as `c__fivetran_active`
+                `c_id`
+                    as `c_id`,
+                `c_v`
+                    as `c_v`,
+                `c_w`
+                    as `c_w`,
+                `c__fivetran_start`
+                    as `c__fivetran_start`,
+                final_end
+                    as `c__fivetran_end`,
+                if(can_close, is_open, `c__fivetran_active`)
+                    as `c__fivetran_active`
             from final_versions
         )
 
         select
             op,
-            if(op in ('add', 'skip'), null, at) as `match__fivetran_start`,
+            if(
+                op in ('add', 'skip'),
+                null,
+                at
+            ) as `match__fivetran_start`,
             `c_id`,
             `c_v`,
             `c_w`,
@@ -281,18 +379,27 @@ merge into `golden`.`records` as history
     on
         (history.`_fivetran_end` >= timestamp'2024-01-01 00:00:59.999000 UTC' or history.`_fivetran_end` is null)
         and history.`id` = operations.`c_id`
-        and history.`_fivetran_start` = operations.`match__fivetran_start`
+        and history.`_fivetran_start`
+            = operations.`match__fivetran_start`
     when matched and operations.op = 'remove' then delete
     when matched and operations.op = 'close' then update set
-        `_fivetran_end` = operations.`c__fivetran_end`,
-        `_fivetran_active` = operations.`c__fivetran_active`
+        `_fivetran_end`
+            = operations.`c__fivetran_end`,
+        `_fivetran_active`
+            = operations.`c__fivetran_active`
     when matched and operations.op = 'replace' then update set
-        `id` = operations.`c_id`,
-        `v` = operations.`c_v`,
-        `w` = operations.`c_w`,
-        `_fivetran_start` = operations.`c__fivetran_start`,
-        `_fivetran_end` = operations.`c__fivetran_end`,
-        `_fivetran_active` = operations.`c__fivetran_active`
+        `id`
+            = operations.`c_id`,
+        `v`
+            = operations.`c_v`,
+        `w`
+            = operations.`c_w`,
+        `_fivetran_start`
+            = operations.`c__fivetran_start`,
+        `_fivetran_end`
+            = operations.`c__fivetran_end`,
+        `_fivetran_active`
+            = operations.`c__fivetran_active`
     when not matched and operations.op = 'add' then insert (
         `id`,
         `v`,
@@ -309,5 +416,8 @@ merge into `golden`.`records` as history
         operations.`c__fivetran_active`
     )
     -- An operation that does not find its version must not vanish: nothing is committed then.
-    when not matched and operations.op in ('remove', 'close', 'replace') then insert (`_fivetran_end`)
-    values (cast(raise_error('dbt_history: a version to change was not found') as timestamp))
+    when not matched and operations.op in ('remove', 'close', 'replace')
+        then insert (`_fivetran_end`)
+    values (
+        cast(raise_error('dbt_history: a version to change was not found') as timestamp)
+    )

@@ -10,8 +10,13 @@ merge into `golden`.`records` as history
                         when 'delete' then 3
                         when 'earliest_start' then 4
                     end as kind,
-                    if(`_stage` = 'delete', `end`, `start`) as at,
-                    cast(`_order` as bigint) as position,
+                    if(
+                        `_stage` = 'delete',
+                        `end`,
+                        `start`
+                    ) as at,
+                    cast(`_order` as bigint)
+                        as position,
                     coalesce(transform(cast(`_unmodified` as array<string>), name -> lower(name)), cast(array() as array<string>)) as unmodified,
                     `__evaluated_at` as evaluated_at,
                     `MY KEY` as `c_My Key`,
@@ -49,7 +54,11 @@ merge into `golden`.`records` as history
 
             -- A SELECT that was evaluated again since the plan must not be applied.
             select
-                if(evaluated_at <= 0L, kind, raise_error('dbt_history: evaluated again')) as kind,
+                if(
+                    evaluated_at <= 0L,
+                    kind,
+                    raise_error('dbt_history: evaluated again')
+                ) as kind,
                 coalesce(batch, 0L) as batch,
                 at,
                 position,
@@ -64,7 +73,8 @@ merge into `golden`.`records` as history
             from batch
         ),
 
-        -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first stays.
+        -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first
+        -- stays.
         reached as (
             select
                 *,
@@ -87,16 +97,26 @@ merge into `golden`.`records` as history
         with_neighbours as (
             select
                 *,
-                lead(if(kind in (1, 2), struct(at, batch), null)) ignore nulls over axis as next_row,
-                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis as next_earliest,
-                lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis as next_known,
-                lead(if(kind = 3, struct(at, batch), null)) ignore nulls over axis as next_delete,
-                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis as next_stored,
+                lead(
+                    if(kind in (1, 2), struct(at, batch), null)
+                ) ignore nulls over axis as next_row,
+                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis
+                    as next_earliest,
+                lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis
+                    as next_known,
+                lead(if(kind = 3, struct(at, batch), null)) ignore nulls over axis
+                    as next_delete,
+                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis
+                    as next_stored,
                 last_value(if(kind = 0, struct(at, `c_My Key`, `c_path`, `c_select`, `c_it's`, `c_start`, `c_end`, `c_Is ``Current```), null), true) over (
                     partition by `c_My Key`, `c_path`
                             order by
                                 at,
-                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                case kind
+                                    when 4 then 0
+                                    when 3 then 2
+                                    else 1
+                                end,
                                 kind, position
                     rows between unbounded preceding and current row
                 ) as stored
@@ -105,7 +125,11 @@ merge into `golden`.`records` as history
                 partition by `c_My Key`, `c_path`
                             order by
                                 at,
-                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                case kind
+                                    when 4 then 0
+                                    when 3 then 2
+                                    else 1
+                                end,
                                 kind, position
             )
         ),
@@ -118,16 +142,35 @@ merge into `golden`.`records` as history
                     when kind <= 2 and next_row.batch > batch and not (
                         coalesce(
                             least(
-                                if(kind = 2 and array_contains(unmodified, 'end') or ((kind = 2 and array_contains(unmodified, 'is `current`')) or coalesce(`c_Is ``Current```, false)), null, `c_end`),
-                                if((`c_Is ``Current``` is not null or kind = 2 and array_contains(unmodified, 'is `current`')) and (next_known is null or next_delete.at < next_known), next_delete.at, null)
+                                if(
+                                    kind = 2 and array_contains(unmodified, 'end') or ((kind = 2 and array_contains(unmodified, 'is `current`')) or coalesce(`c_Is ``Current```, false)),
+                                    null,
+                                    `c_end`
+                                ),
+                                if(
+                                    (`c_Is ``Current``` is not null or kind = 2 and array_contains(unmodified, 'is `current`')) and (next_known is null or next_delete.at < next_known),
+                                    next_delete.at,
+                                    null
+                                )
                             ) >= date_sub(least(next_earliest.at, next_row.at), 1),
                             true
                         )
-                        and not coalesce((`c_Is ``Current``` is not null or kind = 2 and array_contains(unmodified, 'is `current`')) and next_earliest.at <= next_row.at and next_earliest.batch < next_row.batch, false)
-                    ) then if(kind = 0, null, false)
-                    when kind in (0, 1, 2) then true
+                        and not coalesce(
+                            (`c_Is ``Current``` is not null or kind = 2 and array_contains(unmodified, 'is `current`')) and next_earliest.at <= next_row.at
+                                and next_earliest.batch < next_row.batch,
+                            false
+                        )
+                    )
+                        then if(kind = 0, null, false)
+                    when kind in (
+                        0,
+                        1, 2
+                    )
+                        then true
                 end as base_state,
-                coalesce(next_delete.batch < next_row.batch and next_delete.at < next_row.at, false) as is_deleted_before
+                coalesce(
+                    next_delete.batch < next_row.batch and next_delete.at < next_row.at, false
+                ) as is_deleted_before
             from with_neighbours
             where kind <> 4
         ),
@@ -156,7 +199,8 @@ merge into `golden`.`records` as history
                     if(
                         not base_state or if(kind = 2, not array_contains(unmodified, 'end'), base_state),
                         named_struct('v', if(
-                            base_state is not false and not is_deleted_before and ((kind = 2 and array_contains(unmodified, 'is `current`')) or coalesce(`c_Is ``Current```, false)),
+                            base_state is not false and not is_deleted_before
+                                and ((kind = 2 and array_contains(unmodified, 'is `current`')) or coalesce(`c_Is ``Current```, false)),
                             `c_end`,
                             date'9999-12-31'
                         )),
@@ -170,7 +214,11 @@ merge into `golden`.`records` as history
                 partition by `c_My Key`, `c_path`
                             order by
                                 at,
-                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                case kind
+                                    when 4 then 0
+                                    when 3 then 2
+                                    else 1
+                                end,
                                 kind, position
                 rows between unbounded preceding and 1 preceding
             )
@@ -188,19 +236,39 @@ merge into `golden`.`records` as history
                 next_earliest,
                 next_delete,
                 next_stored,
-                lead(if(remains and not is_skipped and kind <= 2, struct(at, batch), null)) ignore nulls
+                lead(
+                    if(
+                        remains and not is_skipped and kind <= 2,
+                        struct(at, batch),
+                        null
+                    )
+                ) ignore nulls
                     over (
                         partition by `c_My Key`, `c_path`
                                 order by
                                     at,
-                                    case kind when 4 then 0 when 3 then 2 else 1 end,
+                                    case kind
+                                        when 4 then 0
+                                        when 3 then 2
+                                        else 1
+                                    end,
                                     kind, position
                     ) as next_version,
-                lead(if(kind in (1, 2) and not is_skipped, at, null)) ignore nulls over (
+                lead(
+                    if(
+                        kind in (1, 2) and not is_skipped,
+                        at,
+                        null
+                    )
+                ) ignore nulls over (
                     partition by `c_My Key`, `c_path`
                             order by
                                 at,
-                                case kind when 4 then 0 when 3 then 2 else 1 end,
+                                case kind
+                                    when 4 then 0
+                                    when 3 then 2
+                                    else 1
+                                end,
                                 kind, position
                 ) as next_begun,
                 `c_My Key` as `c_My Key`,
@@ -218,8 +286,14 @@ merge into `golden`.`records` as history
             select
                 *,
                 `c_Is ``Current``` is not null as can_close,
-                coalesce(next_version.at = at, false) as is_replaced,
-                coalesce(kind in (1, 2) and stored.at = at, false) as is_stored,
+                coalesce(
+                    next_version.at = at, false
+                ) as is_replaced,
+                coalesce(
+                    kind in (1, 2)
+                        and stored.at = at,
+                    false
+                ) as is_stored,
                 if(remains and next_earliest.batch > batch, next_earliest, null) as ended_from,
                 if(next_version is null or next_delete.at < next_version.at, next_delete, null) as deleted
             from with_next_version
@@ -233,16 +307,25 @@ merge into `golden`.`records` as history
                 least(
                     case
                         when deleted.batch < coalesce(ended_from.batch, next_version.batch) then `c_end`
-                        when ended_from is not null and (coalesce(`c_Is ``Current```, false) or (coalesce(next_stored >= ended_from.at, true) and `c_end` >= ended_from.at))
+                        when ended_from is not null
+                            and (
+                                coalesce(`c_Is ``Current```, false)
+                                    or (
+                                        coalesce(next_stored >= ended_from.at, true)
+                                            and `c_end` >= ended_from.at
+                                    )
+                            )
                             then date_sub(ended_from.at, 1)
-                        when coalesce(`c_Is ``Current```, false) and next_version is not null then date_sub(next_version.at, 1)
+                        when coalesce(`c_Is ``Current```, false) and next_version is not null
+                            then date_sub(next_version.at, 1)
                         else `c_end`
                     end,
                     -- A stored version ends before staged rows, a staged row before any version.
                     date_sub(if(kind = 0, next_begun, next_version.at), 1),
                     deleted.at
                 ) as new_end,
-                coalesce(`c_Is ``Current```, false) and ended_from is null and next_version is null and deleted is null as stays_open
+                coalesce(`c_Is ``Current```, false) and ended_from is null and next_version is null
+                    and deleted is null as stays_open
             from with_ends
         ),
 
@@ -261,28 +344,43 @@ merge into `golden`.`records` as history
                 case
                     when is_skipped then 'skip'
                     when kind = 0 and not is_replaced then
-                        case when not remains then 'remove' when not (final_end <=> `c_end`) or not (if(can_close, is_open, `c_Is ``Current```) <=> `c_Is ``Current```) then 'close' end
+                        case
+                            when not remains then 'remove'
+                            when not (final_end <=> `c_end`) or not (if(can_close, is_open, `c_Is ``Current```) <=> `c_Is ``Current```) then 'close'
+                        end
                     when is_replaced then null
                     when not is_stored then 'add'
-                    when not (`c_My Key` <=> stored.`c_My Key` and `c_path` <=> stored.`c_path` and `c_select` <=> stored.`c_select` and `c_it's` <=> stored.`c_it's` and `c_start` <=> stored.`c_start`) then 'replace'
+                    when not (`c_My Key` <=> stored.`c_My Key` and `c_path` <=> stored.`c_path` and `c_select` <=> stored.`c_select` and `c_it's` <=> stored.`c_it's` and `c_start` <=> stored.`c_start`)
+                        then 'replace'
                     when not (final_end <=> stored.`c_end`) or not (if(can_close, is_open, `c_Is ``Current```) <=> stored.`c_Is ``Current```) then 'close'
                 end as op,
                 not is_skipped and not is_replaced and remains and is_open as is_open,
                 at,
                 least(stored.`c_end`, final_end) as earlier_end,
-                `c_My Key` as `c_My Key`,
-                `c_path` as `c_path`,
-                `c_select` as `c_select`,
-                `c_it's` as `c_it's`,
-                `c_start` as `c_start`,
-                final_end as `c_end`,
-                if(can_close, is_open, `c_Is ``Current```) as `c_Is ``Current```
+                `c_My Key`
+                    as `c_My Key`,
+                `c_path`
+                    as `c_path`,
+                `c_select`
+                    as `c_select`,
+                `c_it's`
+                    as `c_it's`,
+                `c_start`
+                    as `c_start`,
+                final_end
+                    as `c_end`,
+                if(can_close, is_open, `c_Is ``Current```)
+                    as `c_Is ``Current```
             from final_versions
         )
 
         select
             op,
-            if(op in ('add', 'skip'), null, at) as `match_start`,
+            if(
+                op in ('add', 'skip'),
+                null,
+                at
+            ) as `match_start`,
             `c_My Key`,
             `c_path`,
             `c_select`,
@@ -298,19 +396,29 @@ merge into `golden`.`records` as history
         and getbit(cast(split('16,2147483648', ',') as array<bigint>)[cast(pmod(xxhash64(history.`My Key`, history.`path`), 32768) div 32 as int)], cast(pmod(xxhash64(history.`My Key`, history.`path`), 32768) % 32 as int)) = 1
         and history.`My Key` = operations.`c_My Key`
         and history.`path` = operations.`c_path`
-        and history.`start` = operations.`match_start`
+        and history.`start`
+            = operations.`match_start`
     when matched and operations.op = 'remove' then delete
     when matched and operations.op = 'close' then update set
-        `end` = operations.`c_end`,
-        `Is ``Current``` = operations.`c_Is ``Current```
+        `end`
+            = operations.`c_end`,
+        `Is ``Current```
+            = operations.`c_Is ``Current```
     when matched and operations.op = 'replace' then update set
-        `My Key` = operations.`c_My Key`,
-        `path` = operations.`c_path`,
-        `select` = operations.`c_select`,
-        `it's` = operations.`c_it's`,
-        `start` = operations.`c_start`,
-        `end` = operations.`c_end`,
-        `Is ``Current``` = operations.`c_Is ``Current```
+        `My Key`
+            = operations.`c_My Key`,
+        `path`
+            = operations.`c_path`,
+        `select`
+            = operations.`c_select`,
+        `it's`
+            = operations.`c_it's`,
+        `start`
+            = operations.`c_start`,
+        `end`
+            = operations.`c_end`,
+        `Is ``Current```
+            = operations.`c_Is ``Current```
     when not matched and operations.op = 'add' then insert (
         `My Key`,
         `path`,
@@ -329,5 +437,8 @@ merge into `golden`.`records` as history
         operations.`c_Is ``Current```
     )
     -- An operation that does not find its version must not vanish: nothing is committed then.
-    when not matched and operations.op in ('remove', 'close', 'replace') then insert (`end`)
-    values (cast(raise_error('dbt_history: a version to change was not found') as date))
+    when not matched and operations.op in ('remove', 'close', 'replace')
+        then insert (`end`)
+    values (
+        cast(raise_error('dbt_history: a version to change was not found') as date)
+    )
