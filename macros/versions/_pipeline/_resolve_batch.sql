@@ -62,7 +62,7 @@ reached as (
         *,
         min(if(kind = {{ kinds.earliest_start }}, at, null)) over (
             partition by {{ keys }}
-            order by batch desc, kind = {{ kinds.earliest_start }}, at
+            order by batch desc, kind = {{ kinds.earliest_start }} asc, at asc
             rows between unbounded preceding and 1 preceding
         ) as removed_from
     from history

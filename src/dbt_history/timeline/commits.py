@@ -36,11 +36,11 @@ class Commit:
     at: int
     operation: str
     batch: int | None = None
-    first_batch: int | None = None
     is_ours: bool = False
     added: int = 0
     closed: int = 0
     removed: int = 0
+    first_batch: int | None = None
 
     @property
     def label(self) -> str:

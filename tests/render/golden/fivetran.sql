@@ -76,7 +76,7 @@ merge into `golden`.`records` as history
                 *,
                 min(if(kind = 4, at, null)) over (
                     partition by `c_id`
-                    order by batch desc, kind = 4, at
+                    order by batch desc, kind = 4 asc, at asc
                     rows between unbounded preceding and 1 preceding
                 ) as removed_from
             from history

@@ -1,2 +1,4 @@
-    insert into `golden`.`orders` (`id`, `at`, `note`)
+    insert into `golden`.`orders` (
+        `id`, `at`, `note`
+    )
     select staged.`Id`, staged.`at`, staged.`note` from `staged_view` as staged except all select `id`, `at`, null from `golden`.`orders`
