@@ -34,7 +34,11 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str
         stage(spark, case, case.batches)
         adopt(dbt_project, spark, case)
         dbt_project.history(
-            case.id, f"select * from staged_{case.id}", key=case.key, max_deleted_share=None
+            case.id,
+            f"select * from staged_{case.id}",
+            key=case.key,
+            max_deleted_share=None,
+            batches_per_commit=None,
         )
     dbt_project.run(*(case.id for case in CASES))
     dbt_project.clear()

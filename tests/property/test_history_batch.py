@@ -157,6 +157,7 @@ def test_several_batches_in_one_commit_give_the_table_of_one_by_one(
         "select * from staged_histories",
         key=KEY,
         max_deleted_share=None,
+        batches_per_commit=None,
         update_without_base=update_without_base,
         **settings(convention),
     )
@@ -192,6 +193,7 @@ def test_any_split_of_a_stream_into_batches_gives_the_same_table(
             f"select * from {view}",
             key=KEY,
             max_deleted_share=None,
+            batches_per_commit=None,
             **settings(convention),
         )
 

@@ -104,7 +104,11 @@ class Project:
         self.write(f"models/{name}.sql", f"{{{{ config({settings}) }}}}\n\n{sql}\n")
 
     def history(self, name: str, sql: str, key: str | Sequence[str] = "id", **history: Any) -> None:
-        """Write a `history_batch` model; `history` becomes `meta.history`, `config` the rest."""
+        """Write a `history_batch` model; `history` becomes `meta.history`, `config` the rest.
+
+        Tests look at the commit of each batch; `batches_per_commit=None` is the package's default.
+        """
+        history.setdefault("batches_per_commit", 1)
         config = history.pop("config", {})
         key = key if isinstance(key, str) else list(key)
         self.model(

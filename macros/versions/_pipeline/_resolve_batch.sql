@@ -68,12 +68,14 @@ reached as (
     from history
 ),
 
+-- The generator keeps the optimizer from copying the condition into every expression that uses it.
 remaining as (
     select
-        *,
-        removed_from is null or at < removed_from as remains
+        reached.*,
+        flags.remains
     from reached
-    where kind = {{ kinds.stored }} or removed_from is null or at < removed_from
+    lateral view explode(array(removed_from is null or at < removed_from)) flags as remains
+    where reached.kind = {{ kinds.stored }} or flags.remains
 ),
 
 with_neighbours as (

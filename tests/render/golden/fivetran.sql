@@ -82,12 +82,14 @@ merge into `golden`.`records` as history
             from history
         ),
 
+        -- The generator keeps the optimizer from copying the condition into every expression that uses it.
         remaining as (
             select
-                *,
-                removed_from is null or at < removed_from as remains
+                reached.*,
+                flags.remains
             from reached
-            where kind = 0 or removed_from is null or at < removed_from
+            lateral view explode(array(removed_from is null or at < removed_from)) flags as remains
+            where reached.kind = 0 or flags.remains
         ),
 
         with_neighbours as (
