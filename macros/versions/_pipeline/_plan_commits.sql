@@ -73,6 +73,18 @@
 {% endmacro %}
 
 
+{# A plan in messages: its batch, or the first and last of several. #}
+{% macro _plan_name(plan) %}
+    {% if plan.batch is none %}
+        {% do return('batch without a number') %}
+    {% endif %}
+    {% do return(
+        'batches ' ~ plan.first_batch ~ ' to ' ~ plan.batch if plan.get('parts')
+            else 'batch ' ~ plan.batch
+    ) %}
+{% endmacro %}
+
+
 {#
     Rows of JSON {'first', 'last', 'key_bits'}: the ranges of batch numbers that one commit may
     hold, in order.

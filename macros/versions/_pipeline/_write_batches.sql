@@ -212,18 +212,6 @@
 {% endmacro %}
 
 
-{# A plan in messages: its batch, or the first and last of several. #}
-{% macro _plan_name(plan) %}
-    {% if plan.batch is none %}
-        {% do return('batch without a number') %}
-    {% endif %}
-    {% do return(
-        'batches ' ~ plan.first_batch ~ ' to ' ~ plan.batch if plan.get('parts')
-            else 'batch ' ~ plan.batch
-    ) %}
-{% endmacro %}
-
-
 {% macro _result_message(result) %}
     {%- set batches = result.batches ~ (' batch' if result.batches == 1 else ' batches')
         if result.batches else 'no new batch' -%}
