@@ -47,6 +47,7 @@ def test_two_concurrent_runs_apply_every_batch_once(
     assert sum(added) == BATCHES
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_that_cut_the_batches_otherwise_apply_every_batch_once(
     project: Project, warehouse: Path, tmp_path: Path
 ) -> None:
@@ -65,6 +66,8 @@ def test_two_runs_at_once_that_cut_the_batches_otherwise_apply_every_batch_once(
 
     together(both)
 
+    project.history("h", SELECT)
+    assert project.run("h").message("h").startswith("no new batch")
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
     assert numbers_in_the_log(project)[-1] == BATCHES
 
