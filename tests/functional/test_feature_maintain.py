@@ -394,7 +394,7 @@ def test_a_snapshot_names_one_transaction_in_all_spaces_or_in_none(
     project.run(*spaces)
     write((4, "pois", "p2"))
     refused = snapshot("7", check=False)
-    assert "7 is no name" in refused
+    assert "7 is not a valid name" in refused
     assert "pois: 1 writes up to 4 are not applied yet" in refused
     assert not spark.catalog.tableExists(project.table("history_marks"))
 

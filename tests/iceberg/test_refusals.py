@@ -106,6 +106,6 @@ def test_landing_and_serve_refuse_an_iceberg_catalog(spark: SparkSession, tmp_pa
 
     for done in (landed, served):
         assert done.exit_code == 1
-        assert "the catalog of this Spark, iceberg, is Iceberg's" in done.output
+        assert "the catalog iceberg creates Iceberg tables" in done.output
         assert "nothing was written" in done.output
     assert spark.sql("show schemas").count() == schemas

@@ -206,7 +206,7 @@
         ) %}
     {% endif %}
     {% do log(
-        'dbt_history: ' ~ table.name ~ (' would go back' if dry_run else ' is rewound') ~ ' to '
+        'dbt_history: ' ~ table.name ~ (' would be rewound' if dry_run else ' is rewound') ~ ' to '
             ~ table.to ~ ': ' ~ number ~ ' writes'
         ~ (
             ', transaction ' ~ (head.txn + 1) ~ ' of the log; run the model'
