@@ -331,7 +331,10 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("as_of", {"relation": "t", "at": "2024-01-01", "convention": NUMBERS}, "not a point on the"),
     ("as_of", {"relation": "t", "at": 5, "convention": {"convention": "hx"}}, "key of its items"),
     ("as_of", {"relation": "t", "at": "tag:x"}, "there is no tag of this name"),
-    ("overlaps", {"relation": "t", "from_at": 1, "to_at": "now", "convention": NUMBERS}, "cannot bound a range"),
+    (
+        "overlaps", {"relation": "t", "from_at": 1, "to_at": "now", "convention": NUMBERS},
+        "cannot bound a range",
+    ),
     ("latest", {"hx": "(select 1)", "key": "id"}, "has no name to derive"),
     ("is_consistent", {"collections": ["x"], "bounds": {}}, "has no name to derive"),
     ("history_join", {"tables": A, "key": "id"}, "cannot be joined"),
