@@ -74,7 +74,7 @@ def failure_lines(spark: SparkSession, test: FailedTest, limit: int) -> Iterable
         )
         rows = cells.orderBy(*range(1, len(found.columns) + 1)).limit(limit).collect()
     except PySparkException as error:
-        yield f"  not failure_lines: {str(error).splitlines()[0]}"
+        yield f"  not shown: {str(error).splitlines()[0]}"
         return
     lines = [found.columns, *([cell(value) for value in row] for row in rows)]
     yield from (f"  {line}" for line in table(lines))

@@ -242,7 +242,7 @@
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'several rows of the SELECT have the same key; nothing was written',
             got='\n    ' ~ doubles | map(attribute=0) | join('\n    '),
-            expected='one row a key (unique_key)', node=model.unique_id,
+            expected='one row per key (unique_key)', node=model.unique_id,
             way_out='remove the doubles, or name the columns that tell rows apart',
         )) %}
     {% endif %}

@@ -22,7 +22,7 @@
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the existing table cannot be adopted; nothing was written',
             got='\n    ' ~ problems | join('\n    '),
-            expected='a table with plain columns and one row a key and '
+            expected='a table with plain columns and one row per key and '
                 ~ settings.convention.start,
             node=model.unique_id,
             way_out='mend the table as each line says, or give the model another alias',

@@ -1,7 +1,7 @@
 {#
-    One pass over the staged rows, which also fills their cache: per batch the number of rows, the
-    problems, the min_effective_at time it names (what ended a gap before it is never needed), the
-    columns that some update row leaves unmodified, and, where only one batch comes after
+    One pass over the staged rows, which also fills their cache. For each batch: the number of rows,
+    the problems, the earliest time in its rows (versions that ended a gap before it are never
+    needed), the columns that some update row leaves unmodified, and, if it is the only batch after
     `last_batch`, a bitmap of its keys.
 
     Returns a list of batches in order: {'batch', 'rows', 'stages', 'min_effective_at',

@@ -1,7 +1,7 @@
 {#
-    An empty or half-loaded feed must not close the world: refuses a batch after which more than
-    `max_deleted_share` of the current records have no current version. Counted exactly only where a
-    cheap look shows that the share could be reached at all.
+    Refuses a batch after which more than `max_deleted_share` of the current records have no current
+    version, as an empty or incomplete feed would cause. They are counted only if a limited count of
+    current records shows that the share could be exceeded.
 #}
 {% macro _refuse_mass_deletion(batch) %}
     {% set plan, settings = batch.plan, batch.settings %}
