@@ -17,9 +17,9 @@
 
 
 {#
-    Files with rows that a merge has deleted are written anew even if they are alone. Before
-    snapshots expire, and branches of killed runs with them, the table keeps the number of its last
-    batch.
+    A file with deleted rows is rewritten even if it is the only one. Expiring snapshots also
+    removes the branches of killed runs; before it, the number of the last batch is stored in a
+    table property.
 #}
 {% macro _iceberg_compact(relation, cluster_by, vacuum_hours) %}
     {% set name = dbt_history._string_literal(dbt_history._quoted_relation(relation)) %}

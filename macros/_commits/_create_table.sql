@@ -1,4 +1,4 @@
-{# Creates a table without rows, or replaces one; takes over what a killed run has left. #}
+{# Creates an empty table, or replaces one; adopts a table that a killed run left behind. #}
 {% macro _create_table(relation, columns, partition_by, properties, before, replace) %}
     {% set location = dbt_history._location(relation) %}
     {% set create = dbt_history._create_table_sql(
@@ -18,8 +18,8 @@
 
 
 {#
-    Spark without Delta's jar, or with the jar alone: what it says itself are two hundred lines of
-    Java.
+    Spark without Delta's jar, or without its settings: Spark's own message is a Java stack trace of
+    two hundred lines.
 #}
 {% macro _refuse_missing_delta(relation, failed) %}
     {% if failed != 'no delta' or relation.is_iceberg %}
@@ -38,9 +38,10 @@
 
 
 {#
-    Files lie where the table should go: of a run that was killed, or of one that creates the table
-    right now. A table that is there is taken over; it is looked for a few times, since the other
-    run's first commit may still be on its way. Files without a commit are left alone.
+    The table's location already contains files: of a killed run, or of a concurrent run that is
+    creating the table. An existing table is registered; this is tried several times, because the
+    other run may not have made its first commit yet. Files without a commit are not touched, and
+    the table gets another location.
 #}
 {% macro _recover_table_location(relation, columns, partition_by, properties, location, before) %}
     {% set location = location or dbt_history._default_location(relation) %}
@@ -49,8 +50,8 @@
     {% endif %}
     {% set beside = location ~ '__' ~ invocation_id[:8] %}
     {% do log(
-        'dbt_history: files without a commit lie in the place of ' ~ relation
-            ~ '; the table goes to ' ~ beside,
+        'dbt_history: the location of ' ~ relation
+            ~ ' contains files without a commit; the table is created at ' ~ beside,
         info=true,
     ) %}
     {% do run_query(dbt_history._create_table_sql(
@@ -60,7 +61,7 @@
 
 
 {#
-    Lets the catalog know the Delta table that lies at a location; looked for a few times. Whether
+    Registers the Delta table at a location in the catalog; tries several times. Returns whether
     there is one.
 #}
 {% macro _register_existing_table(relation, location, before) %}
@@ -75,7 +76,7 @@
     {% endfor %}
     {% if state.failed is none %}
         {% do log(
-            'dbt_history: ' ~ relation ~ ' is taken over from the files that were there', info=true,
+            'dbt_history: ' ~ relation ~ ' was registered from existing files', info=true,
         ) %}
     {% endif %}
     {% do return(state.failed is none) %}
@@ -83,17 +84,17 @@
 
 
 {#
-    A small table of our own beside history tables (numbers, branches, marks): made if it is not
-    there, taken over if a killed run left its files.
+    Creates one of the package's own tables (numbers, branches, marks) unless it exists; registers
+    it if a killed run left its files.
 #}
-{% macro _create_own_table(relation, create, before) %}
-    {% set failed = dbt_history._guarded_statement(create, {}, before) %}
+{% macro _create_own_table(relation, create) %}
+    {% set failed = dbt_history._guarded_statement(create, {}, {}) %}
     {% set is_left = failed in ['exists', 'conflict'] and not relation.is_iceberg %}
     {% if failed is not none
         and not (
             is_left
                 and dbt_history._register_existing_table(
-                    relation, dbt_history._default_location(relation), before,
+                    relation, dbt_history._default_location(relation), {},
                 )
         ) %}
         {# Once more without the handler, for Spark's own message. #}

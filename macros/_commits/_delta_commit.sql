@@ -1,7 +1,7 @@
 {#
-    txnAppId and txnVersion make the statement idempotent: Delta ignores a commit whose number is
-    taken. A conflict with a reset is not tried again (`reset`): what was planned before it does not
-    fit the table any more.
+    txnAppId and txnVersion make the statement idempotent: Delta ignores a commit whose version is
+    not above the last one of that id. After a conflict with a reset the statement is not retried
+    (`reset`), because its plan is for the table before the reset.
 #}
 {% macro _delta_commit_once(target, statement, plan, log, before) %}
     {% set state = namespace(failed='conflict', log=log) %}
@@ -27,8 +27,8 @@
 
 
 {#
-    The record, and the pair that makes the commit happen once: of the plan, or the table's with the
-    number of the batch.
+    The settings of a commit: its record, and the pair of id and version that makes it idempotent:
+    the plan's own pair, or the table's id with the number of the batch.
 #}
 {% macro _commit_settings(plan, log) %}
     {% set once = plan.get('once') or {'app_id': log.app_id, 'version': plan.batch} %}

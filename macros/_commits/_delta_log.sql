@@ -1,18 +1,19 @@
 {#
-    What the table itself remembers: its id, its layout, and the last batch it took.
+    What the table's log records: the table's id, the last batch, and the latest reset.
 
         version   0       1        2        3         4                5        6
                   create  batch 1  batch 2  optimize  restore to 1     batch 2  batch 3
                                                       '- reset: the app id changes, so that batch 2
                                                          and 3, undone here, are applied again
-    The newest record above the newest reset is the last batch; a restore goes on reading at the
-    version it restored. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
-    'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced'}; `is_empty` is
-    only known where no batch is, and `is_known` says that a batch, numbered or not, was merged into
-    the table before. `owner` is the model that wrote the last batch. `watermarks` says how far the
-    batch's sources were read (none: the log's entries have expired), `control` whether capture was
-    suspended or resumed since. `key` is what `unique_key` was then (none: not said). `seen` is the
-    newest commit, and `misplaced` a batch to be undone: see `_undo_misplaced`.
+
+    The newest record after the newest reset is the last batch; after a RESTORE the search continues
+    at the restored version. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
+    'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced'}. `is_empty` is
+    valid only without a batch. `is_known`: whether a batch, numbered or not, was merged into the
+    table before. `owner`: the model that wrote the last batch. `watermarks`: how far the batch's
+    sources were read (none: the log's entries have expired). `control`: whether capture was
+    suspended or resumed since. `key`: the `unique_key` of that batch (none: not recorded). `seen`:
+    the newest commit. `misplaced`: a batch to be undone, see `_undo_misplaced`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}
@@ -23,8 +24,8 @@
     {% endif %}
     {% set seen = {'version': entries[0].version, 'timestamp': entries[0].timestamp} %}
     {#
-        A record names the table's id; without one it is asked for, which makes Delta add up all
-        files.
+        A record contains the table's id. Without a record DESCRIBE DETAIL returns the id, which
+        is slower, because Delta computes the sizes of all files.
     #}
     {% set log = {'table_id': found.table_id, 'is_empty': false} %}
     {% if not found.table_id %}
@@ -82,10 +83,10 @@
 
 
 {#
-    A map column as the connection returns it: a mapping from a session, JSON from others, and from
-    a thrift server text that is only nearly JSON. It puts quotes around a value and leaves those
-    inside as they are: {"mode":"Overwrite","partitionBy":"["day"]"}. There a value ends before the
-    next key or the closing brace; of keys that come again inside a value the first counts.
+    A map column as the connection returns it: a mapping from a session, JSON from others, and
+    almost JSON from a thrift server, which quotes a value without escaping the quotes inside:
+    {"mode":"Overwrite","partitionBy":"["day"]"}. There a value ends before the next key or the
+    closing brace; if a key occurs again inside a value, the first occurrence counts.
 #}
 {% macro _as_mapping(value) %}
     {% if value is not string %}
@@ -106,9 +107,9 @@
 
 
 {#
-    Walks the log as drawn above. `is_final` is false when the answer may lie further back than
-    `entries`. A batch counts only if the table was not reset between the commit that its run had
-    `seen` and the batch's own:
+    Walks the log as drawn above. `is_final` is false if entries older than `entries` may change the
+    answer. A batch counts only if the table was not reset between `seen`, the newest commit when
+    its run read the log, and the batch's own commit:
 
         version   3        4          5                      6
                   batch 2  truncate   batch 3, seen 3        undo: restore to 4
@@ -163,8 +164,8 @@
 
 
 {#
-    Whether the table was reset between what the batch's run had seen and the batch: the batches in
-    between are not there.
+    Whether the table was reset between the commit that the batch's run had `seen` and the batch
+    itself: the earlier batches are missing then.
 #}
 {% macro _is_misplaced(entry, entries) %}
     {% set seen = (entry.record or {}).get('seen') %}
@@ -182,8 +183,8 @@
 
 
 {#
-    After these the table holds none of the batches before. A create at version 0 needs no epoch of
-    its own.
+    Whether the commit removes all earlier batches from the table. A CREATE at version 0 does not
+    start a new epoch.
 #}
 {% macro _is_reset(entry) %}
     {% set overwrites = entry.operation == 'WRITE' and entry.parameters.get('mode') == 'Overwrite'
@@ -196,10 +197,10 @@
 
 
 {#
-    The version a RESTORE went back to. One by time does not tell it: the log has the time as text,
-    in the zone of the JVM that wrote it, and Delta reads that in the zone of the session. So the
-    version is the newest one whose files, and whose settings if possible, are those that the
-    RESTORE left.
+    The version that a RESTORE restored. The entry of a RESTORE by time does not contain it: the log
+    has the time as text, in the time zone of the JVM that wrote it, and Delta parses it in the time
+    zone of the session. So it is found by content: the newest version with the files, and if
+    possible the settings, of the RESTORE's result.
 #}
 {% macro _restored_version(entry) %}
     {% set named = entry.parameters.get('version') %}
@@ -215,9 +216,8 @@
 
 
 {#
-    The versions before `version` in which the table had the same files, the best one first; read
-    from the commits themselves. A file counts with its deletion vector. `later` is what happens to
-    it after a version:
+    The newest version before `version` in which the table had the same files, preferably also the
+    same settings; read from the commits. A file is identified with its deletion vector:
 
         version     4       5        6       7 (restore)
         file a      add              remove  add          as in 7: versions 4 and 5
@@ -286,9 +286,9 @@
 
 
 {#
-    The log's own entries have expired (delta.logRetentionDuration); the transaction ids in its
-    checkpoint stay for ever. They outlive a RESTORE too, so after one they say nothing: the batches
-    are applied again, which the rules make harmless.
+    For a log whose entries have expired (delta.logRetentionDuration): the transaction ids in the
+    checkpoint never expire. They also survive a RESTORE, so they are not used after one: the
+    batches are applied again, which does not change rows that are already correct.
 #}
 {% macro _last_batch_in_checkpoint(log) %}
     {% set pattern = '^dbt_history:(.+):' ~ log.table_id ~ ':([0-9]+)$' %}

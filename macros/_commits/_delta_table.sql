@@ -1,6 +1,6 @@
 {#
-    Deletion vectors: a batch that closes one version of a large file does not write the file again.
-    A log has Delta's own property: nobody changes or removes a row of it, whatever he uses.
+    Deletion vectors: closing one version in a large file does not rewrite the file. A log is
+    append-only by Delta's own property, so no client can change or remove its rows.
 #}
 {% macro _delta_properties(columns, is_log) %}
     {% do return(dict(

@@ -1,14 +1,13 @@
-{# The place that the statement of a batch reads and writes. #}
+{# The relation that the statement of a batch reads and writes: on Iceberg a branch. #}
 {% macro _writing_place(target) %}
     {% do return(dbt_history._iceberg_writing_place(target) if target.is_iceberg else target) %}
 {% endmacro %}
 
 
 {#
-    One statement, one commit, with the record of `plan` in it. Two runs at once are settled by the
-    table: the loser looks again, and either finds the number taken or tries once more on the newer
-    table.
-    Returns none, or the class of the failure.
+    Executes one statement as one commit with the record of `plan`. Of two concurrent runs one gets
+    a conflict: it reads the log again, and either finds that the batch is applied or retries on the
+    newer table. Returns none, or the class of the failure.
 #}
 {% macro _commit_once(target, statement, plan, log, before, caller_name) %}
     {% do return(
@@ -25,7 +24,7 @@
 {% endmacro %}
 
 
-{# The session setting by which a commit carries this record. #}
+{# The session setting that adds a record to the next commits. #}
 {% macro _record_setting(relation, record) %}
     {% if relation.is_iceberg %}
         {% do return({
@@ -49,7 +48,7 @@
 {% endmacro %}
 
 
-{# The comment of a table, as the catalog has it. #}
+{# The comment of a table. #}
 {% macro _table_comment(relation) %}
     {% if relation.is_iceberg %}
         {% do return(dbt_history._table_property(relation, 'comment')) %}
@@ -62,7 +61,7 @@
 {% endmacro %}
 
 
-{# Names that a format keeps for itself: {'problems'} of the SELECT's columns. #}
+{# Problems of the SELECT's columns, as text: names that the table's format reserves. #}
 {% macro _reserved_columns(staged, target) %}
     {% set problems = [] %}
     {% set reserved = [
@@ -71,7 +70,7 @@
     ] %}
     {% for column in staged.columns if target.is_iceberg and column.name | lower in reserved %}
         {% do problems.append(
-            'column ' ~ column.name ~ ' has a name that Iceberg keeps for itself'
+            'column ' ~ column.name ~ ' has a name that Iceberg reserves'
         ) %}
     {% endfor %}
     {% do return(problems) %}
@@ -79,9 +78,9 @@
 
 
 {#
-    Whether a MERGE evaluates its source more than once: an Iceberg table that something else made
-    copies whole files on write, unless it says otherwise. Spark then looks the files up by the
-    source first.
+    Whether a MERGE evaluates its source more than once. It does for an Iceberg table without
+    merge-on-read (Iceberg's default is copy-on-write; this package creates its tables with
+    merge-on-read): Spark first uses the source to find the files to rewrite.
 #}
 {% macro _merge_reads_twice(target) %}
     {% if not target.is_iceberg or load_relation(target) is none %}
@@ -92,8 +91,9 @@
 
 
 {#
-    This run's commit of the batch: {'metrics', none where it made no commit; 'reset', what somebody
-    did to the table since `log` was read}. If nothing, `log` has seen all that is there now.
+    This run's commit of the batch: {'metrics': none without a commit, 'reset': how another writer
+    reset the table since `log` was read, or none}. Without a reset `log.seen` becomes the newest
+    commit.
 #}
 {% macro _own_commit(target, plan, log) %}
     {% set found = namespace(metrics=none, reset=none) %}

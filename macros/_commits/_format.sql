@@ -1,7 +1,7 @@
 {#
-    The one place that knows what a table's format changes. Whatever differs is a pair of macros,
-    `_delta_…` and `_iceberg_…`, behind one of these; all else is the same SQL for both.
-    docs/iceberg.md lists the differences.
+    This file and `_entry_points.sql` contain all choices by table format. Each difference is a pair
+    of macros, `_delta_…` and `_iceberg_…`, behind one entry point; all other SQL is the same for
+    both. docs/iceberg.md lists the differences.
 #}
 {% macro _format(relation) %}
     {% do return('iceberg' if relation.is_iceberg else 'delta') %}
@@ -9,7 +9,7 @@
 
 
 {#
-    The relation to write with its format: that of the table that is there, else the model's
+    The relation to write, with its format: that of the existing table, else the model's
     `file_format`.
 #}
 {% macro _target(relation, existing) %}
@@ -21,8 +21,8 @@
 
 
 {#
-    A relation from dbt's list, marked with its format. What dbt made itself in this run is in the
-    list without it: then the node says it, and no query is needed.
+    A relation from dbt's cache, with its format. A relation that dbt created in this run is cached
+    without a format: then the node's `file_format` gives it, without a query.
 #}
 {% macro _with_format(relation) %}
     {% if relation is none or relation.is_view or relation.is_iceberg or relation.is_delta %}
@@ -35,8 +35,8 @@
 
 
 {#
-    A statement that changes nothing but makes a commit, for a record that has its place in the
-    order of the batches.
+    A statement that makes a commit without changing rows, for a record that must be ordered among
+    the batches.
 #}
 {% macro _empty_commit_sql(relation, property, value) %}
     {% set name = dbt_history._quoted_relation(relation) %}
@@ -61,8 +61,8 @@
 
 
 {#
-    A table of a format that keeps no history, or another than the model asks for. Returns the
-    problem, or none.
+    The problem, or none, of an existing table that is neither Delta nor Iceberg, or whose format
+    differs from the model's `file_format`.
 #}
 {% macro _format_problem(existing) %}
     {% set wanted = config.get('file_format') %}
@@ -70,22 +70,23 @@
         {% do return(none) %}
     {% elif existing.is_iceberg %}
         {% do return(
-            'the target is an Iceberg table, and the model says file_format: delta'
+            'the target is an Iceberg table, and the model has file_format: delta'
                 if wanted == 'delta' else none
         ) %}
     {% elif existing.is_delta is sameas false %}
-        {% do return('the target is no Delta table') %}
+        {% do return('the target is not a Delta table') %}
     {% endif %}
     {% do return(
-        'the target is a Delta table, and the model says file_format: iceberg'
+        'the target is a Delta table, and the model has file_format: iceberg'
             if wanted == 'iceberg' else none
     ) %}
 {% endmacro %}
 
 
 {#
-    Whether a table of this name, there or not, is one of Iceberg's: it names no catalog, and the
-    session's own is Iceberg's. Then no statement of Delta finds or makes it.
+    Whether a table of this name, existing or not, belongs to an Iceberg catalog: the name has no
+    catalog part, and the session's current catalog is Iceberg's. Delta's statements can then
+    neither find nor create it.
 #}
 {% macro _belongs_to_iceberg(table) %}
     {% if (table | string).split('.') | length > 2 %}
@@ -98,11 +99,11 @@
 {% endmacro %}
 
 
-{# What needs Delta is refused before anything is written; `expected` says what for. #}
+{# Refuses an operation that needs Delta, before anything is written. #}
 {% macro _refuse_iceberg(table, caller_name, expected) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
-        caller_name, 'this is not there for Iceberg tables; nothing was written',
+        caller_name, 'Iceberg tables do not support this; nothing was written',
         got=table ~ ', an Iceberg table', expected=expected,
-        way_out='keep this table in Delta (docs/iceberg.md lists what Iceberg tables do not have)',
+        way_out='keep this table in Delta (docs/iceberg.md lists what Iceberg does not support)',
     )) %}
 {% endmacro %}

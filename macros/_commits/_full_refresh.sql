@@ -1,4 +1,4 @@
-{# History is not rebuilt by accident. #}
+{# Whether to replace the table. Refuses a full refresh that the model does not allow. #}
 {% macro _full_refresh(existing, settings, caller_name) %}
     {% set problem = dbt_history._format_problem(existing) %}
     {% if problem is not none %}
@@ -7,7 +7,7 @@
             expected='a table of the format of the model (Delta, or file_format: iceberg), or none'
                 ~ ' yet',
             node=model.unique_id,
-            way_out='rename what is there, or give the model another alias',
+            way_out='rename the existing table, or give the model another alias',
         )) %}
     {% endif %}
     {% if existing is not none and existing.is_view %}
@@ -23,12 +23,12 @@
     {% if not settings.allow_full_refresh %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
-            'a full refresh would replace the history that is there',
+            'a full refresh would replace the existing history',
             got='--full-refresh (or full_refresh: true) on ' ~ existing,
             expected='a run without it',
             node=model.unique_id,
-            way_out='set meta.history.allow_full_refresh: true if the SELECT still returns every'
-                ~ ' batch there ever was',
+            way_out='set meta.history.allow_full_refresh: true if the SELECT still returns all'
+                ~ ' batches since the first',
         )) %}
     {% endif %}
     {% do return(true) %}

@@ -1,12 +1,12 @@
 {#
-    Runs `statement` with session settings in force for just this statement, as one SQL script: they
-    are put back to `before` whether it succeeds or fails (dbt has no `finally`, Spark's script has
-    a handler).
+    Runs `statement` with session settings for this statement only, as one SQL script: they are
+    reset to `before` whether it succeeds or fails (dbt has no `finally`, a SQL script has
+    handlers).
 
-    Returns none, or the class of the failure: 'conflict', 'refused' (a raise_error of ours),
-    'exists', 'constraint', 'gone' (a file is not there any more), 'too long' (a text for its
-    column), 'no delta' (Spark does not know the format), 'error'. A script's handler cannot raise
-    again what it caught, so the caller decides what to say.
+    Returns none, or the class of the failure: 'conflict', 'refused' (a raise_error of this
+    package), 'exists', 'constraint', 'gone' (a file no longer exists), 'too long' (a text for its
+    column), 'no delta' (Spark cannot find the format), 'error'. A script's handler cannot raise the
+    caught error again, so the caller raises its own message.
 #}
 {% macro _guarded_statement(statement, settings, before) %}
     {% set reset %}
@@ -54,13 +54,29 @@ end
 {% endmacro %}
 
 
+{#
+    Runs an INSERT that depends on a maximum or count of the table that it writes, with these
+    settings; returns what `_guarded_statement` returns. Delta would answer a maximum or count from
+    file statistics, which is not recorded as a read of the table: two operations could then use the
+    same number.
+#}
+{% macro _guarded_insert(insert, settings={}) %}
+    {% set settings = dict(
+        settings, **{'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'},
+    ) %}
+    {% do return(dbt_history._guarded_statement(
+        insert, settings, dbt_history._session_settings(settings.keys() | list),
+    )) %}
+{% endmacro %}
+
+
 {# A key with a hyphen has to be quoted. #}
 {% macro _key_of_setting(name) %}
     {% do return('`' ~ name ~ '`' if '-' in name else name) %}
 {% endmacro %}
 
 
-{# SET with a value of any text: one that is not quoted ends at a semicolon or a line break. #}
+{# SET with any text as value: without quotes it would end at a semicolon or a line break. #}
 {% macro _set_sql(name, value) %}
     {% do return(
         'set `' ~ name ~ '` = '
@@ -70,8 +86,8 @@ end
 
 
 {#
-    A commit's record as the text of a setting. Spark fills in ${...} there, also in quotes; JSON
-    can write the dollar by its code.
+    A commit's record as the text of a setting. Spark substitutes ${...} in it, also in quotes, so
+    the dollar sign is written as a JSON escape.
 #}
 {% macro _record_text(record) %}
     {% do return(tojson(record).replace('$', '\\u0024')) %}
@@ -79,9 +95,10 @@ end
 
 
 {#
-    What the session has set now for these keys: {key: value or none}. Spark ends a script without
-    its handler where an error has no condition (a failed stage of a sub-query); what the script had
-    set for its commit is reset here, before anything else is written.
+    The current session settings for these keys: {key: value}, without those that are not set.
+    Spark ends a script without calling its handler if an error has no error condition (a failed
+    stage of a subquery); the settings that such a script left are reset here, before the next
+    write.
 #}
 {% macro _session_settings(keys) %}
     {% set found = dict() %}
@@ -96,7 +113,7 @@ end
 {% endmacro %}
 
 
-{# Of these settings those that a statement of this package has left. #}
+{# Of these settings, those that a failed statement of this package left. #}
 {% macro _left_settings(found) %}
     {% set app_id = 'spark.databricks.delta.write.txnAppId' %}
     {% set version = 'spark.databricks.delta.write.txnVersion' %}

@@ -1,16 +1,15 @@
 {#
-    Exactly once on Iceberg. A MERGE there checks for conflicts only among the files that it read,
-    which does not see a batch that had no effect, or whose number alone matters. So a batch is
-    merged into a branch of the run's own, made from the very snapshot whose past was looked at, and
-    the branch becomes `main` only if `main` is still there (a compare-and-swap):
+    Exactly once on Iceberg. A MERGE checks for conflicts only among the files that it read, which
+    does not detect a concurrent batch that changed none of them, for example one without effect. So
+    a batch is merged into a branch of the run, created at the snapshot whose log was read, and
+    `main` is moved to the branch only if it is still at that snapshot (compare-and-swap):
 
         main     s4 ------------------------- s5        fast_forward: main moves from s4 to s5, or
                  not at all
         branch   s4 --- MERGE, with record --- s5
 
-    Where another run was first, the branch begins anew at the newer snapshot, if the batch is not
-    taken by then; unless somebody rolled the table back or replaced it (`log.reset`): then all is
-    planned again.
+    If another run was first and has not applied the batch, the branch is created again at the newer
+    snapshot. If the table was rolled back or replaced (`log.reset`), the batch is planned again.
 #}
 {% macro _iceberg_commit_once(target, statement, plan, log, caller_name) %}
     {% set state = namespace(failed='conflict') %}
@@ -42,8 +41,8 @@
 
 
 {#
-    What happened to the table since `log` was read, as text; none if its snapshot is still in the
-    past of `main` and nobody replaced all rows.
+    How the table was reset since `log` was read, as text; none if the snapshot of `log` is still an
+    ancestor of `main` and no other writer replaced all rows.
 #}
 {% macro _iceberg_reset_since(target, log) %}
     {% set state = namespace(is_there=false, reset=none) %}
@@ -61,7 +60,7 @@
 {% endmacro %}
 
 
-{# The log anew. A table without a snapshot gets an empty one: there must be one to begin at. #}
+{# Reads the log again. A table without a snapshot gets an empty one, to create the branch at. #}
 {% macro _look_again(target, log) %}
     {% set found = dbt_history._iceberg_commit_log(target) %}
     {% if found.snapshot is none %}
@@ -72,7 +71,7 @@
 {% endmacro %}
 
 
-{# A branch that nobody else writes; of those that killed runs left see `_drop_left_branches`. #}
+{# Creates the run's branch. `_drop_left_branches` drops those of killed runs. #}
 {% macro _branch_off(target, log) %}
     {% if log.get('branch_at') != log.snapshot %}
         {% do run_query(
@@ -86,9 +85,9 @@
 
 
 {#
-    Returns none, or 'conflict' where another run was first. If the other one publishes between the
-    look and the call, Iceberg refuses the call. No script catches that, and dbt cannot go on after
-    it, but it lets the message be ours.
+    Moves `main` to the branch. Returns none, or 'conflict' if another run was first. If the other
+    run publishes between the check and the call, Iceberg refuses the call. A SQL script cannot
+    catch this error, so the run fails, with a message of this package.
 #}
 {% macro _publish(target, log, record, caller_name) %}
     {% set name = dbt_history._quoted_relation(target) %}
@@ -99,10 +98,10 @@
     {% set message = dbt_history._message(
         caller_name,
         (('batch ' ~ record.batch) if record.batch is not none else 'the batch without a number')
-            ~ ' was not applied: the table did not take it',
-        got='an error of Iceberg (in dbt\'s log), most often because another run published at the'
-            ~ ' same moment',
-        expected='no snapshot after ' ~ log.snapshot ~ ', which the batch was merged on',
+            ~ ' was not applied: the table refused it',
+        got='an error of Iceberg (in dbt\'s log), usually because another run published at the'
+            ~ ' same time',
+        expected='no snapshot after ' ~ log.snapshot ~ ', into which the batch was merged',
         node=model.unique_id,
         way_out='run the model again; batches that were published before, by this run or another,'
             ~ ' are not applied twice',
@@ -124,8 +123,8 @@
 
 
 {#
-    The snapshot that a branch points to; as text on the way, because a number that long loses
-    digits.
+    The snapshot of a branch. The query returns it as text, because the result would round so large
+    a number.
 #}
 {% macro _head_of(target, branch='main') %}
     {% set rows = run_query(
@@ -136,14 +135,14 @@
 {% endmacro %}
 
 
-{# Of this run and model, with the second in which the run began. #}
+{# The name contains the second in which the run began, and a hash of the model and the run. #}
 {% macro _branch_name() %}
     {% set since = run_started_at.timestamp() | int %}
     {% do return('dbt_history_' ~ since ~ '_' ~ local_md5(model.unique_id ~ invocation_id)[:12]) %}
 {% endmacro %}
 
 
-{# The branch as a relation: `schema`.`table`.`branch_…`, which reads and writes like a table. #}
+{# The branch as a relation: `schema`.`table`.`branch_…`, readable and writable like a table. #}
 {% macro _iceberg_writing_place(target) %}
     {% do return(target.incorporate(path={
         'schema': target.schema ~ '.' ~ target.identifier,
@@ -152,7 +151,7 @@
 {% endmacro %}
 
 
-{# The branch goes, and the table keeps the number where expired snapshots do not take it along. #}
+{# Drops the branch, and stores the last batch in a property that outlives expired snapshots. #}
 {% macro _iceberg_finish_writes(target, log) %}
     {% if 'branch_at' in log %}
         {% do run_query(
@@ -168,9 +167,9 @@
 
 
 {#
-    What runs left that were killed: their branches, a day after they began. A younger one may
-    belong to a run that is still going on. If an older one does, it has lost already, because
-    `main` has moved since: `_publish` refuses what it merges.
+    Drops the branches of killed runs a day after the runs began. A younger branch may belong to a
+    run in progress. If the run of an older branch is still in progress, it cannot publish anyway:
+    `main` has moved since.
 #}
 {% macro _drop_left_branches(target) %}
     {% set name = dbt_history._quoted_relation(target) %}
@@ -212,8 +211,8 @@
 
 
 {#
-    Merge-on-read: a batch that closes one version of a large file does not write the file again.
-    Old metadata files, one a commit, go by themselves.
+    Merge-on-read: closing one version in a large file does not rewrite the file. Iceberg deletes
+    old metadata files (one per commit) by itself.
 #}
 {% macro _iceberg_properties(is_log) %}
     {% set properties = {

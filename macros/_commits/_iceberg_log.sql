@@ -1,17 +1,17 @@
 {#
-    What an Iceberg table remembers: the record of a batch is a property in the summary of its
+    What an Iceberg table records: the record of a batch is a property in the summary of its
     snapshot.
 
-        snapshots   s0 --- s1 --- s2 --- s3 --- s4      s4 is what `main` points to; the chain of
-                    parents is its past create batch 1 batch 2 compact batch 3
-                              \--- t2                   another run's batch 2, never published; or
-                                                        what a rollback left
+        snapshots   s0 ------ s1 ------ s2 ------ s3 ------ s4      `main` points to s4; the chain
+                    create    batch 1   batch 2   compact   batch 3   of its parents is the log
+                              \--- t2      another run's batch 2, never published, or a snapshot
+                                          that was rolled back
 
-    The newest record on the chain is the last batch. A snapshot that replaced all rows without a
-    record (truncate, overwrite) ends the walk, and so does the first one: nothing is applied yet.
-    Where snapshots have expired, the table property `dbt_history.last_batch`, written after each
-    run, says it; unless it is younger than the oldest snapshot left and not among them: then a
-    rollback took that batch back.
+    The newest record on the chain is the last batch. The walk ends at a snapshot that replaced all
+    rows without a record (truncate, overwrite) and at the first snapshot: no batch is applied. If
+    snapshots have expired, the table property `dbt_history.last_batch`, written after each run,
+    gives the last batch; it is ignored if it is newer than the oldest remaining snapshot, because
+    then a rollback has undone that batch.
 
     Returns what `_delta_commit_log` returns, and `snapshot`, the id of s4 (none: an empty table
     without one).
@@ -76,9 +76,10 @@
 
 
 {#
-    The snapshots from the one `main` points to back along their parents, as far as they are kept:
-    {'entries', 'is_cut'}; `is_cut` says that `limit` may have ended it. A commit between the
-    reading of the two metadata tables hides the newest one: read again.
+    The snapshot of `main` and its ancestors, newest first, as far as they are retained:
+    {'entries', 'is_cut'}; `is_cut`: `limit` may have ended the chain. If another writer commits
+    between the reads of the two metadata tables, the snapshot of `main` is missing, and the query
+    is repeated.
 #}
 {% macro _snapshot_chain(relation, limit=none) %}
     {% set name = dbt_history._quoted_relation(relation) %}
@@ -127,8 +128,7 @@
 
 
 {#
-    A snapshot as an entry of `_history_entries`: Delta's words for what happened, so that its
-    readers know them.
+    A snapshot as an entry of `_history_entries`, with the operation names of Delta.
 #}
 {% macro _snapshot_entry(relation, snapshot) %}
     {% set summary = snapshot.summary or {} %}
@@ -165,9 +165,9 @@
 
 
 {#
-    The record in a snapshot, if it is about this snapshot. Iceberg writes what the session has set
-    into every snapshot, so a statement that died before its setting was taken back could mark
-    another one: a batch names the snapshot that it was made on, other records their table.
+    The record in a snapshot, if it belongs to this snapshot. Iceberg writes the session's setting
+    into every snapshot, so a setting that a failed statement left could mark another snapshot.
+    Therefore the record of a batch contains its parent snapshot, other records their table.
 #}
 {% macro _own_record(relation, snapshot) %}
     {% set said = (snapshot.summary or {}).get('dbt_history') %}
@@ -183,7 +183,7 @@
 {% endmacro %}
 
 
-{# Set in the session, this becomes the property `dbt_history` of the next snapshots. #}
+{# The session setting that adds the property `dbt_history` to the next snapshots. #}
 {% macro _snapshot_property() %}
     {% do return('spark.sql.iceberg.snapshot-property.dbt_history') %}
 {% endmacro %}

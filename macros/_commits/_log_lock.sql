@@ -1,7 +1,7 @@
 {#
-    A log is locked by Delta's own property. Whatever has to change its rows opens it, and says so
-    beside it: who finds that later knows that the run which opened the log was killed, and closes
-    it.
+    Delta's property `delta.appendOnly` locks a log. A macro that has to change its rows unlocks it
+    and records that in a second property. If a later run finds the log open, the run that unlocked
+    it was killed, and the later run locks it again.
 
     delta.appendOnly        true    false           true
     dbt_history.is_open     -       true            false

@@ -1,6 +1,6 @@
 {#
-    Every batch says by which key it was applied: another key would find no version of a record, or
-    those of several.
+    Every batch records its unique key. With another key a row would find no version of its record,
+    or versions of several records.
 #}
 {% macro _refuse_other_key(known, key, staged, caller_name) %}
     {% if not known or known | map('lower') | sort | list == key | map('lower') | sort | list %}
@@ -10,17 +10,18 @@
     {% do exceptions.raise_compiler_error(dbt_history._message(
         caller_name, 'the table was written with another unique_key; nothing was written',
         got=key | join(', ') or 'no unique_key', expected=known | join(', '), node=model.unique_id,
-        way_out='name the key as before; for a history by another key give the model another'
+        way_out='use the same key as before; for a history by another key give the model another'
             ~ ' alias, or run it once with --full-refresh and '
-            ~ 'meta.history.allow_full_refresh: true, if the SELECT still returns every row there'
-                ~ ' ever was',
+            ~ 'meta.history.allow_full_refresh: true, if the SELECT still returns all rows since'
+                ~ ' the first batch',
     )) %}
 {% endmacro %}
 
 
 {#
-    Numbers of batches belong to a model. Another one's would count as applied, so it is refused;
-    unless its batches have no numbers (`numbers` is empty), or it says that it continues the other.
+    Batch numbers belong to a model: batches of another model with the same numbers would count as
+    applied. So another model is refused, unless its batches have no numbers (`numbers` is false) or
+    its setting `continues` names the owner.
 #}
 {% macro _refuse_other_owner(log, settings, numbers, staged, caller_name) %}
     {% if log.get('owner') in [none, model.unique_id] + settings.get('continues', [])

@@ -1,4 +1,4 @@
-{# dbt's persist_docs, but a comment that is there already makes no commit. #}
+{# dbt's persist_docs, without a commit for comments that have not changed. #}
 {% macro _persist_docs(relation) %}
     {% if config.persist_relation_docs() and model.description %}
         {% set described = dbt_history._table_comment(relation) %}

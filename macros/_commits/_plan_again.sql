@@ -1,22 +1,22 @@
 {#
-    What makes a run safe against a RESTORE, TRUNCATE or CREATE OR REPLACE by somebody else while it
-    writes. Delta commits a batch on whatever the table is then, so each commit says which version
-    its run had seen, and the log is read again after it:
+    Protects a run against a concurrent RESTORE, TRUNCATE or CREATE OR REPLACE by another writer.
+    Delta may commit a batch after such a reset, so each commit records the newest version when its
+    run read the log (`seen`), and the log is read again after the commit:
 
         version   5          6          7                   8         9
                   batch 3    truncate   batch 4, seen 5     undo      batch 1, seen 8
                                         '- misplaced        '- restore to 6, then all is planned
                                                             again
 
-    A run that is killed after version 7 leaves a batch that the next one finds and undoes in the
+    If a run is killed after version 7, the next run finds the misplaced batch and undoes it in the
     same way.
 #}
 
 
 {#
-    Plans and writes, again where the table was reset meanwhile. `write` is the pipeline: it returns
-    its result, with `reset`, what happened to the table, if it has to be done again. The model's
-    SQL is compiled again, because its constants come from the log.
+    Plans and writes; repeats both if the table was reset meanwhile. `write` is the pipeline: it
+    returns its result, with `reset` (how the table was reset) if it has to be repeated. Then the
+    model's SQL is compiled again, because its constants come from the log.
 #}
 {% macro _write_planned(write, target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% set state = namespace(
@@ -46,9 +46,9 @@
 
 
 {#
-    A SELECT that filters by last_batch() is compiled here once more: what it asked the log when dbt
-    compiled the model may be older than a reset. This time last_batch() leaves in `model` which log
-    it has read, so that the pipeline can compare it with its own.
+    Compiles a SELECT that filters by last_batch() again: the table may have been reset after dbt
+    compiled the model. This time last_batch() stores in `model` which log it read, so that the
+    pipeline can compare it with its own.
 #}
 {% macro _with_last_batch(select_sql) %}
     {% set asks = modules.re.search('last_batch\s*\(', model.get('raw_code') or '') is not none %}
@@ -57,8 +57,7 @@
 
 
 {#
-    Whether last_batch() read the log before a reset that the pipeline's own look at the log has
-    seen.
+    Whether the table was reset between last_batch()'s reading of the log and the pipeline's.
 #}
 {% macro _is_filtered_before_reset(log) %}
     {% set read = model.get('_last_batch_read') %}
@@ -66,7 +65,7 @@
 {% endmacro %}
 
 
-{# Ephemeral models are put before the SQL by dbt itself, which cannot be done again here. #}
+{# dbt itself adds the CTEs of ephemeral models, which cannot be repeated here. #}
 {% macro _compiled_again(reset, caller_name) %}
     {% if model.get('extra_ctes') %}
         {% do dbt_history._refuse_reset(reset, caller_name) %}
@@ -78,19 +77,18 @@
 {% macro _refuse_reset(reset, caller_name) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
         caller_name,
-        'the table was reset by another writer while the run wrote to it; what the reset undid is'
-            ~ ' not applied again yet',
+        'the table was reset by another writer while the run wrote to it; the batches that the'
+            ~ ' reset undid are not applied again yet',
         got=reset,
         expected='no RESTORE, TRUNCATE, overwrite or CREATE OR REPLACE of the table during a run',
         node=model.unique_id,
-        way_out='run the model again: it applies the batches that are missing',
+        way_out='run the model again: it applies the missing batches',
     )) %}
 {% endmacro %}
 
 
 {#
-    The log of a table that is to be written, after a misplaced batch in it, if there is one, was
-    undone.
+    The log of a table to write. A misplaced batch in it is undone first.
 #}
 {% macro _log_to_write(relation, caller_name) %}
     {% set state = namespace(log=dbt_history._commit_log(relation, model.unique_id)) %}
@@ -114,8 +112,8 @@
 
 
 {#
-    Restores the version before a misplaced batch. RESTORE commits only on the version it began
-    with. It also puts the table's properties back, so a log is append-only again afterwards.
+    Restores the version before a misplaced batch. RESTORE fails if another commit was made since it
+    began. It also restores the table's properties, so a log is append-only again afterwards.
     Returns none, or the class of the failure.
 #}
 {% macro _undo_misplaced(relation, log, caller_name) %}
@@ -140,7 +138,7 @@
         caller_name, relation,
         'was reset before batch ' ~ entry.record.batch ~ ' was committed: undoing that batch',
     ) %}
-    {# A script knows RESTORE only as text. #}
+    {# In a SQL script RESTORE works only by EXECUTE IMMEDIATE. #}
     {% set restore = 'execute immediate '
         ~ dbt_history._string_literal(
             'restore table ' ~ name ~ ' to version as of ' ~ (entry.version - 1)
@@ -152,7 +150,7 @@
 {% endmacro %}
 
 
-{# Other misplaced batches, and commits that changed no row. #}
+{# Whether RESTORE may undo the commit, too: another misplaced batch, or one without row changes. #}
 {% macro _goes_with_undo(entry) %}
     {% if entry.record is not none %}
         {% do return(
@@ -174,16 +172,16 @@
         got='version ' ~ entry.version ~ ' is that batch; ' ~ problem, node=model.unique_id,
         way_out='restore table ' ~ dbt_history._quoted_relation(relation) ~ ' to version as of '
             ~ (entry.version - 1)
-        ~ ', and run the model again: it applies the batches that are missing (later changes by'
-            ~ ' others go with it: repeat them)',
+        ~ ', and run the model again: it applies the missing batches (the restore also undoes later'
+            ~ ' changes by others: repeat them)',
     )) %}
 {% endmacro %}
 
 
 {#
-    Whether the table has taken other rows of the sources than when the model was compiled: it was
-    reset in between. A number that another run has committed since is not meant: there the rows
-    are.
+    Whether the table's watermarks differ from those that the model was compiled with, because the
+    table was reset in between. If another run has committed the captured number since, this is not
+    the case: its rows are in the table.
 #}
 {% macro _is_compiled_before_reset(captured, log) %}
     {% if captured is none or not captured.is_new or captured.number <= (log.last_batch or 0) %}

@@ -1,4 +1,4 @@
-{# What the table itself remembers of its batches: see the macro of each format. #}
+{# What the table's log records of its batches: see the macro of each format. #}
 {% macro _commit_log(relation, node_id) %}
     {% do return(
         dbt_history._iceberg_commit_log(relation) if relation.is_iceberg
@@ -7,7 +7,7 @@
 {% endmacro %}
 
 
-{# The table's commits, newest first; `limit` none for all that it still knows. #}
+{# The table's commits, newest first; without `limit` all that are retained. #}
 {% macro _history_entries(relation, limit=none) %}
     {% do return(
         dbt_history._iceberg_history_entries(relation, limit) if relation.is_iceberg

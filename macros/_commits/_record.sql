@@ -1,4 +1,4 @@
-{# The commit's own record of the batch. #}
+{# The record of a batch in its commit. #}
 {% macro _commit_record(plan, log) %}
     {% set record = {
         'dbt_history': '1',
@@ -16,8 +16,8 @@
         {% do record.update({'first_batch': plan.first_batch, 'batches': plan.parts | length}) %}
     {% endif %}
     {#
-        How far the sources are read, committed with the rows that were read from them; a commit of
-        other rows hands it on.
+        Watermarks are committed with the rows that were read up to them; a commit without capture
+        copies the previous ones.
     #}
     {% for name in ['watermarks', 'about', 'key'] if plan.get(name) or log.get(name) %}
         {% do record.update({name: plan.get(name) or log.get(name)}) %}
@@ -26,7 +26,7 @@
 {% endmacro %}
 
 
-{# Who runs dbt, with what and why, as the environment says; for the record of each commit. #}
+{# Author, application and message of the run, from the environment; for the commits' records. #}
 {% macro _run_attribution() %}
     {% set said = {} %}
     {% for name in ['author', 'application', 'message'] %}

@@ -1,6 +1,6 @@
 {#
-    What happened to the table since `log` was read, as text; none if it is the same table and
-    nobody reset it.
+    How the table was reset since `log` was read, as text; none if it is the same table and was not
+    reset.
 #}
 {% macro _reset_since(log, entries) %}
     {% set state = namespace(is_same=false, reset=none) %}
@@ -15,7 +15,7 @@
 {% endmacro %}
 
 
-{# The commits since `log` was read, and the one before them, newest first. #}
+{# The commits from `log.seen` on, newest first. #}
 {% macro _entries_since_log(target, log) %}
     {% set entries = dbt_history._history_entries(target, 10) %}
     {% if entries[-1].version > log.seen.version %}

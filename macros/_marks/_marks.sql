@@ -152,6 +152,6 @@
         using {{ dbt_history._format(marks) }}
         comment 'One row per fact about history tables that their rows do not hold (dbt_history)'
     {% endset %}
-    {% do dbt_history._create_own_table(marks, create, {}) %}
+    {% do dbt_history._create_own_table(marks, create) %}
     {% do return(marks) %}
 {% endmacro %}

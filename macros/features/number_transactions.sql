@@ -29,19 +29,11 @@
         ) %}
         {% do return(0) %}
     {% endif %}
-    {% set before = dbt_history._session_settings([
-        'spark.databricks.delta.optimizeMetadataQuery.enabled'
-    ]) %}
-    {% do dbt_history._create_own_table(dbt_history._relation_of(numbers), create, before) %}
+    {% do dbt_history._create_own_table(dbt_history._relation_of(numbers), create) %}
     {% set state = namespace(failed='conflict') %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
-        {#
-            A max() answered from file statistics is not recorded as a read of the table: two jobs
-            could then use the same number.
-        #}
-        {% set state.failed = dbt_history._guarded_statement(
+        {% set state.failed = dbt_history._guarded_insert(
             dbt_history._number_sql(log_name, numbers_name, spaces, visible),
-            {'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'}, before
         ) %}
     {% endfor %}
     {% if state.failed is not none %}

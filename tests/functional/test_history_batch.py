@@ -191,7 +191,7 @@ def test_full_refresh_is_refused_unless_allowed(project: Project) -> None:
     project.run("h")
 
     refused = project.run("h", check=False, options=["--full-refresh"])
-    assert "a full refresh would replace the history" in refused.message("h")
+    assert "a full refresh would replace the existing history" in refused.message("h")
 
     project.history("h", select, allow_full_refresh=True)
     stage(project, "staged", [upsert(1, 2, day(1))])
@@ -270,7 +270,7 @@ def test_a_table_that_cannot_be_adopted_is_refused(project: Project) -> None:
     run = project.run("doubles", "parquet_table", "a_view", check=False)
 
     assert "several versions with the same key and start" in run.message("doubles")
-    assert "the target is no Delta table" in run.message("parquet_table")
+    assert "the target is not a Delta table" in run.message("parquet_table")
     assert "the target is a view" in run.message("a_view")
 
 

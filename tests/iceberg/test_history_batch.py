@@ -121,11 +121,11 @@ def test_destructive_or_impossible_runs_are_refused_before_anything_is_written(
         assert message in found
         assert "Spark" not in found
 
-    refused("a full refresh would replace the history that is there", "--full-refresh")
+    refused("a full refresh would replace the existing history", "--full-refresh")
     write_model(project, file_format="delta")
-    refused("the target is an Iceberg table, and the model says file_format: delta")
+    refused("the target is an Iceberg table, and the model has file_format: delta")
     project.history("h", "select *, 'x' as _file from staged_h", config=ICEBERG)
-    refused("column _file has a name that Iceberg keeps for itself")
+    refused("column _file has a name that Iceberg reserves")
     write_model(project, {**upsert(7, 3, day(1)), "_stage": "insert"})
     refused("_stage is not earliest_start, update, upsert, replace or delete")
     done = project.dbt(

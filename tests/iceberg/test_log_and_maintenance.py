@@ -75,7 +75,7 @@ def test_a_log_appends_rows_and_changes_once_and_gains_columns(
     assert refs(spark, project.table("taken")) == ["main"]
 
     refused = project.run("whole", check=False, options=["--full-refresh"])
-    assert "a full refresh would replace the history" in refused.message("whole")
+    assert "a full refresh would replace the existing history" in refused.message("whole")
     models("select date'2024-01-01' as id, 'c' as v", numbered)
     refused = project.run("whole", check=False)
     assert "column id is date, the table has bigint" in refused.message("whole")

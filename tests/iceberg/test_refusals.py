@@ -87,7 +87,7 @@ def test_operations_that_need_delta_are_refused_unless_their_tables_are_delta(
 
     for name in CALLS:
         message = done.message(f"call_{name}")
-        assert f"dbt_history.{name}: this is not there for Iceberg tables; nothing was" in message
+        assert f"dbt_history.{name}: Iceberg tables do not support this; nothing was" in message
         assert f"{'numbers' if name == 'number_transactions' else 'h'}, an Iceberg table" in message
     message = done.message("call_rewind")
     assert "dbt_history.rewind: this cannot be rewound; nothing was done" in message

@@ -5,9 +5,6 @@
 #}
 {% macro _add_branch_fact(call, kind, parent=none, at=none, since=none) %}
     {% set name = dbt_history._table_name(call.branches) %}
-    {% set before = dbt_history._session_settings([
-        'spark.databricks.delta.optimizeMetadataQuery.enabled'
-    ]) %}
     {% set create %}
         create table if not exists {{ name }} (
             `fact` bigint not null comment 'Number of the fact, 1, 2, 3 and so on',
@@ -24,7 +21,7 @@
         using delta
         comment 'One row per fork, rebase or drop of a branch of feature states (dbt_history)'
     {% endset %}
-    {% do dbt_history._create_own_table(dbt_history._relation_of(call.branches), create, before) %}
+    {% do dbt_history._create_own_table(dbt_history._relation_of(call.branches), create) %}
     {% set insert %}
         insert into {{ name }}
         select
@@ -42,9 +39,7 @@
         from (select count(*) as facts from {{ name }}) as counted
         where facts = {{ call.facts | length }}
     {% endset %}
-    {% set failed = dbt_history._guarded_statement(
-        insert, {'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'}, before,
-    ) %}
+    {% set failed = dbt_history._guarded_insert(insert) %}
     {% set written = run_query(
         'select count(*) from ' ~ name ~ ' where `fact` = ' ~ (call.facts | length + 1)
             ~ 'L and `invocation_id` = ' ~ dbt_history._string_literal(invocation_id)

@@ -145,16 +145,8 @@
     {% set record = {
         'history_operation': caller_name, 'txn': head + 1, 'run': local_md5(invocation_id ~ sql),
     } %}
-    {#
-        A max() answered from file statistics is not recorded as a read of the table: two operations
-        could then use the same number.
-    #}
-    {% set settings = dict(
-        dbt_history._record_setting(relation, record),
-        **{'spark.databricks.delta.optimizeMetadataQuery.enabled': 'false'},
-    ) %}
-    {% set failed = dbt_history._guarded_statement(
-        sql, settings, dbt_history._session_settings(settings.keys() | list),
+    {% set failed = dbt_history._guarded_insert(
+        sql, dbt_history._record_setting(relation, record),
     ) %}
     {% if failed not in [none, 'conflict'] %}
         {# Runs it again without the handler, to get Spark's own message. #}

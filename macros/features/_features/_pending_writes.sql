@@ -76,7 +76,7 @@
             'the log has writes that have no place of their own; nothing was written',
             got='\n    ' ~ problems | join('\n    '),
             expected='one write a transaction and position', node=model.unique_id,
-            way_out='mend ' ~ features.names.txn ~ ' and ' ~ features.names.position
+            way_out='correct ' ~ features.names.txn ~ ' and ' ~ features.names.position
                 ~ ' in the log, or in a view on it',
         )) %}
     {% endif %}

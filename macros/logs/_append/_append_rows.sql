@@ -243,7 +243,7 @@
             caller_name, 'several rows of the SELECT have the same key; nothing was written',
             got='\n    ' ~ doubles | map(attribute=0) | join('\n    '),
             expected='one row per key (unique_key)', node=model.unique_id,
-            way_out='remove the doubles, or name the columns that tell rows apart',
+            way_out='remove the duplicates, or name the columns that distinguish the rows',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -268,11 +268,11 @@
             dbt_history._resync_by_diff(),
         ],
         'constraint': [
-            'a constraint of the table refuses a row',
-            'mend the row, or the constraint (show tblproperties lists it)',
+            'a row violates a constraint of the table',
+            'correct the row, or the constraint (show tblproperties lists it)',
         ],
         'too long': [
-            'a text is longer than its column takes (varchar or char)',
+            'a text is too long for its column (varchar or char)',
             'shorten the text in the SELECT',
         ],
     } %}
@@ -280,7 +280,7 @@
         failed,
         [
             'Spark could not finish the append',
-            'the cause is in the log of the Spark driver; mend it and run the model again',
+            'the cause is in the log of the Spark driver; correct it and run the model again',
         ],
     ) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(

@@ -26,7 +26,7 @@
     {% for column in staged.columns %}
         {% if column.name | lower in ['_metadata', '_tmp_metadata_row_index'] %}
             {% do problems.append(
-                'column ' ~ column.name ~ ' has a name that Delta keeps for itself'
+                'column ' ~ column.name ~ ' has a name that Delta reserves'
             ) %}
         {% elif column.name | lower == '_batch'
             and not dbt_history._type_fits(column.type, 'bigint') %}

@@ -16,7 +16,7 @@
             'refused': ['the table changed between look and write', 'run the migration again'],
             'constraint': [
                 'a constraint of the table refuses the new rows',
-                'mend the constraint (show tblproperties lists it)',
+                'correct the constraint (show tblproperties lists it)',
             ],
         } %}
         {% set reason = reasons.get(

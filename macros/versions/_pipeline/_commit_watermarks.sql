@@ -1,9 +1,9 @@
 {#
-    Nothing new in the sources, but they were read further than before: a commit without rows holds
-    it, so that the next run begins after it. It takes the number of the captured batch. A SELECT
-    that numbers its rows itself keeps the number of its last batch (-1: none yet); of two such
-    commits the run that began last counts. (Without txnAppId Delta leaves out a commit without
-    rows.) Nothing is committed if another run has moved the table since the SELECT was compiled:
+    If the sources were read further than before but have no new rows, a commit without rows records
+    the watermarks, so that the next run begins after them. It gets the number of the captured
+    batch; if the SELECT numbers its rows itself, the number of the last batch (-1: none yet). Of
+    two such commits that of the run that began last counts. (Without txnAppId Delta omits a commit
+    without rows.) Nothing is committed if another run has committed since the SELECT was compiled:
     that run has read the sources, too.
 #}
 {% macro _commit_watermarks(target, staged, captured, log, before, caller_name) %}

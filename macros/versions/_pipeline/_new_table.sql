@@ -1,6 +1,6 @@
 {#
-    The table a batch goes to. It is created empty and then merged into like any other, so that a
-    run killed at any point leaves either no table or one that the next run goes on with.
+    Creates the table. It is created empty, and batches are merged into it as into an existing one,
+    so that a run killed at any point leaves either no table or one that the next run can use.
 #}
 {% macro _create_history_table(relation, columns, settings, before, replace=false) %}
     {% set convention = settings.convention %}
@@ -22,8 +22,8 @@
 
 
 {#
-    dbt's own partition_by, else the active flag: closed files are then not read by an on-time
-    batch.
+    dbt's partition_by, else the active flag: a batch without late rows then does not read the files
+    of closed versions.
 #}
 {% macro _partition_columns(convention) %}
     {% set chosen = config.get('partition_by') %}
@@ -35,8 +35,8 @@
 
 
 {#
-    The columns of a new table: what the SELECT returns without the bookkeeping, the period in the
-    convention's types.
+    The columns of a new table: those of the SELECT without the bookkeeping columns, the period in
+    the convention's types.
 #}
 {% macro _new_columns(staged, settings) %}
     {% set convention = settings.convention %}

@@ -1,6 +1,6 @@
 {#
-    Refuses the pending batches if a row of them is wrong: every reason with its count and up to
-    five sample rows, at once.
+    Refuses the pending batches if rows of them are invalid; reports all reasons at once, each with
+    its count and up to five sample rows.
 #}
 {% macro _refuse_bad_rows(staged, batches, columns, settings, caller_name) %}
     {% set found = [] %}
@@ -32,8 +32,8 @@
             got='\n    ' ~ lines | join('\n    '),
             expected='staged rows as the documentation of history_batch describes them',
             node=model.unique_id,
-            way_out='mend the rows at their source, or filter them out and keep them in a table of'
-                ~ ' their own',
+            way_out='correct the rows at their source, or filter them out and keep them in another'
+                ~ ' table',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -72,7 +72,7 @@
         {%- endfor %}
         select
             'two different rows of one stage have the same key and start,'
-                || ' and no _order that decides' as reason,
+                || ' and no _order to decide between them' as reason,
             *
         from neighbours
         where

@@ -1,12 +1,12 @@
 {#
-    Evaluates the model's SELECT once: a view for its errors and types, and a copy of what it
-    returns, which the plan query and every merge read. The copy is a cache in Spark, filled by the
-    plan query, with the plan stored as analysed, so that a SELECT with rand() or uuid() keeps its
-    values. Three things miss the cache inside a MERGE, and get a table of their own: a WITH, in the
-    SELECT or in a view below it (MERGE inlines it); the current time (MERGE sets it anew); and the
-    model's own table (the first commit empties the cache).
+    Evaluates the model's SELECT once: a view gives its errors and types, and a copy of its result
+    is read by the plan query and by every merge. The copy is a cached table in Spark, filled by the
+    plan query and defined by the analysed plan, so that a SELECT with rand() or uuid() keeps its
+    values. In three cases a MERGE would not use the cache, and the copy is a real table: a WITH, in
+    the SELECT or in a view that it reads (MERGE inlines it); the current time (MERGE replaces it);
+    and the model's own table (the first commit clears the cache).
 
-    `__evaluated_at` tells the merge whether the rows are still those the plan saw.
+    By `__evaluated_at` the merge checks that it reads the same rows as the plan query.
     Returns {'view', 'relation', 'is_table', 'columns': [{'name', 'type'}], 'names': {lower name:
     name}}.
 #}
@@ -35,8 +35,8 @@
 
 
 {#
-    The clock is read for each row where the row is made: later than the plan's last row means made
-    again.
+    Each row has the time of its evaluation: a time later than that of the plan's last row proves
+    that the row was evaluated again.
 #}
 {% macro _copy_sql(view, columns) %}
     select
@@ -50,8 +50,8 @@
 
 
 {#
-    Reads the analysed plan, views resolved: the SQL text alone does not show what a view below it
-    does.
+    Searches the analysed plan, in which views are resolved; the text of the SELECT does not show
+    what its views contain.
 #}
 {% macro _needs_table(view, target) %}
     {% set plan = run_query('explain extended select * from ' ~ view).rows[0][0] | lower %}

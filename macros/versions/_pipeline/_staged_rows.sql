@@ -1,12 +1,12 @@
 {#
-    The staged rows as rows of the table: one row a staged row, every column of the table under its
-    prefix and type, and what the rules need to order them.
+    The staged rows as rows of the table: one row per staged row, with every column of the table,
+    prefixed and in its type, and the columns by which the rules order the rows.
 
         kind       what the row is (`_row_kinds`); NULL for an unknown stage
-        at         where the row stands on the time axis: its start, or the end of a delete row
-        position   _order, NULL if there is none
-        unmodified lower-case names of the columns that keep their value; of an update row a column
-        the SELECT lacks is one of them
+        at         the row's point on the time axis: its start, or the end of a delete row
+        position   _order, NULL if the SELECT has none
+        unmodified lower-case names of the columns that keep their value; for an update row also
+                   those that the SELECT lacks
 #}
 {% macro _batch_rows(staged, columns, convention, filter=none) %}
     {%- set names = staged.names -%}
@@ -47,7 +47,7 @@
 {%- endmacro %}
 
 
-{# A staged column in the type of the table; NULL where the SELECT has no such column. #}
+{# A staged column in the type of the table; NULL if the SELECT has no such column. #}
 {% macro _staged_column(staged, column) %}
     {%- set name = staged.names.get(column.name | lower) -%}
     {%- if name is none -%}
@@ -75,9 +75,9 @@
 
 
 {#
-    The kinds of rows that the rules put on one time axis. The numbers are the order at one instant:
-    a stored version, then upserts, then updates; deletes and earliest starts are ordered by
-    conditions of their own.
+    The kinds of rows on the time axis of the rules. The numbers give the order at one instant: a
+    stored version, then upserts, then updates; separate conditions order deletes and earliest
+    starts.
 #}
 {% macro _row_kinds() %}
     {% do return({
