@@ -14,7 +14,7 @@ import csv
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -29,6 +29,7 @@ from tests.support.project import ROOT, Project
 
 REPORT = ROOT / "docs" / "measured_fixed_cost.md"
 WRITES = ROOT / "seeds" / "examples" / "naksha" / "naksha_writes.csv"
+SCHEMA = "tests_cost"
 TICKS = os.sysconf("SC_CLK_TCK")
 BATCHES = 6
 # `number` is the first batch of the view, `count` how many it has.
@@ -233,24 +234,18 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     with workspace("fixed_cost") as folder:
         spark = start_spark(folder)
-        bench = Bench(spark, Project.create(folder / "project", spark, None))
+        bench = Bench(spark, replace(Project.create(folder / "project", spark), schema=SCHEMA))
         works = bench.works()
         for number in range(repeats + 2):
             # The first round finds no table, the second warms up.
-            for name in works if number < 2 else in_order(works, number):
-                seconds = measure(works[name])
-                say(f"{number} {name}: {seconds:.2f} CPU s, {works[name].statements} statements")
+            for name, work in works.items():
+                seconds = measure(work)
+                say(f"{number} {name}: {seconds:.2f} CPU s, {work.statements} statements")
                 if not number:
-                    works[name].cold = seconds
+                    work.cold = seconds
                 elif number > 1:
-                    works[name].warm.append(seconds)
+                    work.warm.append(seconds)
         write(works, repeats)
-
-
-def in_order(works: dict[str, Work], number: int) -> list[str]:
-    """The names, each round beginning elsewhere; what builds on another stays behind it."""
-    names = list(works)
-    return names if number % 2 else [*names[:2][::-1], *names[2:]]
 
 
 def write(works: dict[str, Work], repeats: int) -> None:

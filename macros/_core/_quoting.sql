@@ -36,6 +36,13 @@
 {% endmacro %}
 
 
+{% macro _all_prefixed(names) %}
+    {%- set prefixed = [] -%}
+    {%- for name in names -%}{%- do prefixed.append(dbt_history._prefixed(name)) -%}{%- endfor -%}
+    {%- do return(prefixed) -%}
+{% endmacro %}
+
+
 {#
     An SQL text literal. Spark substitutes ${...} inside literals too, so the dollar sign is
     escaped.
@@ -45,13 +52,6 @@
         "'" ~ (value | string).replace('\\', '\\\\').replace("'", "\\'").replace('${', '\\u0024{')
             ~ "'"
     ) -%}
-{% endmacro %}
-
-
-{% macro _all_prefixed(names) %}
-    {%- set prefixed = [] -%}
-    {%- for name in names -%}{%- do prefixed.append(dbt_history._prefixed(name)) -%}{%- endfor -%}
-    {%- do return(prefixed) -%}
 {% endmacro %}
 
 

@@ -8,17 +8,18 @@
 
     For a `history_append` model. Main tables and queries on them are unchanged.
 #}
-{% macro hx_rows(main, key, references=[], mod_user=none, method='auto', noop_updates='record') %}
+{% macro hx_rows(
+    main, key, references=[], mod_user=none, method='auto', noop_updates='record', commit_delay=0
+) %}
     {%- set own_id = main.identifier ~ '_hx_id' -%}
     {%- set links = dbt_history._hx_links(references, own_id, this) -%}
     {%- set capture = dbt_history._plan_capture(
         main, key, method, layout={'order': own_id, 'rows': '1 = 1', 'is_alive': 'not `deleted`'},
-        references=links, caller_name='hx_rows'
+        references=links, caller_name='hx_rows', commit_delay=commit_delay,
     ) -%}
     {%- if capture.get('is_parsed_only') -%}
         {%- do return('(select * from ' ~ main ~ ')') -%}
     {%- endif -%}
-    {%- do capture.update({'renames': dbt_history._pending_renames(capture)}) -%}
     {%- set former = dbt_history._former_names(capture) -%}
     {%- do capture.update({
         'about': {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,19 +24,28 @@ def create(project: Project, name: str) -> None:
     )
 
 
-def model(project: Project, name: str, key: str, references: str = "") -> None:
+def model(
+    project: Project, name: str, key: str, references: str = "", commit_delay: int = 0
+) -> None:
     main = f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
+    options = f"references=[{references}], commit_delay={commit_delay}"
     project.model(
         f"{name}_hx",
-        f"select * from {{{{ dbt_history.hx_rows({main}, '{key}', references=[{references}]) }}}}",
+        f"select * from {{{{ dbt_history.hx_rows({main}, '{key}', {options}) }}}}",
         materialized="history_append",
     )
 
 
-def write_reference(project: Project, column: str = "a_id") -> None:
+def write_reference(project: Project, column: str = "a_id", commit_delay: int = 0) -> None:
     """Write the mirror of b, which references the mirror of a."""
     reference = f"{{'column': '{column}', 'key': 'a_id', 'history': ref('a_hx')}}"
-    model(project, "b", "b_id", reference)
+    model(project, "b", "b_id", reference, commit_delay)
+
+
+def forget_logs(project: Project) -> None:
+    """Let Spark read the logs of all tables again."""
+    jvm: Any = project.spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 @pytest.fixture
@@ -220,3 +230,36 @@ def test_a_reference_column_is_renamed_while_changes_are_pending(
     tested = project.dbt("test", check=False)
     assert tested.results["linked"].failures == 2
     assert tested.results["mirrored"].failures == 1
+
+
+def test_commit_delay_waits_for_commits_that_become_visible_late(
+    project: Project, change: Any, tmp_path: Path
+) -> None:
+    """The commit of a comes before that of b, and can be read after it.
+
+    time         1       2              3
+    main a       c .................... c is visible
+    main b               d
+    b_hx                 no commit_delay: takes d here, links it to the row before c
+                         with commit_delay: waits, takes d when c is visible, links it to c
+    """
+    change("insert into a values (5, 0)")
+    project.run("a_hx", "b_hx")
+    change("update a set x = 1 where a_id = 5")
+    change("insert into b values (1, 5, 0)")
+    write_reference(project, commit_delay=3600)
+    detail = project.spark.sql(f"describe detail {project.table('a')}").collect()[0]
+    log = Path(detail["location"].removeprefix("file:")) / "_delta_log"
+    commit = max(log.glob("*.json"))
+    hidden = [file.rename(tmp_path / file.name) for file in log.glob(f"{commit.stem}*")]
+    forget_logs(project)
+    waited = project.run("b_hx")
+    assert "earlier commits may become visible within 3600 s (commit_delay)" in waited.log
+    assert links(project) == []
+
+    for file in hidden:
+        file.rename(log / file.name)
+    forget_logs(project)
+    write_reference(project)
+    project.run("a_hx", "b_hx")
+    assert links(project) == [(1, 1, 2)]

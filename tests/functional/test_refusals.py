@@ -50,14 +50,14 @@ def refuse_new(project: Project) -> dict[str, tuple[str, ...]]:
     )
     return {
         "variants": ("column v is variant, which cannot", "column a is array<variant>, which"),
-        "keys": ("key column k is map<int,int>, by which", "column p is variant"),
+        "keys": ("key column k is map<int,int>, which cannot identify rows", "column p is variant"),
         "reserved": ("column __evaluated_at has a name that the staged rows need",),
         "unknown": ("no convention has this name", "model.history_tests.unknown", "mean validity?"),
         "listed": ("this is not the name of a convention", "model.history_tests.listed"),
         "open_ends": ("open_end is for ever, which is not a timestamp", "tests.open_ends"),
         "variant_log": ("column v is a variant, which cannot be looked for",),
         "mirror": ("hx_rows: the table whose changes are read does not exist", "tests.mirror"),
-        "variant_changes": ("column v is variant, which", "key column m is map<int,int>, by"),
+        "variant_changes": ("column v is variant, which", "key column m is map<int,int>"),
     }
 
 

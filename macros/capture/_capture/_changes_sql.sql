@@ -213,9 +213,9 @@ from (
 
 {# The rows of one part as images; a column that the part lacks is NULL. #}
 {% macro _image_part(capture, table, version, time, is_new, is_update, there) %}
-    {%- set types = {} -%}
+    {%- set own = {} -%}
     {%- for column in there -%}
-        {%- do types.update({column.name | lower: column.type}) -%}
+        {%- do own.update({column.name | lower: column}) -%}
     {%- endfor -%}
     {%- set sql -%}
 select
@@ -225,9 +225,9 @@ select
     {{ is_update }} as `is_update`,
     named_struct(
         {%- for column in capture.columns %}
-        {%- set type = types.get(column.name | lower) %}
-        {%- set cell = dbt_history._quote(column.name) if type else 'null' %}
-        {%- if type != column.type %}
+        {%- set found = own.get(column.name | lower) %}
+        {%- set cell = dbt_history._quote(found.source or column.name) if found else 'null' %}
+        {%- if not found or found.type != column.type %}
         {%- set cell = 'cast(' ~ cell ~ ' as ' ~ dbt_history._ddl_type(column.type) ~ ')' %}
         {%- endif %}
         {{ dbt_history._string_literal('c_' ~ column.name) }}, {{ cell }}{{ ',' if not loop.last }}

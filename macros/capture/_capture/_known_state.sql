@@ -12,7 +12,7 @@
     ) | map('lower') | list -%}
     {%- set cells = [] -%}
     {%- for column in capture.diff.state_columns -%}
-        {%- do cells.append(dbt_history._quote(column.name)) -%}
+        {%- do cells.append(dbt_history._quote(column.source or column.name)) -%}
     {%- endfor -%}
     {%- set cells = cells | join(', ') or '1' -%}
     {%- set layout = capture.layout -%}
@@ -84,9 +84,7 @@
     {% if not head.is_delta or head.version is none %}
         {% set columns = dbt_history._table_columns(capture.relation) %}
     {% else %}
-        {% set columns = dbt_history._query_columns(
-            'select * from ' ~ capture.table ~ ' version as of ' ~ head.version
-        ) %}
+        {% set columns = dbt_history._columns_at(capture, head.version) %}
     {% endif %}
     {% do capture.update({'head_columns': columns | list}) %}
     {% set columns = columns | list %}
@@ -95,22 +93,22 @@
         {% set there = dbt_history._query_columns(
             'select * from ' ~ dbt_history._table_changes(capture, part)
         ) %}
-        {% do part.update({'columns': there[:-3]}) %}
-        {% for column in there[:-3] if column.name | lower not in known %}
+        {% set there = dbt_history._with_key_names(capture, there[:-3], part.to) %}
+        {% do part.update({'columns': there}) %}
+        {% for column in there if column.name | lower not in known %}
             {% do columns.append(column) %}{% do known.append(column.name | lower) %}
         {% endfor %}
     {% endfor %}
     {% set diff = capture.diff %}
     {% if diff is not none %}
         {% set is_head = diff.version is none or diff.version == head.version %}
-        {% do diff.update({'columns': columns if is_head else dbt_history._query_columns(
-            'select * from ' ~ capture.table ~ ' version as of ' ~ diff.version
-        )}) %}
+        {% do diff.update({
+            'columns': columns if is_head
+                else dbt_history._columns_at(capture, diff.version)
+        }) %}
         {% if diff.state %}
             {% set there = [] %}
-            {% set state_columns = dbt_history._query_columns(
-                'select * from ' ~ dbt_history._version_taken(capture)
-            )
+            {% set state_columns = dbt_history._columns_at(capture, capture.taken.watermark.version)
                 if (capture.layout or {}).get('is_source') else dbt_history._table_columns(this) %}
             {% for column in state_columns if column.name | lower in known %}
                 {% do there.append(column) %}
@@ -119,6 +117,14 @@
         {% endif %}
     {% endif %}
     {% do return(columns) %}
+{% endmacro %}
+
+
+{% macro _columns_at(capture, version) %}
+    {% set columns = dbt_history._query_columns(
+        'select * from ' ~ capture.table ~ ' version as of ' ~ version
+    ) %}
+    {% do return(dbt_history._with_key_names(capture, columns, version)) %}
 {% endmacro %}
 
 

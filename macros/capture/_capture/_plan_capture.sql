@@ -13,10 +13,11 @@
     `layout` describes how the model's own table stores the newest state (`_known_state`; with
     `is_source` it stores none: the source at the version last taken is the state). `references` are
     the histories that the rows will link to (a list for a mirror, else none): no change is taken
-    that is later than a change that one of them has not taken yet.
+    that is later than a change that one of them has not taken yet, or, in seconds, younger than
+    `commit_delay`.
 #}
 {% macro _plan_capture(
-    relation, key, method, layout=none, references=none, caller_name='changes'
+    relation, key, method, layout=none, references=none, caller_name='changes', commit_delay=0
 ) %}
     {% set capture = {
         'relation': relation, 'key': dbt_history._key_columns(key), 'layout': layout,
@@ -32,7 +33,7 @@
         {% do return(dict(capture, is_parsed_only=true, columns=[])) %}
     {% endif %}
     {% set taken = dbt_history._taken_before(capture) %}
-    {% set head = dbt_history._source_head(table, references or []) %}
+    {% set head = dbt_history._source_head(table, references or [], commit_delay) %}
     {% do capture.update({
         'taken': taken, 'head': head, 'table': dbt_history._quoted_relation(relation),
     }) %}
@@ -44,7 +45,9 @@
         {% do dbt_history._plan_versioned(capture, method) %}
     {% endif %}
     {% do dbt_history._log_waiting(capture) %}
+    {% do capture.update({'renames': dbt_history._pending_renames(capture)}) %}
     {% do capture.update({'columns': dbt_history._captured_columns(capture)}) %}
+    {% do dbt_history._refuse_renamed_key(capture) %}
     {% do dbt_history._refuse_captured_columns(capture) %}
     {% do return(capture) %}
 {% endmacro %}

@@ -68,11 +68,14 @@
             ) %}
         {% endif %}
     {% endfor %}
-    {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
+    {% set names = capture.head_columns | map(attribute='name') | map('lower') | list %}
     {% for name in capture.key if name | lower not in names %}
-        {% do problems.append('there is no column ' ~ name) %}
+        {% set now = dbt_history._renamed_to(capture, name) %}
+        {% do problems.append(
+            'there is no column ' ~ name ~ (', it was renamed to ' ~ now if now is not none else '')
+        ) %}
     {% endfor %}
-    {% for name in names
+    {% for name in capture.columns | map(attribute='name') | map('lower')
         if name in ['_change_type', '_commit_version', '_commit_timestamp', '_changed_by'] %}
         {% do problems.append('column ' ~ name ~ ' has a name that the changes need') %}
     {% endfor %}
@@ -83,6 +86,45 @@
             expected='the columns of the key; none of _change_type, _commit_version,'
                 ~ ' _commit_timestamp, _changed_by',
             node=model.unique_id,
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    A log knows its items by the columns of its key. Under a name that the log does not have, the
+    rows that it has would belong to no item.
+#}
+{% macro _refuse_renamed_key(capture) %}
+    {% set about = capture.taken.about %}
+    {% set known = (about.get('hx') or about.get('events') or {}).get('key') or [] %}
+    {% if capture.layout is none or not capture.taken.has_rows or not known
+        or known | map('lower') | list == capture.key | map('lower') | list %}
+        {% do return(none) %}
+    {% endif %}
+    {% set there = dbt_history._table_columns(this) | map(attribute='name') | map('lower') | list %}
+    {% set missing, renames = [], [] %}
+    {% for name in capture.key if name | lower not in there %}
+        {% do missing.append(name) %}
+        {% if known | length == capture.key | length %}
+            {% do renames.append(
+                'alter table ' ~ dbt_history._quoted_relation(this) ~ ' rename column '
+                    ~ dbt_history._quote(known[loop.index0]) ~ ' to ' ~ dbt_history._quote(name)
+            ) %}
+        {% endif %}
+    {% endfor %}
+    {% if missing %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            capture.caller_name, 'the log has no key column of this name; nothing was written',
+            got='key ' ~ capture.key | join(', '),
+            expected='the key that the log was written with: ' ~ known | join(', '),
+            node=model.unique_id,
+            way_out='name the key as before, or give the model another alias; if the column was'
+                ~ ' renamed in the source, rename it in the log too: alter table '
+                ~ dbt_history._quoted_relation(this)
+                ~ " set tblproperties ('delta.columnMapping.mode' = 'name'); "
+                ~ renames | join('; ')
+                if renames else 'name the key as before, or give the model another alias',
         )) %}
     {% endif %}
 {% endmacro %}

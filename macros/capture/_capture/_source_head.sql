@@ -40,7 +40,7 @@
     `waits` describes what is held back and why, see `_first_untaken`. The source is read before the
     tables it refers to, so that every change found in it is older than everything found in them.
 #}
-{% macro _source_head(table, references) %}
+{% macro _source_head(table, references, commit_delay) %}
     {% set table = dbt_history._with_format(table) %}
     {% set detail = {} if table.is_view or table.is_iceberg
         else run_query('describe detail ' ~ dbt_history._quoted_relation(table)).rows[0] %}
@@ -48,7 +48,7 @@
     {% if format != 'delta' %}
         {% do return({
             'is_delta': false, 'version': none, 'newest': none,
-            'waits': dbt_history._first_untaken(references),
+            'waits': dbt_history._first_untaken(references, commit_delay),
         }) %}
     {% endif %}
     {% set properties = dbt_history._as_mapping(detail['properties']) %}
@@ -58,7 +58,7 @@
         'entries': entries, 'newest': entries[0].version,
         'has_feed': (properties.get('delta.enableChangeDataFeed') or 'false') | lower == 'true',
     } %}
-    {% set waits = dbt_history._first_untaken(references) %}
+    {% set waits = dbt_history._first_untaken(references, commit_delay) %}
     {% if waits is none %}
         {% do return(dict(head, version=head.newest, waits=none)) %}
     {% elif waits.before is none %}

@@ -8,12 +8,18 @@
 
     The earliest of all references: none if nothing is held back, else {'before': the time of the
     first change that is not taken, in microseconds since 1970 (none: no change is taken),
-    'history', 'why'}. Within a table the versions are in the order of their times.
+    'history', 'why', 'then'}. Within a table the versions are in the order of their times; but a
+    commit may become visible some seconds after its time, and a change of another table that was
+    committed in these seconds has been seen before it:
+
+        main a               c1 ..... c1 visible         `commit_delay`: b takes d1 when c1 must be
+        main b                   d1                      visible
+
 #}
-{% macro _first_untaken(references) %}
+{% macro _first_untaken(references, commit_delay) %}
     {% set state = namespace(first=none) %}
     {% for reference in references if not reference.is_own %}
-        {% set waits = dbt_history._untaken_of(reference) %}
+        {% set waits = dbt_history._untaken_of(reference) or dbt_history._unsettled(commit_delay) %}
         {% if waits is not none
             and (
                 state.first is none or waits.before is none
@@ -25,6 +31,16 @@
         {% endif %}
     {% endfor %}
     {% do return(state.first) %}
+{% endmacro %}
+
+
+{# Nothing that is younger than `commit_delay` is taken. #}
+{% macro _unsettled(commit_delay) %}
+    {% do return({
+        'before': dbt_history._clock().micros - commit_delay * 1000000,
+        'why': 'earlier commits may become visible within ' ~ commit_delay ~ ' s (commit_delay)',
+        'then': 'run it again later',
+    } if commit_delay else none) %}
 {% endmacro %}
 
 
@@ -128,7 +144,8 @@
     {% if head.waits is not none and is_behind and not capture.taken.is_suspended %}
         {% set why = head.waits.history ~ ': ' ~ head.waits.why %}
         {% do log(
-            'dbt_history: ' ~ this.identifier ~ ' waits for ' ~ why ~ '; run it, then this model',
+            'dbt_history: ' ~ this.identifier ~ ' waits for ' ~ why ~ '; '
+                ~ (head.waits.then or 'run it, then this model'),
             info=true,
         ) %}
     {% endif %}

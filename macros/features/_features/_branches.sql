@@ -307,11 +307,7 @@ known{{ suffix }} as (
 
 
 {% macro _c_item(features) %}
-    {%- set item = [] -%}
-    {%- for name in dbt_history._item(features) -%}
-        {%- do item.append(dbt_history._prefixed(name)) -%}
-    {%- endfor -%}
-    {%- do return(item) -%}
+    {%- do return(dbt_history._all_prefixed(dbt_history._item(features))) -%}
 {% endmacro %}
 
 

@@ -1,9 +1,5 @@
 {% macro _c_key(features) %}
-    {%- set c_key = [] -%}
-    {%- for name in features.key -%}
-        {%- do c_key.append(dbt_history._prefixed(name)) -%}
-    {%- endfor -%}
-    {%- do return(c_key) -%}
+    {%- do return(dbt_history._all_prefixed(features.key)) -%}
 {% endmacro %}
 
 

@@ -72,7 +72,7 @@
                 {% do problems.append(
                     'a reference names column ' ~ name ~ ', which was renamed: write ' ~ now
                 ) %}
-            {% elif dbt_history._name_at(
+            {% elif dbt_history._captured_name(
                 capture, name, capture.head.version,
             ) | lower not in names %}
                 {% do problems.append(

@@ -59,10 +59,14 @@
     } %}
     {% set operations = counts.added + counts.closed + counts.removed %}
     {# Spark does not count the source where it finds first that no stored row can match. #}
-    {% set uncounted = (metrics.get('numSourceRows') or 0) | int - operations %}
-    {% set skipped = plan.get('skipped', 0) if 'numSourceRows' not in metrics else uncounted
-        if operations and uncounted >= 0 else none %}
-    {% if (skipped or 0) > plan.updates or counts.added > plan.updates + plan.upserts %}
+    {% if 'numSourceRows' not in metrics %}
+        {% set skipped = plan.get('skipped', 0) %}
+    {% else %}
+        {% set rows = (metrics.numSourceRows or 0) | int %}
+        {% set skipped = rows - operations if operations and rows else none %}
+    {% endif %}
+    {% if (skipped or 0) < 0 or (skipped or 0) > plan.updates
+        or counts.added > plan.updates + plan.upserts %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
             dbt_history._plan_name(plan)

@@ -48,7 +48,7 @@
             and not dbt_history._is_comparable(column.type) %}
             {% do problems.append(
                 'key column ' ~ column.name ~ ' is ' ~ column.type
-                    ~ ', by which records cannot be told apart'
+                    ~ ', which cannot identify rows'
             ) %}
         {% endif %}
     {% endfor %}

@@ -108,11 +108,9 @@
         if column.name | lower in names and 'collate' in column.type | lower -%}
         {%- do return('cast(null as bigint)') -%}
     {%- endfor -%}
-    {%- set keys = [] -%}
-    {%- for name in settings.key -%}
-        {%- do keys.append(dbt_history._prefixed(name)) -%}
-    {%- endfor -%}
-    {%- do return(dbt_history._hash_place(keys) ~ ' ^ 24') -%}
+    {%- do return(
+        dbt_history._hash_place(dbt_history._all_prefixed(settings.key)) ~ ' ^ 24'
+    ) -%}
 {% endmacro %}
 
 

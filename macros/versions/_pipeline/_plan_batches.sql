@@ -18,14 +18,19 @@
         {% do batch.update({
             'problems': problems,
             'suspects': batch.get('suspects') or 0,
-            'stages': {
-                'earliest_start': batch.earliest_start, 'update': batch.updates,
-                'upsert': batch.upserts, 'delete': batch.deletes,
-            },
+            'stages': dbt_history._rows_by_stage(batch),
         }) %}
         {% do batches.append(batch) %}
     {% endfor %}
     {% do return(batches) %}
+{% endmacro %}
+
+
+{% macro _rows_by_stage(batch) %}
+    {% do return({
+        'earliest_start': batch.earliest_start, 'update': batch.updates, 'upsert': batch.upserts,
+        'delete': batch.deletes,
+    }) %}
 {% endmacro %}
 
 

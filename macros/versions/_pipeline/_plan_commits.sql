@@ -51,24 +51,17 @@
         parts[-1], first_batch=parts[0].batch, key_bits=key_bits,
         parts=parts if parts | length > 1 else [],
     ) %}
-    {% for name in [
-        'rows', 'earliest_start', 'updates', 'upserts', 'deletes', 'deleting', 'suspects',
-    ] %}
+    {% for name in ['rows', 'earliest_start', 'updates', 'upserts', 'deletes', 'deleting'] %}
         {% do joined.update({name: parts | sum(attribute=name)}) %}
     {% endfor %}
-    {% set stages = {} %}
-    {% for stage in joined.stages %}
-        {% do stages.update({stage: parts | map(attribute='stages') | sum(attribute=stage)}) %}
-    {% endfor %}
-    {% set first = parts | selectattr(
-        'min_effective_at', 'defined',
-    ) | rejectattr('min_effective_at', 'none') | sort(attribute='min_effective_at') | first %}
+    {% set first = parts | sort(attribute='min_effective_at') | first %}
     {% do joined.update({
-        'stages': stages,
+        'stages': dbt_history._rows_by_stage(joined),
         'unmodified': parts | sum(attribute='unmodified', start=[]) | unique | list,
         'evaluated_at': parts | map(attribute='evaluated_at') | max,
-        'min_effective_at': first.min_effective_at, 'bound': first.bound,
-    } if first else {'stages': stages}) %}
+        'min_effective_at': first.min_effective_at,
+        'bound': first.bound,
+    }) %}
     {% do return(joined) %}
 {% endmacro %}
 

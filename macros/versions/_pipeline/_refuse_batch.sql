@@ -110,19 +110,17 @@
 {% endmacro %}
 
 
-{# Whether `update_without_base: fail` would refuse a batch of a plan of several. #}
-{% macro _lacks_required_base(batch) %}
+{# The rows that `update_without_base: fail` refuses; `skip` and `insert` need no query. #}
+{% macro _rows_without_required_base(batch) %}
     {% do return(
-        batch.settings.update_without_base == 'fail'
-            and dbt_history._rows_without_base(batch) | length > 0
+        dbt_history._rows_without_base(batch) if batch.settings.update_without_base == 'fail'
+            else []
     ) %}
 {% endmacro %}
 
 
-{# `fail` looks before anything is written; `skip` and `insert` need no look. #}
 {% macro _refuse_rows_without_base(batch) %}
-    {% set rows = dbt_history._rows_without_base(batch)
-        if batch.settings.update_without_base == 'fail' else [] %}
+    {% set rows = dbt_history._rows_without_required_base(batch) %}
     {% if rows %}
         {% do dbt_history._drop_staged(batch.staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(

@@ -240,15 +240,14 @@ ended as (
             deleted.at
         ) as new_end,
         {{ is_open }} and ended_from is null and next_version is null
-            and deleted is null as stays_open
+            and deleted is null as is_open
     from with_ends
 ),
 
 final_versions as (
     select
         *,
-        if(can_close, new_end, {{ c_end }}) as final_end,
-        stays_open as is_open
+        if(can_close, new_end, {{ c_end }}) as final_end
     from ended
 ),
 

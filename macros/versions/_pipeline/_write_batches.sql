@@ -90,8 +90,7 @@
     } %}
     {% set batch = {
         'target': target, 'staged': staged, 'columns': columns, 'settings': settings, 'log': log,
-        'before': before,
-        'caller_name': caller_name,
+        'before': before, 'caller_name': caller_name,
     } %}
     {% for plan in dbt_history._plan_commits(staged, columns, settings, pending.batches)
         if not total.get('reset') %}
@@ -113,18 +112,16 @@
 #}
 {% macro _write_plan(batch, total) %}
     {% set plan = batch.plan %}
-    {% set counts = none %}
-    {% if not plan.parts %}
+    {% set is_refused = false %}
+    {% if plan.parts %}
+        {% set is_refused = dbt_history._may_delete_too_many(batch)
+            or dbt_history._rows_without_required_base(batch) %}
+    {% else %}
         {% do dbt_history._refuse_earlier_version(batch) %}
         {% do dbt_history._refuse_mass_deletion(batch) %}
         {% do dbt_history._refuse_rows_without_base(batch) %}
     {% endif %}
-    {% if not plan.parts
-        or not (
-            dbt_history._may_delete_too_many(batch) or dbt_history._lacks_required_base(batch)
-        ) %}
-        {% set counts = dbt_history._apply_batch(batch) %}
-    {% endif %}
+    {% set counts = none if is_refused else dbt_history._apply_batch(batch) %}
     {% if counts is none %}
         {% for part in plan.parts if not total.get('reset') %}
             {% do dbt_history._write_plan(dict(batch, plan=part, rendered={}), total) %}

@@ -315,15 +315,14 @@ merge into `golden`.`records` as history
                     deleted.at
                 ) as new_end,
                 coalesce(`c__fivetran_active`, false) and ended_from is null and next_version is null
-                    and deleted is null as stays_open
+                    and deleted is null as is_open
             from with_ends
         ),
 
         final_versions as (
             select
                 *,
-                if(can_close, new_end, `c__fivetran_end`) as final_end,
-                stays_open as is_open
+                if(can_close, new_end, `c__fivetran_end`) as final_end
             from ended
         ),
 

@@ -1,0 +1,90 @@
+{#
+    A column that was renamed (column mapping) while changes were still pending: each change has the
+    name that was valid at its time.
+
+        main b     update a_id = 5     rename a_id to a_ref     update a_ref = 6
+        rows       a_id 5, a_ref NULL                           a_id NULL, a_ref 6
+
+    A reference to column a_ref links both rows. A key column has its current name in all rows, so
+    that they stay rows of one item. Returns the renames among the changes that the model has not
+    taken yet, newest first: {'version', 'old', 'new'}.
+#}
+{% macro _pending_renames(capture) %}
+    {% set renames = [] %}
+    {% set last = (capture.taken.watermark or {}).get('version') %}
+    {% set is_same = last is not none
+        and capture.taken.watermark.get('table_id') == capture.head.get('table_id') %}
+    {% for entry in capture.entries or capture.head.get('entries', [])
+        if is_same and entry.version > last and entry.operation == 'RENAME COLUMN' %}
+        {% do renames.append({
+            'version': entry.version,
+            'old': dbt_history._top_name(entry.parameters.get('oldColumnPath')),
+            'new': dbt_history._top_name(entry.parameters.get('newColumnPath')),
+        }) %}
+    {% endfor %}
+    {% do return(renames) %}
+{% endmacro %}
+
+
+{# The log quotes a name that contains a dot. #}
+{% macro _top_name(path) %}
+    {% set path = path | string %}
+    {% do return(path[1:-1].replace('``', '`') if path.startswith('`') else path) %}
+{% endmacro %}
+
+
+{# The name that a current column had in this version of the source. #}
+{% macro _name_at(capture, name, version) %}
+    {% set state = namespace(name=name) %}
+    {% for rename in capture.renames
+        if version is not none and rename.version > version
+            and rename.new | lower == state.name | lower %}
+        {% set state.name = rename.old %}
+    {% endfor %}
+    {% do return(state.name) %}
+{% endmacro %}
+
+
+{# The name that a current column has in captured rows of this version. #}
+{% macro _captured_name(capture, name, version) %}
+    {% set is_key = name | lower in capture.key | map('lower') %}
+    {% do return(name if is_key else dbt_history._name_at(capture, name, version)) %}
+{% endmacro %}
+
+
+{#
+    The columns of the source in this version, key columns under their current names; `source` is
+    the name to read such a column by.
+#}
+{% macro _with_key_names(capture, columns, version) %}
+    {% set named = [] %}
+    {% for column in columns %}
+        {% set keys = [] %}
+        {% for name in capture.key
+            if dbt_history._name_at(capture, name, version) | lower == column.name | lower
+            and name | lower != column.name | lower %}
+            {% do keys.append(name) %}
+        {% endfor %}
+        {% do named.append(dict(column, name=keys[0], source=column.name) if keys else column) %}
+    {% endfor %}
+    {% do return(named) %}
+{% endmacro %}
+
+
+{#
+    The current name of a column that a reference still names by its old name; none if the name is
+    current.
+#}
+{% macro _renamed_to(capture, name) %}
+    {% set state = namespace(now=name) %}
+    {% if name | lower not in capture.head_columns | map(attribute='name') | map('lower') %}
+        {% for rename in capture.renames | sort(attribute='version')
+            if rename.old | lower == state.now | lower %}
+            {% set state.now = rename.new %}
+        {% endfor %}
+        {% set is_known = dbt_history._name_at(
+            capture, name, capture.head.version,
+        ) | lower != name | lower %}
+    {% endif %}
+    {% do return(none if state.now == name or is_known else state.now) %}
+{% endmacro %}

@@ -1,0 +1,62 @@
+"""A key column that is renamed in a source (column mapping) while changes are pending.
+
+main       1 a, 2 b    update 1 to c    rename id to The Key    delete 2
+first run  ]           second run: refused until the log's column has the new name, then all
+"""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.project import Project
+
+MAIN = "api.Relation.create(schema='{}', identifier='main')"
+
+
+def write_logs(project: Project, key: str) -> None:
+    main = MAIN.format(project.schema)
+    for name in ("hx_rows", "event_rows"):
+        call = f"dbt_history.{name}({main}, '{key}')"
+        project.model(name, f"select * from {{{{ {call} }}}}", materialized="history_append")
+
+
+def test_a_renamed_key_is_refused_until_it_is_renamed_in_the_log(project: Project) -> None:
+    spark, main = project.spark, project.table("main")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {main} (id bigint, v string) using delta tblproperties"
+        " ('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
+        " 'delta.enableInCommitTimestamps' = 'true')"
+    )
+    spark.sql(f"insert into {main} values (1, 'a'), (2, 'b')")
+    write_logs(project, "id")
+    project.run("hx_rows", "event_rows")
+    spark.sql(f"update {main} set v = 'c' where id = 1")
+    spark.sql(f"alter table {main} rename column id to `The Key`")
+    spark.sql(f"delete from {main} where `The Key` = 2")
+
+    old = project.run("hx_rows", "event_rows", check=False)
+    for name in ("hx_rows", "event_rows"):
+        assert "there is no column id, it was renamed to The Key" in old.message(name)
+    write_logs(project, "The Key")
+
+    refused = project.run("hx_rows", "event_rows", check=False)
+    for name in ("hx_rows", "event_rows"):
+        message = refused.message(name)
+        assert "the log has no key column of this name; nothing was written" in message
+        assert "the key that the log was written with: id" in message
+        told = re.search("rename it in the log too: (.*)", message)
+        assert told
+        assert "The Key" not in spark.table(project.table(name)).columns
+        for statement in told[1].split("; "):
+            spark.sql(statement)
+
+    project.run("hx_rows", "event_rows")
+    rows = sorted((row["main_hx_id"], row["The Key"], row["v"]) for row in project.rows("hx_rows"))
+    assert rows[:2] == [(1, 1, "a"), (2, 2, "b")]
+    assert sorted(row[1:] for row in rows[2:]) == [(1, "c"), (2, "b")]
+    events = [(row["_hist_event"], row["The Key"], row["v"]) for row in project.rows("event_rows")]
+    assert sorted(events) == [
+        (1, 1, "a"), (1, 2, "b"), (2, 2, "b"), (3, 1, "a"), (4, 1, "c"),
+    ]  # fmt: skip
+    assert project.run("hx_rows").message("hx_rows") == "nothing new"
