@@ -157,7 +157,7 @@ class CaseRunner:
             for name, case in batches.items():
                 is_done = str(run.results[name].status) == "success"
                 refusal = "" if is_done else run.message(name)
-                assert is_done or "at a version before the current one" in refusal, refusal
+                assert is_done or "has a row before the current version" in refusal, refusal
                 case.outcomes.append("ok" if is_done else "refused")
 
     def clean(self, table: Table, before: Any) -> Any:

@@ -129,10 +129,10 @@ def test_all_problems_of_a_batch_are_reported_together_and_nothing_is_written(
         "1 rows: a key column is NULL",
         "1 rows: _fivetran_start is NULL",
         "1 rows: _fivetran_end of a delete row is NULL",
-        "1 rows: _unmodified names something that is no column",
-        "1 rows: _unmodified is for update rows: an upsert row gives every column",
+        "1 rows: _unmodified contains a name that is no column",
+        "1 rows: _unmodified is for update rows: an upsert row supplies every column",
         "1 rows: _fivetran_start is not before the open end",
-        "1 rows: _fivetran_end lies more than one gap before _fivetran_start",
+        "1 rows: _fivetran_end is more than one gap before _fivetran_start",
         "1 rows: two different rows of one stage have the same key and start",
         "in model: model.history_tests.h",
     ):
@@ -154,7 +154,7 @@ def test_invalid_columns_are_reported_together(project: Project) -> None:
         "column _stage is int, not string",
         "column _batch is string, not bigint",
         "column _fivetran_start is string, not timestamp",
-        "column _metadata has a name that Delta keeps for itself",
+        "column _metadata has a name that Delta reserves",
     ):
         assert problem in message, message
 
@@ -295,7 +295,7 @@ def test_updates_without_a_base_are_skipped_inserted_or_refused(project: Project
     assert run.message("h_skip") == "1 batch: 1 added, 0 closed, 0 removed, 1 skipped, 0 replayed"
     inserted = [row for row in project.rows("h_insert") if row["id"] == 2]
     assert [(row["v"], row["w"]) for row in inserted] == [("alone", None)]
-    assert "update rows find no version" in run.message("h_fail")
+    assert "update rows have no version" in run.message("h_fail")
     assert '"id":2' in run.message("h_fail").replace("\\", "").replace(" ", "")
 
 
@@ -315,7 +315,7 @@ def test_session_settings_are_restored_after_success_and_after_failure(project: 
         assert settings_of(project) == wanted
     finally:
         project.spark.conf.unset(kept)
-    assert "a constraint of the table refuses a row" in run.message("refusing")
+    assert "violates a constraint of the table" in run.message("refusing")
     assert run.results["fine"].status == "success"
     assert len(project.rows("refusing")) == 1
 

@@ -51,7 +51,7 @@ def refuse_new(project: Project) -> dict[str, tuple[str, ...]]:
     return {
         "variants": ("column v is variant, which cannot", "column a is array<variant>, which"),
         "keys": ("key column k is map<int,int>, which cannot identify rows", "column p is variant"),
-        "reserved": ("column __evaluated_at has a name that the staged rows need",),
+        "reserved": ("column __evaluated_at has a name that is reserved for the staged rows",),
         "unknown": ("no convention has this name", "model.history_tests.unknown", "mean validity?"),
         "listed": ("this is not the name of a convention", "model.history_tests.listed"),
         "open_ends": ("open_end is for ever, which is not a timestamp", "tests.open_ends"),
@@ -80,13 +80,13 @@ def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
     return {
         "made": (
             "the existing table cannot be adopted; nothing was written",
-            "key column id is char(4), which fills texts up with blanks",
+            "key column id is char(4), which pads texts with blanks",
             "column n is an identity column",
             "column g is generated (upper(v))",
             "valid_from is NULL in some rows",
         ),
         "locked": ("the table is append-only, and a batch closes and removes rows",),
-        "short": ("was not applied: a text is longer than its column takes",),
+        "short": ("was not applied: a text is too long for its column",),
     }
 
 

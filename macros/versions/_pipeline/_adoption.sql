@@ -1,12 +1,7 @@
 {#
-    What a table that something else wrote, or that was written with another key, cannot be used
-    for.
-#}
-
-{#
-    A table that something else wrote, or a person made: before the first batch. It must tell its
-    versions apart, or a close would hit two of them; and a MERGE must be able to write every
-    column, and to find a record by its key.
+    Checks an existing table that this package did not write, before the first batch. Key and start
+    must identify a version, or a close would change two of them; and a MERGE must be able to write
+    every column and to find a record by its key.
 #}
 {% macro _refuse_adoption(relation, settings, staged, caller_name) %}
     {% set problems = dbt_history._unusable_columns(relation, settings)
@@ -25,13 +20,13 @@
             expected='a table with plain columns and one row per key and '
                 ~ settings.convention.start,
             node=model.unique_id,
-            way_out='mend the table as each line says, or give the model another alias',
+            way_out='correct the table as each line describes, or give the model another alias',
         )) %}
     {% endif %}
 {% endmacro %}
 
 
-{# Columns whose values the table makes itself, and keys that it fills up with blanks. #}
+{# Identity and generated columns, and CHAR keys, which Spark pads with blanks. #}
 {% macro _unusable_columns(relation, settings) %}
     {% set problems = [] %}
     {% for field in dbt_history._stored_fields(relation) %}
@@ -51,7 +46,7 @@
             and stored_type.startswith('char') %}
             {% do problems.append(
                 'key column ' ~ field.name ~ ' is ' ~ stored_type
-                    ~ ', which fills texts up with blanks: copy the table into one where it is a'
+                    ~ ', which pads texts with blanks: copy the table into one where it is a'
                     ~ ' string'
             ) %}
         {% endif %}
@@ -60,7 +55,7 @@
 {% endmacro %}
 
 
-{# Rows without a start, and rows that one close would hit together; up to five of each. #}
+{# Rows without a start, and rows that one close would change together; up to five of each. #}
 {% macro _unusable_rows(relation, settings) %}
     {% set problems = [] %}
     {% set names = settings.key + dbt_history._identity_columns(settings.convention) %}
@@ -83,8 +78,8 @@
     {% endif %}
     {% if doubles %}
         {% do problems.append(
-            'several versions with the same key and start: remove the doubles, or name the column'
-                ~ ' that tells them apart as meta.history.version_id\n      '
+            'several versions with the same key and start: remove the duplicates, or set'
+                ~ ' meta.history.version_id to a column that distinguishes them\n      '
             ~ doubles[:5] | join('\n      ')
         ) %}
     {% endif %}

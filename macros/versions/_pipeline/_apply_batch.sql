@@ -1,8 +1,8 @@
 {#
     Applies one plan: one MERGE, one commit.
-    Returns {'applied', 'added', 'closed', 'removed', 'skipped', 'reset'}; `applied` is false where
-    another run was first, `reset` says what somebody did to the table, where all has to be planned
-    again. None: the batches of a plan of several have to be applied one by one.
+    Returns {'applied', 'added', 'closed', 'removed', 'skipped', 'reset'}; `applied` is false if
+    another run was first; `reset` is how another writer reset the table, if the batch has to be
+    planned again. Returns none if the batches of the plan have to be applied one by one.
 #}
 {% macro _apply_batch(batch) %}
     {% set target, plan, log = batch.target, batch.plan, batch.log %}
@@ -30,13 +30,13 @@
     {% endif %}
     {% set counts = dbt_history._applied_counts(own.metrics, plan, batch.caller_name) %}
     {% if plan.batch is none %}
-        {# A merge that changes nothing makes no commit, unless a number has to be kept. #}
+        {# A merge without changes makes a commit only if the batch has a number. #}
         {% do counts.update({
             'applied': true, 'skipped': counts.skipped if counts.applied else none,
         }) %}
     {% endif %}
     {% if counts.applied and counts.skipped is none %}
-        {# The batch again would skip the same rows. #}
+        {# The rules, evaluated after the commit, skip the same rows. #}
         {% do counts.update({'skipped': dbt_history._rows_without_base(batch) | length}) %}
     {% endif %}
     {% do return(counts) %}
@@ -44,8 +44,8 @@
 
 
 {#
-    What the commit did, by its own metrics; a row of the source that is neither counted there nor a
-    skip is an error.
+    The counts of the commit, by its metrics; more changed or skipped rows than planned are an
+    error.
 #}
 {% macro _applied_counts(metrics, plan, caller_name) %}
     {% if metrics is none %}
@@ -58,7 +58,7 @@
         'removed': metrics.numTargetRowsDeleted | int,
     } %}
     {% set operations = counts.added + counts.closed + counts.removed %}
-    {# Spark does not count the source where it finds first that no stored row can match. #}
+    {# Spark does not count the source if it finds first that no stored row can match. #}
     {% if 'numSourceRows' not in metrics %}
         {% set skipped = plan.get('skipped', 0) %}
     {% else %}
@@ -95,16 +95,16 @@
                 ~ ' dbt_history.last_batch() instead',
         ],
         'constraint': [
-            'a constraint of the table refuses a row of the batch',
-            'mend the row, or the constraint (show tblproperties lists it)',
+            'a row of the batch violates a constraint of the table',
+            'correct the row, or the constraint (show tblproperties lists it)',
         ],
         'too long': [
-            'a text is longer than its column takes (varchar or char)',
+            'a text is too long for its column (varchar or char)',
             'shorten the text in the SELECT',
         ],
         'error': [
             'Spark could not finish the merge',
-            'the cause is in the log of the Spark driver; mend it and run the model again',
+            'the cause is in the log of the Spark driver; correct it and run the model again',
         ],
     } %}
     {% set reason = reasons.get(failed, reasons['error']) %}
@@ -118,8 +118,8 @@
 
 
 {#
-    How many update rows of a batch find no version: Delta counts them in the commit, elsewhere they
-    are counted before it.
+    Adds to the plan how many update rows find no base version. On Delta the metrics of the commit
+    give this number; on Iceberg it is counted before the commit.
 #}
 {% macro _count_skipped(batch) %}
     {% if batch.target.is_iceberg and batch.plan.updates %}

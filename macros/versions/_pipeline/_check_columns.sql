@@ -32,12 +32,12 @@
         {% do problems.append('column ' ~ name ~ ' is ' ~ types[name] ~ ', not ' ~ wanted[0]) %}
     {% endfor %}
     {% for name in types if name in ['_metadata', '_tmp_metadata_row_index'] %}
-        {% do problems.append('column ' ~ name ~ ' has a name that Delta keeps for itself') %}
+        {% do problems.append('column ' ~ name ~ ' has a name that Delta reserves') %}
     {% endfor %}
     {% for column in staged.columns %}
         {% if column.name | lower == '__evaluated_at' %}
             {% do problems.append(
-                'column __evaluated_at has a name that the staged rows need: name it otherwise'
+                'column __evaluated_at has a name that is reserved for the staged rows: rename it'
             ) %}
         {% elif dbt_history._has_variant(column.type) %}
             {% do problems.append(
@@ -57,8 +57,8 @@
 
 
 {#
-    Problems of the table that is there against the SELECT: a column that is missing, or of a type
-    the values do not fit.
+    Differences between the existing table and the SELECT, as text: a missing column, or a type that
+    cannot hold the SELECT's values.
 #}
 {% macro _check_table_columns(staged, table_columns, settings) %}
     {% set convention = settings.convention %}
@@ -77,8 +77,8 @@
     {% for name in [convention.start, convention.end]
         if name | lower in types and types[name | lower] != convention.type %}
         {% do problems.append(
-            'the table has ' ~ name ~ ' as ' ~ types[name | lower] ~ ', the convention as '
-                ~ convention.type
+            'column ' ~ name ~ ' of the table is ' ~ types[name | lower]
+                ~ ', in the convention it is ' ~ convention.type
         ) %}
     {% endfor %}
     {% for column in staged.columns if column.name | lower in types %}

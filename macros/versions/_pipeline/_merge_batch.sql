@@ -15,7 +15,7 @@
         select
             op
             {%- for name in identity %},
-            {#- An added row matches nothing, but keeps its key for the join. #}
+            {#- NULL for an added row, so that it matches no version; its key stays for the join. #}
             if(
                 op in ('add', 'skip'),
                 null,
@@ -60,7 +60,7 @@
         operations.{{ dbt_history._prefixed(name) }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
-    -- An operation that does not find its version must not vanish: nothing is committed then.
+    -- If the version of an operation is not found, the statement fails and commits nothing.
     when not matched and operations.op in ('remove', 'close', 'replace')
         then insert ({{ dbt_history._quote(convention.end) }})
     values (
@@ -70,19 +70,19 @@
 
 
 {#
-    A batch's keys as a bitmap: a bit for each value of a hash. The plan query makes it in its one
-    pass, and the merge asks it before its join (docs/decisions/0079-keys-as-a-bitmap.md). The
-    bitmap's bytes come as hexadecimal text, and four of them are read as one number; `^ 24` turns
-    the order of the four around, so that a bit's place in the number is its place by the hash:
+    A batch's keys as a bitmap: one bit for each value of a hash. The plan query computes it in its
+    one pass, and the merge filters by it before its join (docs/decisions/0079-keys-as-a-bitmap.md).
+    The bitmap is returned as hexadecimal text, of which four bytes are read as one number; `^ 24`
+    reverses the order of the four, so that a bit's place in the number is its place by the hash:
 
         key  'a' -> hash 68 -> word 68 div 32 = 2, bit 68 % 32 = 4     place in the bitmap: 68 ^ 24
              = 92, byte 11, bit 4
         bytes  ..  08 09 0A 0B  ..
         word 2     00 00 00 10   = 16 = 1 << 4
 
-    Other keys with the same bit go on to the join. If a key of the batch had no bit, its version
-    would not be found, and an operation that finds no version raises an error: nothing can be lost
-    by it.
+    Other keys with the same bit are removed by the join. If a bit were missing for a key of the
+    batch, its version would not be found, and the merge would fail, because an operation whose
+    version is not found raises an error. So a wrong bitmap cannot lose rows.
 #}
 {% macro _key_bitmap_size() %}
     {% do return(32768) %}
@@ -90,8 +90,8 @@
 
 
 {#
-    The bitmap of the places in a column, as hexadecimal text; NULL for so many keys that it would
-    hold back little.
+    The bitmap of the places in a column, as hexadecimal text; NULL if more than a quarter of its
+    bits are set, because it would filter few rows.
 #}
 {% macro _key_bitmap(place) %}
     {%- set bitmap = 'bitmap_construct_agg(' ~ place ~ ')' -%}
@@ -124,7 +124,7 @@
         {%- do words.append(bitmap[start:start + 8] | int(base=16)) -%}
     {%- endfor -%}
     {%- set place = dbt_history._hash_place(keys) -%}
-    {#- One text and not a thousand literals: Spark reads it once, and parses in no time. -#}
+    {#- One text instead of a thousand literals, which Spark would parse slowly. -#}
     {%- set list = "cast(split('" ~ words | join(',') ~ "', ',') as array<bigint>)" -%}
     {%- do return(
         'getbit(' ~ list ~ '[cast(' ~ place ~ ' div 32 as int)], cast(' ~ place

@@ -1,8 +1,8 @@
 {#
-    One pass over the staged rows, which also fills their cache. For each batch: the number of rows,
-    the problems, the earliest time in its rows (versions that ended a gap before it are never
-    needed), the columns that some update row leaves unmodified, and, if it is the only batch after
-    `last_batch`, a bitmap of its keys.
+    Plans all batches in one pass over the staged rows, which also fills their cache. For each
+    batch: the number of rows, the problems, the earliest time in its rows (versions that ended more
+    than a gap before it are not needed), the columns that some update row leaves unmodified, and,
+    if it is the only batch after `last_batch`, a bitmap of its keys.
 
     Returns a list of batches in order: {'batch', 'rows', 'stages', 'min_effective_at',
     'unmodified', 'deleting', 'problems', 'evaluated_at', 'key_bits'}.
@@ -106,8 +106,7 @@
 
 
 {#
-    What makes a staged row wrong: a name, the condition over `_batch_rows`, and the reason as a
-    person reads it.
+    The checks of a staged row: name, the condition over `_batch_rows`, and the reason in messages.
 #}
 {% macro _row_problems(settings, columns) %}
     {% set kinds = dbt_history._row_kinds() %}
@@ -156,18 +155,18 @@
             'name': 'unknown_unmodified',
             'sql': 'kind = ' ~ kinds.update_row ~ ' and size(array_except(unmodified, array('
                 ~ (keepable | join(', ') or "''") ~ '))) > 0',
-            'reason': '_unmodified names something that is no column, or is the key or the start',
+            'reason': '_unmodified contains a name that is no column, or is the key or the start',
         },
         {
             'name': 'unmodified_upsert',
             'sql': 'kind = ' ~ kinds.upsert_row ~ ' and size(unmodified) > 0',
-            'reason': '_unmodified is for update rows: an upsert row gives every column',
+            'reason': '_unmodified is for update rows: an upsert row supplies every column',
         },
         {
             'name': 'end_before_start',
             'sql': supplies_end ~ ' and ' ~ end ~ ' < '
                 ~ dbt_history._shift_by_gap('at', convention),
-            'reason': convention.end ~ ' lies more than one gap before ' ~ convention.start,
+            'reason': convention.end ~ ' is more than one gap before ' ~ convention.start,
         },
         {'name': 'negative_batch', 'sql': 'batch < 0', 'reason': '_batch is negative'},
     ] %}

@@ -1,16 +1,17 @@
 {#
-    Which pending batches one commit may hold. Several are applied by one MERGE where that gives the
-    table that one by one gives. For each key, the first row of a batch is its first effective time:
+    Which pending batches one commit may contain. Several are applied by one MERGE if the result is
+    the same as that of one MERGE each. For each key, the first row of a batch is the first by
+    effective time:
 
         key with an earliest start E    E is the first row, and removes no earlier update row
         key without one                 the first row comes after all rows of earlier batches
 
         batch 1     E---u            batch 1     u        D          batch 1     u     D
         batch 2           E---u      batch 2                 u       batch 2        u
-                    one commit                   one commit          the run is cut before batch 2
+                    one commit                   one commit          a new commit from batch 2 on
 
-    A batch is alone in its commit if a row starts before the E of its own batch, if rows of one key
-    from two batches lie less than a gap apart, or if a row is active and has an end.
+    A batch gets its own commit if a row starts before the E of the same batch, if rows of one key
+    from two batches are less than a gap apart, or if a row is active and has an end.
 #}
 
 
@@ -43,7 +44,7 @@
 
 
 {#
-    One plan for batches that follow each other: sums, the smallest bound, all kept columns, the
+    One plan for consecutive batches: the sums, the smallest bound, all unmodified columns, the
     watermarks of the last.
 #}
 {% macro _joined_plan(parts, key_bits) %}
@@ -66,7 +67,7 @@
 {% endmacro %}
 
 
-{# A plan in messages: its batch, or the first and last of several. #}
+{# The name of a plan in messages: its batch, or the first and last of several. #}
 {% macro _plan_name(plan) %}
     {% if plan.batch is none %}
         {% do return('batch without a number') %}
@@ -80,7 +81,7 @@
 
 {#
     Rows of JSON {'first', 'last', 'key_bits'}: the ranges of batch numbers that one commit may
-    hold, in order.
+    contain, in order.
 #}
 {% macro _commit_ranges_sql(staged, columns, settings, batches) %}
     {%- set convention = settings.convention -%}

@@ -23,12 +23,12 @@
         {% do exceptions.raise_compiler_error(dbt_history._message(
             batch.caller_name,
             dbt_history._plan_name(plan)
-                ~ ' would leave too many records without a current version; nothing of it was'
+                ~ ' would leave too many records without a current version; none of it was'
                 ~ ' written',
             got=lost ~ ' of ' ~ current ~ ' current records',
             expected='at most a share of ' ~ share ~ ' (meta.history.max_deleted_share)',
             node=model.unique_id,
-            way_out='check that the feed is complete; if the records are really gone, raise'
+            way_out='check that the feed is complete; if the records were really deleted, raise'
                 ~ ' max_deleted_share for this run',
         )) %}
     {% endif %}
@@ -53,9 +53,9 @@
 
 
 {#
-    Whether a batch of a plan of several might lose more than the share. Each can lose at most the
-    records that it ends, and finds at least the table's current records without those that the
-    batches before it end.
+    Whether a batch of a plan of several might exceed the share. Each batch deletes at most the
+    records that it ends, and at least the table's current records minus those that earlier batches
+    end are current before it.
 #}
 {% macro _may_delete_too_many(batch) %}
     {% set share = batch.settings.max_deleted_share %}
@@ -93,7 +93,7 @@
 {%- endmacro %}
 
 
-{# The update rows of a plan that find nothing to complete them, as JSON of start and key. #}
+{# The update rows of a plan without a base version, as JSON of start and key. #}
 {% macro _rows_without_base(batch) %}
     {% set sql %}
         with {{ dbt_history._resolved(batch) | indent(8) }}
@@ -125,7 +125,7 @@
         {% do dbt_history._drop_staged(batch.staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             batch.caller_name,
-            'update rows find no version to complete them from; nothing was written of this batch',
+            'update rows have no version to be completed from; nothing of this batch was written',
             got=(rows | length) ~ ' rows\n    ' ~ rows[:5] | join('\n    '),
             expected='a version that lasts until the update (meta.history.update_without_base:'
                 ~ ' fail)',
@@ -138,13 +138,13 @@
 
 
 {#
-    `version_order: increasing`: what readers have seen before the table's current version stays as
-    it is.
+    `version_order: increasing`: a batch must not change the table before its current version.
 
         current version 5        axis    1    3    5    7
         numbered batch      refused if a row has a point before 5, even if it would change nothing,
                             because its number would be recorded as applied
-        unnumbered rows     sent on every run: refused only if they would change something before 5
+        unnumbered rows     may be sent again on every run: refused only if they would change
+                            something before 5
 #}
 {% macro _refuse_earlier_version(batch) %}
     {% set target, plan, settings = batch.target, batch.plan, batch.settings %}
@@ -165,19 +165,19 @@
         {% do dbt_history._drop_staged(batch.staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             batch.caller_name,
-            'the batch is at a version before the current one; nothing of it was written',
+            'the batch has a row before the current version; nothing of the batch was written',
             got=dbt_history._axis_text(point, convention),
             expected=dbt_history._axis_text(current, convention)
                 ~ ' or later (meta.history.version_order: increasing)',
             node=model.unique_id,
-            way_out='leave out the rows before the current version, or set version_order: any if'
-                ~ ' they may change what has been read',
+            way_out='omit the rows before the current version, or set version_order: any if they'
+                ~ ' may change versions that may have been read',
         )) %}
     {% endif %}
 {% endmacro %}
 
 
-{# Whether another run has applied the batch meanwhile: then it is what made the current version. #}
+{# Whether another run has applied the batch meanwhile and so made the current version. #}
 {% macro _is_taken(target, plan) %}
     {% if plan.batch is none %}
         {% do return(false) %}

@@ -1,6 +1,6 @@
 {#
-    The rules as one pass. The touched versions and the staged rows of a key are ordered along the
-    time axis in one window, and each row finds its operation from its neighbours.
+    The rules in one pass. The affected versions and the staged rows of a key are ordered by time in
+    one window, and the operation of each row follows from its neighbours.
 
         at          t1            t2     E           t3         t4        D
         stored      [ a ----------)[ b --------------------------------- open
@@ -12,22 +12,23 @@
     Order at one instant: earliest start, version id, then stored < upsert < update, then `_order`;
     a delete comes last.
 
-    A plan holds one batch or several (`_plan_commits` says which). An earliest start of a later
-    batch removes the earlier rows at or after it. What is left has batches that do not decrease
-    along the axis, so the next row is what ends a version, whatever its batch:
+    A plan contains one batch or several (see `_plan_commits`). An earliest start of a later batch
+    removes the rows of earlier batches at or after it. In the remaining rows the batch numbers do
+    not decrease along the axis, so the next row ends a version, whatever its batch:
 
         batch 1     E  [ x ----------- [ y -------- open
         batch 2                   E   [ z ---------- open       removes y, ends x
         becomes        [ x ------) [ z ---------- open
 
-    Rows out: one for each stored version that the plan can reach and each update or upsert row:
+    Output: one row for each stored version that the plan can affect and for each update or upsert
+    row:
         op        remove | close | replace | add | skip, NULL where nothing changes
-        was_open, is_open   whether the version was, is in force
-        match_*   identity of the stored row to change (NULL for add and skip), c_* the new values
+        was_open, is_open   whether the version is open before and after the batch
+        c_*       the new values
         earlier_end   the smaller of the stored end and the new one: a close changes nothing before
                       it
-    `plan` holds literals: the bound (versions that ended a gap before the first effective time
-    cannot matter) and `unmodified` (the columns to fill).
+    `plan` supplies literals: the bound (versions that ended more than a gap before the first
+    effective time are not affected) and `unmodified` (the columns to fill).
 #}
 {% macro _resolved_ctes(batch) %}
 {%- set convention, columns, plan = batch.settings.convention, batch.columns, batch.plan -%}
@@ -283,7 +284,8 @@ resolved as (
 
 
 {#
-    CTEs `batch`, the staged rows of the plan, and `history`, these and the versions they can reach.
+    CTEs `batch`, the staged rows of the plan, and `history`, these and the versions that they can
+    affect.
 #}
 {% macro _history_ctes(batch) %}
 {%- set convention, columns, plan = batch.settings.convention, batch.columns, batch.plan -%}
@@ -332,7 +334,7 @@ history as (
 {%- endmacro %}
 
 
-{# The staged rows of a plan, as a condition; none where the SELECT has no numbers. #}
+{# The condition for the staged rows of a plan; none if the SELECT has no batch numbers. #}
 {% macro _batch_filter(plan, staged) %}
     {% if plan.batch is none or '_batch' not in staged.names %}
         {% do return(none) %}
@@ -344,9 +346,9 @@ history as (
 
 
 {#
-    Rule 3: what a row is for the update rows after it: true, a base; false, no base, and what is
-    before it is none either; NULL, no information. A version of an earlier batch, or of the table,
-    is a base if it lasted until the change: `until` is the earlier of E and the row's start.
+    Rule 3: what a row is for the update rows after it: true, a base; false, no base, and no row
+    before it is one; NULL, neither. A version of an earlier batch, or of the table, is a base if it
+    lasts until the earlier of the next earliest start (E) and the start of the next row.
 
         x, end at D    [-----------D   E        u            x ended before E - gap: u has no base
 #}
@@ -400,7 +402,7 @@ end
 {%- endmacro %}
 
 
-{# The columns that some update row of the plan keeps, without end and flag. #}
+{# The columns that some update row of the plan leaves unmodified, without end and flag. #}
 {% macro _filled_columns(columns, convention, plan) %}
     {% set names = [] %}
     {% for column in columns
@@ -415,7 +417,7 @@ end
 
 
 {#
-    Whether a row brings the column: a base brings all, an update what it does not call unmodified.
+    Whether a row supplies the column: a base supplies all, an update those not in `unmodified`.
 #}
 {% macro _supplies_column(name) %}
     {%- set kinds = dbt_history._row_kinds() -%}
@@ -427,8 +429,8 @@ end
 
 
 {#
-    Only versions that end a gap before the batch's earliest time or later can be touched; literals,
-    so that Delta prunes by them.
+    A batch affects only versions that end at or after its earliest time minus a gap. The bound is a
+    literal, so that Delta can skip files by it.
 #}
 {% macro _target_prune_predicate(convention, plan, alias) %}
     {%- set end = alias ~ '.' ~ dbt_history._quote(convention.end) -%}
@@ -439,7 +441,7 @@ end
 {% endmacro %}
 
 
-{# In force until further notice, over prefixed columns. #}
+{# Whether a version is open, over prefixed columns. #}
 {% macro _is_open_prefixed(convention) %}
     {%- set end = dbt_history._prefixed(convention.end) -%}
     {%- if convention.active -%}
@@ -454,8 +456,8 @@ end
 
 
 {#
-    The active flag; NULL means that the version is never closed. Where there is no flag, open or
-    not.
+    The active flag; NULL means that the version is never closed. Without a flag: whether the
+    version is open.
 #}
 {% macro _is_active_prefixed(convention) %}
     {%- do return(
@@ -465,7 +467,7 @@ end
 {% endmacro %}
 
 
-{# Whether a row, its flag filled, is open: a row that does not bring the flag is. #}
+{# Whether a row is open after filling: a row that does not supply the flag is. #}
 {% macro _is_open_filled(convention, fills_active) %}
     {%- set kinds = dbt_history._row_kinds() -%}
     {%- if fills_active -%}
@@ -479,7 +481,7 @@ end
 {% endmacro %}
 
 
-{# A column's value once unmodified cells are filled. #}
+{# A column's value after the unmodified cells are filled. #}
 {% macro _completed_column(column, convention, filled, fills_end, fills_active) %}
     {%- set kinds = dbt_history._row_kinds() -%}
     {%- set c = dbt_history._prefixed(column.name) -%}

@@ -416,7 +416,7 @@ merge into `golden`.`records` as history
         operations.`c__fivetran_end`,
         operations.`c__fivetran_active`
     )
-    -- An operation that does not find its version must not vanish: nothing is committed then.
+    -- If the version of an operation is not found, the statement fails and commits nothing.
     when not matched and operations.op in ('remove', 'close', 'replace')
         then insert (`_fivetran_end`)
     values (

@@ -437,7 +437,7 @@ merge into `golden`.`records` as history
         operations.`c_end`,
         operations.`c_Is ``Current```
     )
-    -- An operation that does not find its version must not vanish: nothing is committed then.
+    -- If the version of an operation is not found, the statement fails and commits nothing.
     when not matched and operations.op in ('remove', 'close', 'replace')
         then insert (`end`)
     values (
