@@ -1,7 +1,7 @@
 {#
-    The pipeline of a version table, whatever asked for it: evaluate the SELECT once, check
-    everything, then commit the batches. Returns the counts of the run: {'batches', 'added',
-    'closed', 'removed', 'skipped', 'replayed'}.
+    The pipeline of a version table: evaluates the SELECT once, checks everything, then commits the
+    batches. Returns the counts of the run: {'batches', 'added', 'closed', 'removed', 'skipped',
+    'replayed'}.
 #}
 {% macro _write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% do return(dbt_history._write_planned(
@@ -63,7 +63,7 @@
         {% do dbt_history._refuse_other_owner(
             log, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name,
         ) %}
-        {# A table taken over from a killed run may be another than the one asked for. #}
+        {# A table of a killed run that was registered may have other columns than the new one. #}
         {% do dbt_history._refuse_columns(
             dbt_history._check_table_columns(staged, columns, settings), staged, caller_name,
         ) %}
@@ -106,9 +106,9 @@
 
 
 {#
-    Checks a plan and applies it; adds its counts to `total`. A plan of several batches that a check
-    or the table refuses is applied batch by batch instead: those before the refused one are kept,
-    and the message names that one.
+    Checks a plan and applies it; adds its counts to `total`. If a check or the table refuses a plan
+    of several batches, the batches are applied one by one instead: those before the refused batch
+    are committed, and the message names the refused one.
 #}
 {% macro _write_plan(batch, total) %}
     {% set plan = batch.plan %}
@@ -141,7 +141,7 @@
 {% endmacro %}
 
 
-{# The batches after the last one taken, with their bound; those at or below it count as applied. #}
+{# The batches after the last applied one, with their bound; the others count as applied. #}
 {% macro _pending_batches(batches, last_batch, settings, staged, caller_name, captured=none) %}
     {% set convention = settings.convention %}
     {% set numbers = batches | map(attribute='batch', default=none) | list %}
@@ -168,7 +168,7 @@
 {% endmacro %}
 
 
-{# Whether the SELECT numbers its batches, also where it returns none. #}
+{# Whether the SELECT numbers its batches, even if it returns none. #}
 {% macro _has_numbers(pending, staged, captured) %}
     {% do return(
         captured is not none
@@ -180,7 +180,7 @@
 {% endmacro %}
 
 
-{# Batch numbers at or below the last one taken are taken as applied. #}
+{# The pending batches without those at or below the last applied number, which are replayed. #}
 {% macro _not_taken(pending, last_batch) %}
     {% set rest = [] %}
     {% for batch in pending.batches
