@@ -58,7 +58,7 @@ TEST_PROCESSES ?= 2
 PART := -m "not thorough"
 
 test: lint ## Lint, then run the tests of every area and rule (ARGS="-k …" TEST_PROCESSES=0: in one process)
-	@$(RUN) pytest $(PART) -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
+	@$(RUN) pytest $(PART) -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 	@$(if $(findstring tests/,$(ARGS)),:,DBT_HISTORY_FORMAT=iceberg $(RUN) pytest $(PART) tests/iceberg $(ARGS) || test $$? -eq 5)
 
 test-all: export ALL_VARIANTS := 1

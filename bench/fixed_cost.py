@@ -179,7 +179,7 @@ class Bench:
             "merge into {table} as t using (select 1L as id, uuid() as v) as s on t.id = s.id"
             " when matched then update set v = s.v when not matched then insert *"
         )
-        read = "select count(*) from {{ dbt_history.%s }} as found"
+        read = "select count(*) as number from {{ dbt_history.%s }} as found"
         versions = self.project.table("versions")
         readers = {
             "as_of": f"as_of('{versions}', '2024-01-02')",

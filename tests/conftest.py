@@ -17,6 +17,27 @@ from tests.support import connect, thrift
 from tests.support.project import SCHEMA, Project, drop_schema
 
 NUMBERS = itertools.count(1)
+# A file runs in one process. These take longest and start first, so that no process is left with
+# one of them at the end.
+LONGEST = [
+    "conformance/test_hx_mirror.py",
+    "conformance/test_feature_states.py",
+    "conformance/test_events.py",
+    "functional/test_history_batch.py",
+    "property/test_history_batch.py",
+    "functional/test_resets.py",
+    "conformance/test_history_batch.py",
+    "functional/test_maintain.py",
+    "functional/test_changes.py",
+    "functional/test_exactly_once.py",
+]
+
+# The tests send many statements on few rows, whose compilation would take most of the time. With
+# every variant the statements are compiled, as they are by default.
+INTERPRETED: dict[str, bool | float | int | str | None] = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 # PySpark reads and shows a datetime without a zone in the zone of the process.
 os.environ["TZ"] = "UTC"
@@ -29,6 +50,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=["thrift", "connect"],
         help="run dbt on a cluster of processes, over a thrift server or Spark Connect",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        name = "/".join(item.path.parts[-2:])
+        return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
 
 
 def way_to_cluster(request: pytest.FixtureRequest) -> str | None:
@@ -75,6 +104,7 @@ def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSess
         .config("spark.sql.warehouse.dir", str(warehouse))
         # A long-lived process gains from the slower, optimizing compiler; a build does not.
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Duser.timezone=UTC")
+        .config(map={} if os.environ.get("ALL_VARIANTS") else INTERPRETED)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

@@ -88,10 +88,11 @@
 
 
 {#
-    The log of a table to write. A misplaced batch in it is undone first.
+    The log of a table to write. A misplaced batch in it is undone first. `log`: one that was read
+    in this attempt already.
 #}
-{% macro _log_to_write(relation, caller_name) %}
-    {% set state = namespace(log=dbt_history._commit_log(relation, model.unique_id)) %}
+{% macro _log_to_write(relation, caller_name, log=none) %}
+    {% set state = namespace(log=log or dbt_history._commit_log(relation, model.unique_id)) %}
     {% for attempt in range(5) if state.log.get('misplaced') %}
         {% set failed = dbt_history._undo_misplaced(relation, state.log, caller_name) %}
         {% if failed not in [none, 'conflict'] %}

@@ -16,7 +16,7 @@
         {% do return(-1) %}
     {% endif %}
     {% set log = dbt_history._commit_log(table, model.unique_id) %}
-    {% do model.update({'_last_batch_read': log.app_id})
+    {% do model.update({'_last_batch_read': log.app_id, '_last_batch_log': log})
         if relation is none or relation | string == this | string %}
     {% do return(log.last_batch if log.last_batch is not none else -1) %}
 {% endmacro %}

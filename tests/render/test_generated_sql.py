@@ -315,3 +315,19 @@ def test_every_golden_file_belongs_to_a_case() -> None:
         "features/feature_states",
         "migrate/add_column_in_history_mode",
     }
+
+
+# Commits
+
+
+@pytest.mark.parametrize(
+    ("rows", "bytes_", "is_interpreted"),
+    [(10_000, 4 << 20, True), (10_001, 0, False), (10, (4 << 20) + 1, False), (None, 0, False)],
+)
+def test_only_a_merge_of_few_rows_into_a_small_table_is_interpreted(
+    call: Renderer, rows: int | None, bytes_: int, is_interpreted: bool
+) -> None:
+    call.pretend_answers({"describe detail `golden`.`h`": [{"sizeInBytes": bytes_}]})
+    settings = call("_settings_of_small_merge", target=call.table("h"), plan={"rows": rows})
+    assert bool(settings) == is_interpreted
+    assert set(settings.values()) <= {"false", "NO_CODEGEN"}

@@ -17,6 +17,7 @@
     {% set before = dbt_history._session_settings([
         'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
         'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
+        'spark.sql.codegen.wholeStage', 'spark.sql.codegen.factoryMode',
     ]) %}
     {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
     {% set is_new = existing is none or full_refresh %}
@@ -42,7 +43,9 @@
         dbt_history._check_void_columns(columns if is_new else added), staged, caller_name,
     ) %}
 
-    {% set log = none if is_new else dbt_history._log_to_write(existing, caller_name) %}
+    {% set log = none if is_new else dbt_history._log_to_write(
+        existing, caller_name, model.pop('_last_batch_log', none),
+    ) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
     {% set last_batch = log.last_batch if log else none %}
     {% set pending = dbt_history._pending_batches(
