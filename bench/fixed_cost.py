@@ -4,7 +4,7 @@ Tables of ten rows. Beside the package's runs, in the same process, stand a bare
 bare INSERT and a whole `dbt snapshot` of a tiny table. CPU seconds hardly change when other work
 shares the machine; seconds by the clock do. Writes docs/measured_fixed_cost.md; its notes stay.
 
-    bench/fixed_cost.py [--repeats 3]
+    bench/fixed_cost.py [--repeats 3] [--versions 1000000]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import csv
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pyspark.sql import SparkSession
 
-from bench.measure import run_dbt, say, start_spark, workspace
+from bench.measure import in_turn, plain_project, run_dbt, say, start_spark, workspace
 from bench.report import machine, markdown_table, write_page
+from bench.tables import DATA_SQL, INPUT, LAST, OPEN, T0, VERSIONS_A_KEY, Warehouse
 from tests.support.project import ROOT, Project
 
 REPORT = ROOT / "docs" / "measured_fixed_cost.md"
@@ -32,6 +34,7 @@ WRITES = ROOT / "seeds" / "examples" / "naksha" / "naksha_writes.csv"
 SCHEMA = "tests_cost"
 TICKS = os.sysconf("SC_CLK_TCK")
 BATCHES = 6
+MANY_BATCHES, ROWS_A_BATCH = 2_000, 5
 # `number` is the first batch of the view, `count` how many it has.
 STAGED = """
 create or replace temporary view staged as
@@ -52,6 +55,26 @@ take turns; a round before them warms up. "Cold" is the first time in the proces
 started. Statements are those that dbt sends. The last column compares with the bare MERGE.
 
 {table}
+
+## Many pending batches
+
+{batches:,} pending batches of {rows} upserts with keys of their own, and one batch of the same
+{all_rows:,} rows, each into its own copy of a table of {versions:,} versions, in turn. The whole
+`dbt run`, medians of {repeats} rounds after one that warms up.
+
+{many}
+"""
+# Keys in an order that spreads them over the table; each row has its own.
+MANY = """
+select
+    'upsert' as _stage, {first} + position div {rows} as _batch, id, {data},
+    {t0} as _fivetran_synced,
+    {t0} + make_dt_interval({day}, 0, 0, position) as _fivetran_start,
+    {end} as _fivetran_end, true as _fivetran_active
+from (
+    select pmod(id * 7919 + {day}, {keys}) as id, cast(id as int) as position
+    from range({all_rows})
+)
 """
 
 
@@ -231,7 +254,9 @@ def main() -> None:
     """Measure all of it and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--versions", type=int, default=1_000_000)
+    options = parser.parse_args()
+    repeats = options.repeats
     with workspace("fixed_cost") as folder:
         spark = start_spark(folder)
         bench = Bench(spark, replace(Project.create(folder / "project", spark), schema=SCHEMA))
@@ -245,10 +270,58 @@ def main() -> None:
                     work.cold = seconds
                 elif number > 1:
                     work.warm.append(seconds)
-        write(works, repeats)
+        write(works, measure_many(spark, folder, options.versions, repeats), options)
 
 
-def write(works: dict[str, Work], repeats: int) -> None:
+def measure_many(spark: SparkSession, folder: Path, versions: int, repeats: int) -> str:
+    """Many batches in one run, beside one batch of the same rows, as a table."""
+    warehouse = Warehouse(spark, folder / "warehouse")
+    project = plain_project(folder / "many", spark)
+    project.schema = "tests_many"
+    spark.sql("create schema tests_many")
+    spark.sql(f"create schema if not exists {INPUT}")
+    keys, all_rows = versions // VERSIONS_A_KEY, MANY_BATCHES * ROWS_A_BATCH
+    warehouse.create_history("tests_many.one", keys, VERSIONS_A_KEY)
+    warehouse.copy("tests_many.one", "tests_many.many")
+    for name in ("one", "many"):
+        project.history(name, f"select * from {INPUT}.{name} {LAST}", batches_per_commit=None)
+    costs: dict[str, list[tuple[float, float]]] = {"one": [], "many": []}
+    for number in range(1, repeats + 2):
+        for name in in_turn(costs, number):
+            rows = all_rows if name == "one" else ROWS_A_BATCH
+            select = MANY.format(
+                first=number * MANY_BATCHES,
+                rows=rows,
+                data=DATA_SQL.format(age=-number),
+                t0=T0,
+                day=number,
+                end=OPEN,
+                keys=keys,
+                all_rows=all_rows,
+            )
+            spark.sql(f"create or replace table {INPUT}.{name} using delta as {select}")
+            cpu, began = cpu_seconds(), time.perf_counter()
+            _, message = run_dbt(project, "run", "--no-write-json", "--select", name)
+            cost = (time.perf_counter() - began, cpu_seconds() - cpu)
+            say(f"{number} {name}: {cost[0]:.1f} s, {cost[1]:.1f} CPU s, {message}")
+            if number > 1:
+                costs[name].append(cost)
+    seconds = {name: [median(values) for values in zip(*cost)] for name, cost in costs.items()}
+    labels = {"one": "one batch", "many": f"{MANY_BATCHES:,} batches"}
+    lines = [
+        (
+            labels[name],
+            f"{whole:.1f}",
+            f"{cpu:.1f}",
+            f"{whole / seconds['one'][0]:.2f}",
+            f"{cpu / seconds['one'][1]:.2f}",
+        )
+        for name, (whole, cpu) in seconds.items()
+    ]
+    return markdown_table(("", "s", "CPU s", "s / one batch", "CPU s / one batch"), lines)
+
+
+def write(works: dict[str, Work], many: str, options: argparse.Namespace) -> None:
     base = median(next(iter(works.values())).warm)
     rows = [
         (
@@ -261,8 +334,17 @@ def write(works: dict[str, Work], repeats: int) -> None:
         for name, work in works.items()
     ]
     head = ("", "cold", "warm", "statements", "warm / bare MERGE")
-    table = markdown_table(head, rows)
-    write_page(REPORT, TEXT.format(machine=machine(), repeats=repeats, table=table))
+    text = TEXT.format(
+        machine=machine(),
+        repeats=options.repeats,
+        table=markdown_table(head, rows),
+        batches=MANY_BATCHES,
+        rows=ROWS_A_BATCH,
+        all_rows=MANY_BATCHES * ROWS_A_BATCH,
+        versions=options.versions,
+        many=many,
+    )
+    write_page(REPORT, text)
 
 
 if __name__ == "__main__":

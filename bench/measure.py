@@ -24,6 +24,11 @@ Item = TypeVar("Item")
 # Seconds of each round by contender.
 Seconds = dict[str, list[float]]
 
+# Spark's defaults; the checkout's settings interpret (docs/decisions/0004).
+COMPILED: dict[str, bool | float | int | str | None] = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
 PRUNING = re.compile(r"\((history\.`_fivetran_end` >= .*? or history\.`_fivetran_end` is null)\)")
 
 
@@ -103,6 +108,7 @@ def start_spark(folder: Path, settings: Mapping[str, str] | None = None) -> Spar
         SparkSession.builder.master("local[2]")
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config(map=COMPILED)
         .config(map=dict(settings or {}))
         .getOrCreate()
     )

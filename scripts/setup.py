@@ -415,6 +415,8 @@ def spark_settings() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.analyzer.maxIterations": "400",
         "spark.sql.shuffle.partitions": str(cores or 2),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores or 2),

@@ -32,11 +32,11 @@ LONGEST = [
     "functional/test_exactly_once.py",
 ]
 
-# The tests send many statements on few rows, whose compilation would take most of the time. With
-# every variant the statements are compiled, as they are by default.
-INTERPRETED: dict[str, bool | float | int | str | None] = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+# Spark's defaults. The checkout's settings, and so the tests, interpret statements; with every
+# variant the tests compile them.
+COMPILED: dict[str, bool | float | int | str | None] = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
 }
 
 # PySpark reads and shows a datetime without a zone in the zone of the process.
@@ -104,7 +104,7 @@ def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSess
         .config("spark.sql.warehouse.dir", str(warehouse))
         # A long-lived process gains from the slower, optimizing compiler; a build does not.
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Duser.timezone=UTC")
-        .config(map={} if os.environ.get("ALL_VARIANTS") else INTERPRETED)
+        .config(map=COMPILED if os.environ.get("ALL_VARIANTS") else {})
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

@@ -1,13 +1,13 @@
 {# Creates an empty table, or replaces one; adopts a table that a killed run left behind. #}
-{% macro _create_table(relation, columns, partition_by, properties, before, replace) %}
+{% macro _create_table(relation, columns, partition_by, properties, replace) %}
     {% set location = dbt_history._location(relation) %}
     {% set create = dbt_history._create_table_sql(
         relation, columns, partition_by, properties, location, replace,
     ) %}
-    {% set failed = dbt_history._guarded_statement(create, {}, before) %}
+    {% set failed = dbt_history._guarded_statement(create, {}, {}) %}
     {% if failed in ['exists', 'conflict'] and not relation.is_iceberg %}
         {% do dbt_history._recover_table_location(
-            relation, columns, partition_by, properties, location, before,
+            relation, columns, partition_by, properties, location,
         ) %}
     {% elif failed is not none %}
         {% do dbt_history._refuse_missing_delta(relation, failed) %}
@@ -43,9 +43,9 @@
     other run may not have made its first commit yet. Files without a commit are not touched, and
     the table gets another location.
 #}
-{% macro _recover_table_location(relation, columns, partition_by, properties, location, before) %}
+{% macro _recover_table_location(relation, columns, partition_by, properties, location) %}
     {% set location = location or dbt_history._default_location(relation) %}
-    {% if dbt_history._register_existing_table(relation, location, before) %}
+    {% if dbt_history._register_existing_table(relation, location) %}
         {% do return(none) %}
     {% endif %}
     {% set beside = location ~ '__' ~ invocation_id[:8] %}
@@ -64,7 +64,7 @@
     Registers the Delta table at a location in the catalog; tries several times. Returns whether
     there is one.
 #}
-{% macro _register_existing_table(relation, location, before) %}
+{% macro _register_existing_table(relation, location) %}
     {% set take_over = 'create table if not exists ' ~ dbt_history._quoted_relation(relation)
         ~ ' using delta location ' ~ dbt_history._string_literal(location) %}
     {% set state = namespace(failed='exists') %}
@@ -72,7 +72,7 @@
         {% do run_query(
             "select java_method('java.lang.Thread', 'sleep', " ~ 200 * attempt ~ "L)"
         ) %}
-        {% set state.failed = dbt_history._guarded_statement(take_over, {}, before) %}
+        {% set state.failed = dbt_history._guarded_statement(take_over, {}, {}) %}
     {% endfor %}
     {% if state.failed is none %}
         {% do log(
@@ -94,7 +94,7 @@
         and not (
             is_left
                 and dbt_history._register_existing_table(
-                    relation, dbt_history._default_location(relation), {},
+                    relation, dbt_history._default_location(relation),
                 )
         ) %}
         {# Once more without the handler, for Spark's own message. #}

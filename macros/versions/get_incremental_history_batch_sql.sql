@@ -35,8 +35,7 @@
     {% endif %}
     {% if load_relation(this) is none %}
         {% set target = dbt_history._target(this, none) %}
-        {% set before = {} %}
-        {% set staged = dbt_history._stage_batches(compiled_code, target, before) %}
+        {% set staged = dbt_history._stage_batches(compiled_code, target, {}) %}
         {% do dbt_history._refuse_columns(
             dbt_history._check_staged_columns(staged, settings), staged, caller_name,
         ) %}
@@ -44,7 +43,7 @@
         {% do dbt_history._refuse_columns(
             dbt_history._check_void_columns(columns), staged, caller_name,
         ) %}
-        {% do dbt_history._create_history_table(target, columns, settings, before) %}
+        {% do dbt_history._create_history_table(target, columns, settings) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do adapter.cache_added(target) %}
     {% endif %}

@@ -33,7 +33,7 @@
     {% set not_null = ((captured or {}).get('about') or {}).get('not_null', []) %}
     {% if is_new %}
         {% do dbt_history._create_log(
-            target, dbt_history._with_not_null(change.added, not_null), before,
+            target, dbt_history._with_not_null(change.added, not_null),
             replace=existing is not none,
         ) %}
         {#

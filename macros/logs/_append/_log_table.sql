@@ -122,14 +122,14 @@
 
 
 {# Creates the table empty; a Delta log that is replaced has to be unlocked first. #}
-{% macro _create_log(relation, columns, before, replace) %}
+{% macro _create_log(relation, columns, replace) %}
     {% set partition_by = config.get('partition_by') or [] %}
     {% set partition_by = [partition_by] if partition_by is string else partition_by %}
     {% set properties = dbt_history._properties_of_format(relation, columns, is_log=true) %}
     {% if replace and not relation.is_iceberg %}
         {% do dbt_history._open_log(dbt_history._quoted_relation(relation)) %}
     {% endif %}
-    {% do dbt_history._create_table(relation, columns, partition_by, properties, before, replace) %}
+    {% do dbt_history._create_table(relation, columns, partition_by, properties, replace) %}
 {% endmacro %}
 
 

@@ -2,7 +2,7 @@
     Creates the table. It is created empty, and batches are merged into it as into an existing one,
     so that a run killed at any point leaves either no table or one that the next run can use.
 #}
-{% macro _create_history_table(relation, columns, settings, before, replace=false) %}
+{% macro _create_history_table(relation, columns, settings, replace=false) %}
     {% set convention = settings.convention %}
     {% set partition_by = dbt_history._partition_columns(convention) %}
     {% set last = partition_by | map('lower') | list %}
@@ -15,7 +15,7 @@
     {% endfor %}
     {% do dbt_history._create_table(
         relation, ordered, partition_by,
-        dbt_history._properties_of_format(relation, columns, is_log=false), before, replace,
+        dbt_history._properties_of_format(relation, columns, is_log=false), replace,
     ) %}
     {% do return(dbt_history._table_columns(relation)) %}
 {% endmacro %}

@@ -60,7 +60,7 @@
 
     {% if is_new %}
         {% set columns = dbt_history._create_history_table(
-            target, columns, settings, before, replace=existing is not none,
+            target, columns, settings, replace=existing is not none,
         ) %}
         {% set log = dbt_history._log_to_write(target, caller_name) %}
         {% do dbt_history._refuse_other_owner(
