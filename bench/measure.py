@@ -18,17 +18,12 @@ from typing import Any, TypeVar
 from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
-from tests.support.project import Project
+from tests.support.project import COMPILED, Project
 
 Item = TypeVar("Item")
 # Seconds of each round by contender.
 Seconds = dict[str, list[float]]
 
-# Spark's defaults; the checkout's settings interpret (docs/decisions/0004).
-COMPILED: dict[str, bool | float | int | str | None] = {
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-}
 PRUNING = re.compile(r"\((history\.`_fivetran_end` >= .*? or history\.`_fivetran_end` is null)\)")
 
 

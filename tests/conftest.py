@@ -14,7 +14,7 @@ from pyspark.sql.connect.dataframe import DataFrame
 
 from scripts.cluster import Cluster
 from tests.support import connect, thrift
-from tests.support.project import SCHEMA, Project, drop_schema
+from tests.support.project import COMPILED, SCHEMA, Project, drop_schema
 
 NUMBERS = itertools.count(1)
 # A file runs in one process. These take longest and start first, so that no process is left with
@@ -31,13 +31,6 @@ LONGEST = [
     "functional/test_changes.py",
     "functional/test_exactly_once.py",
 ]
-
-# Spark's defaults. The checkout's settings, and so the tests, interpret statements; with every
-# variant the tests compile them.
-COMPILED: dict[str, bool | float | int | str | None] = {
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-}
 
 # PySpark reads and shows a datetime without a zone in the zone of the process.
 os.environ["TZ"] = "UTC"
@@ -104,6 +97,7 @@ def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSess
         .config("spark.sql.warehouse.dir", str(warehouse))
         # A long-lived process gains from the slower, optimizing compiler; a build does not.
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Duser.timezone=UTC")
+        # With every variant the tests compile statements.
         .config(map=COMPILED if os.environ.get("ALL_VARIANTS") else {})
         .getOrCreate()
     )

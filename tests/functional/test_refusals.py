@@ -57,7 +57,7 @@ def refuse_new(project: Project) -> dict[str, tuple[str, ...]]:
         "open_ends": ("open_end is for ever, which is not a timestamp", "tests.open_ends"),
         "variant_log": ("column v is a variant, which cannot be looked for",),
         "mirror": ("hx_rows: the table whose changes are read does not exist", "tests.mirror"),
-        "variant_changes": ("column v is variant, which", "key column m is map<int,int>"),
+        "variant_changes": ("column v is variant, which", "key column m is map<int,int>, which"),
     }
 
 

@@ -15,6 +15,11 @@ from pyspark.sql import SparkSession
 ROOT = Path(__file__).parents[2]
 NAME = "history_tests"
 SCHEMA = "tests"
+# Spark's defaults; the checkout's settings interpret (docs/decisions/0004).
+COMPILED: dict[str, bool | float | int | str | None] = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
 
 SESSION = {
     "type": "spark",
