@@ -260,6 +260,11 @@ def test_commit_delay_waits_for_commits_that_become_visible_late(
     for file in hidden:
         file.rename(log / file.name)
     forget_logs(project)
+    project.run("a_hx")
+    change("insert into a values (6, 0)")
+    project.run("b_hx")
+    assert links(project) == [], "a later change that a_hx has not taken does not lift the bound"
+
     write_reference(project)
     project.run("a_hx", "b_hx")
     assert links(project) == [(1, 1, 2)]

@@ -17,30 +17,39 @@
 
 #}
 {% macro _first_untaken(references, commit_delay) %}
-    {% set state = namespace(first=none) %}
-    {% for reference in references if not reference.is_own %}
-        {% set waits = dbt_history._untaken_of(reference) or dbt_history._unsettled(commit_delay) %}
-        {% if waits is not none
-            and (
-                state.first is none or waits.before is none
-                    or (state.first.before is not none and waits.before < state.first.before)
-            ) %}
-            {% set state.first = dict(
-                waits, history=dbt_history._quoted_relation(reference.history),
-            ) %}
-        {% endif %}
+    {% set others = references | rejectattr('is_own') | list %}
+    {% set state = namespace(first=dbt_history._unsettled(others, commit_delay)) %}
+    {% for reference in others %}
+        {% set waits = dbt_history._untaken_of(reference) %}
+        {% set state.first = dbt_history._earlier_wait(
+            state.first,
+            dict(waits, history=dbt_history._quoted_relation(reference.history))
+                if waits is not none else none,
+        ) %}
     {% endfor %}
     {% do return(state.first) %}
 {% endmacro %}
 
 
-{# Nothing that is younger than `commit_delay` is taken. #}
-{% macro _unsettled(commit_delay) %}
+{# Of two waits, each perhaps none, the one that holds back more. #}
+{% macro _earlier_wait(one, other) %}
+    {% if one is none or other is none %}
+        {% do return(other if one is none else one) %}
+    {% endif %}
+    {% set is_earlier = other.before is none
+        or (one.before is not none and other.before < one.before) %}
+    {% do return(other if is_earlier else one) %}
+{% endmacro %}
+
+
+{# With references, nothing that is younger than `commit_delay` is taken. #}
+{% macro _unsettled(references, commit_delay) %}
     {% do return({
         'before': dbt_history._clock().micros - commit_delay * 1000000,
+        'history': dbt_history._quoted_relation(references[0].history),
         'why': 'earlier commits may become visible within ' ~ commit_delay ~ ' s (commit_delay)',
         'then': 'run it again later',
-    } if commit_delay else none) %}
+    } if commit_delay and references else none) %}
 {% endmacro %}
 
 
@@ -70,14 +79,9 @@
     {% endif %}
     {% set state = namespace(first=none) %}
     {% for source, watermark in log.watermarks.items() if watermark.get('version') is not none %}
-        {% set waits = dbt_history._untaken_after(reference, source, watermark) %}
-        {% if waits is not none
-            and (
-                state.first is none or waits.before is none
-                    or (state.first.before is not none and waits.before < state.first.before)
-            ) %}
-            {% set state.first = waits %}
-        {% endif %}
+        {% set state.first = dbt_history._earlier_wait(
+            state.first, dbt_history._untaken_after(reference, source, watermark),
+        ) %}
     {% endfor %}
     {% do return(state.first) %}
 {% endmacro %}
