@@ -10,11 +10,6 @@ ARGS ?=
 # The target of dbt, landing and the examples: local, or after `make cluster` also cluster or connect (docs/cluster.md).
 TARGET ?= local
 export DBT_HISTORY_TARGET := $(TARGET)
-OUTPUT := .state/target
-WAREHOUSE := $(if $(filter local,$(TARGET)),.state/warehouse,.state/cluster/warehouse)
-FIRST := $(if $(filter local,$(TARGET)),$(WAREHOUSE)/.first_result)
-LANDED := $(WAREHOUSE)/.landing_example
-PLAYED := $(WAREHOUSE)/.days
 ICEBERG_EXAMPLES := +fivetran_history +fivetran_current +fivetran_as_of +path:models/examples/atoti
 CASES := tests/conformance/cases
 SHARED_CASES := ../shared/conformance
@@ -25,11 +20,8 @@ help: ## List the targets
 setup: ## Set up the checkout: environment, Java, jars, settings
 	@$(PYTHON) scripts/setup.py
 
-build: setup $(if $(ARGS),,$(FIRST)) $(LANDED) $(PLAYED) ## Run dbt build on the examples and print a summary (ARGS="--select …" TARGET=cluster)
-	@echo "build: all models, snapshots, seeds and tests"
-	@rm -f $(OUTPUT)/run_results.json
-	@status=0; $(RUN) dbt build $(ARGS) || status=$$?; $(RUN) dbt-history summary; \
-		test $$status -eq 0 || $(RUN) dbt-history failures; exit $$status
+build: reachable ## Build and test the examples and print a summary (ARGS="--select …" TARGET=cluster)
+	@PYTHONPATH=. $(RUN) python scripts/build.py $(ARGS)
 
 cluster: setup ## Start a small Spark cluster on this machine (ARGS="--workers 2"); then make build TARGET=cluster
 	@$(PYTHON) scripts/cluster.py start $(ARGS)
@@ -41,25 +33,6 @@ cluster-stop: ## Stop the cluster and keep its tables
 reachable: setup
 	@test $(TARGET) = local || test -n "$$DBT_HISTORY_THRIFT_HOST$$DBT_HISTORY_CONNECT" \
 		|| $(PYTHON) scripts/cluster.py status > /dev/null || { echo "no cluster is running; start one with: make cluster" >&2; exit 1; }
-
-# The documented example before everything else, in a new warehouse: a first result within a minute or two.
-$(FIRST):
-	@echo "build: the documented example of Fivetran's history mode; everything else follows"
-	@$(RUN) python scripts/first_result.py
-	@touch $@
-
-# The example's request files, landed before dbt runs; repeated only if the rows or the scripts change.
-$(LANDED): scripts/landing_example.py scripts/request_files.py $(wildcard seeds/examples/fivetran/*.csv) | reachable
-	@echo "build: landing the example's request files"
-	@rm -rf .state/landing_example && PYTHONPATH=. $(RUN) python scripts/landing_example.py .state/landing_example
-	@$(RUN) dbt-history land .state/landing_example --schema dbt_history --quiet
-	@touch $@
-
-# The examples whose main tables change day by day: the users' statements and a run of dbt for each day.
-$(PLAYED): scripts/play_days.py $(wildcard scripts/days/*/*.sql) | reachable
-	@echo "build: playing the days of the examples whose main tables change"
-	@PYTHONPATH=. $(RUN) python scripts/play_days.py
-	@touch $@
 
 # Each process has its own Spark; the tests of a file run in one process.
 TEST_PROCESSES ?= 2

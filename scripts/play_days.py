@@ -1,6 +1,4 @@
-"""Run the daily scripts of the examples: each day the users' statements, then dbt.
-
-    scripts/play_days.py [SYSTEM ...]
+"""The days of the examples whose main tables change: users' statements, then a run of dbt.
 
 `scripts/days/<system>` has one SQL file per day. Directives in a file:
 
@@ -10,16 +8,15 @@
     -- dbt: COMMAND        run dbt now; such a day has no run of dbt at its end
     -- refused: TEXT       the next dbt command must fail with this text in its message
 
-The main tables and the models' tables are dropped first.
+The main tables and the models' tables are dropped before the first day (`drop_tables`). The last
+day has no run of dbt at its end: `build.py` builds the system's models then.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,15 +24,16 @@ from typing import Any
 
 import sqlparse
 from dbt.cli.main import dbtRunner
+from dbt.contracts.graph.manifest import Manifest
 from pyspark.sql import SparkSession
-
-from dbt_history.session import start_session
 
 ROOT = Path(__file__).resolve().parent.parent
 DAYS = ROOT / "scripts/days"
 MODELS = ROOT / "models/examples"
 SCHEMA = "dbt_history"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+# What the runs write into the commits of the history tables.
+ENVIRONMENT = ("DBT_HISTORY_APPLICATION", "DBT_HISTORY_MESSAGE")
 DIRECTIVE = re.compile(r"^-- (user|transaction|download|dbt|refused): (.+)$", re.MULTILINE)
 # Folders of the models that a system's days build, if not the whole folder of the system.
 MODEL_FOLDERS = {"naksha": "naksha/branches"}
@@ -128,16 +126,24 @@ def steps(text: str) -> Iterator[Statement | Command]:
                 yield Statement(statement.rstrip(" ;\n"), user, transaction)
 
 
-def models_of(system: str) -> Path:
-    """The folder of the models that a system's days build."""
-    return MODELS / MODEL_FOLDERS.get(system, system)
+def systems() -> list[str]:
+    return sorted(path.name for path in DAYS.iterdir())
+
+
+def days(system: str) -> list[Path]:
+    return sorted((DAYS / system).glob("*.sql"))
+
+
+def folder_of(system: str) -> Path:
+    """The folder of the models that a system's days build, in the project."""
+    return (MODELS / MODEL_FOLDERS.get(system, system)).relative_to(ROOT)
 
 
 def drop_tables(spark: SparkSession, system: str) -> None:
     """Drop the main tables, the models' tables and their marks."""
     spark.sql(f"drop database if exists {system} cascade")
     spark.sql(f"create database if not exists {SCHEMA}")
-    made = {path.stem for path in models_of(system).glob("*.sql")}
+    made = {path.stem for path in (ROOT / folder_of(system)).glob("*.sql")}
     for row in spark.sql(f"show tables in {SCHEMA}").collect():
         if row.tableName in made:
             kind = spark.catalog.getTable(f"{SCHEMA}.{row.tableName}").tableType
@@ -156,19 +162,23 @@ def commit(spark: SparkSession, statement: Statement) -> None:
         spark.conf.unset(USER_METADATA)
 
 
-def run_dbt(command: Command) -> Output:
-    """Run a dbt command. Raises DayError."""
+def run_dbt(command: Command, manifest: Manifest | None) -> Output:
+    """Run a dbt command on the project as parsed, or parse it. Raises DayError."""
     output = Output()
 
     def keep_error(event: Any) -> None:
         if event.info.level == "error":
             output.errors.append(event.info.msg)
 
-    done = dbtRunner(callbacks=[keep_error]).invoke(["--quiet", *command.arguments])
+    runner = dbtRunner(manifest, callbacks=[keep_error])
+    # A refusal that is expected must not look like an error on the terminal.
+    done = runner.invoke(["--log-level", "none", *command.arguments])
+    if isinstance(done.exception, KeyboardInterrupt):
+        raise done.exception
     if done.exception is not None:
         output.errors.append(str(done.exception))
     if command.refusal is None and not done.success:
-        raise DayError(str(output))
+        raise DayError(f"{command.text}\n{output}")
     if command.refusal is not None and (done.success or command.refusal not in str(output)):
         raise DayError(f"{command.text}\ndid not fail with: {command.refusal}\n{output}")
     if command.refusal is None and command.arguments[0] == "run":
@@ -177,38 +187,25 @@ def run_dbt(command: Command) -> Output:
     return output
 
 
-def play(spark: SparkSession, system: str, path: Path) -> tuple[int, list[str]]:
-    """Run the steps of a day; returns the number of statements and the models' results."""
+def steps_of(system: str, path: Path) -> list[Statement | Command]:
+    """The steps of a day, with the run of dbt at its end."""
     day = list(steps(path.read_text(encoding="utf-8")))
-    if not any(isinstance(step, Command) for step in day):
-        # Views and tables derived from the histories are left to `make build`.
-        folder = models_of(system).relative_to(ROOT)
-        logs = f"run --select path:{folder},config.materialized:history_append"
-        day.append(Command(logs, None))
+    if not any(isinstance(step, Command) for step in day) and path != days(system)[-1]:
+        # Views and tables derived from the histories are built after the last day.
+        logs = f"path:{folder_of(system)},config.materialized:history_append"
+        day.append(Command(f"run --select {logs}", None))
+    return day
+
+
+def play(spark: SparkSession, system: str, path: Path, manifest: Manifest | None) -> str:
+    """Run the steps of a day; returns the number of statements and the models' results."""
+    os.environ |= dict(zip(ENVIRONMENT, ("days", path.stem), strict=True))
+    day = steps_of(system, path)
     rows: list[str] = []
     for step in day:
         if isinstance(step, Command):
-            rows += run_dbt(step).rows
+            rows += run_dbt(step, manifest).rows
         else:
             commit(spark, step)
-    return sum(isinstance(step, Statement) for step in day), rows
-
-
-def main(systems: list[str]) -> None:
-    logging.getLogger("py4j").setLevel(logging.ERROR)
-    spark = start_session("dbt_history days")
-    for system in systems or sorted(path.name for path in DAYS.iterdir()):
-        drop_tables(spark, system)
-        for path in sorted((DAYS / system).glob("*.sql")):
-            # The runs write these into the commits of the history tables.
-            os.environ |= {"DBT_HISTORY_APPLICATION": "days", "DBT_HISTORY_MESSAGE": path.stem}
-            count, rows = play(spark, system, path)
-            results = ", ".join(rows)
-            print(f"{system:<12} {path.stem}: {count} statements; rows: {results}", flush=True)
-
-
-if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except DayError as error:
-        sys.exit(f"play_days: {error}")
+    count = sum(isinstance(step, Statement) for step in day)
+    return f"{count} statements" + (f"; rows: {', '.join(rows)}" if rows else "")

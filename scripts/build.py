@@ -1,0 +1,355 @@
+"""Build and test the examples with one Spark, in this process: `make build`.
+
+    scripts/build.py [OPTION OF dbt build ...]
+
+1. The documented example, whose table is printed: the first result.
+2. Its request files, landed as `dbt-history land` does.
+3. The days of the examples whose main tables change (`play_days.py`); each of these examples is
+   built at the end of its days.
+4. Everything else. What was built and tested in 1 and 3 is not repeated, unless it failed.
+
+2 and 3 are repeated only if their inputs change. With options, `dbt build` with these takes the
+place of 1 and 4. The results of all builds are written to `run_results.json`, as if they were one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from dbt.cli.main import dbtRunner
+from dbt.contracts.graph.manifest import Manifest
+
+from dbt_history import summary
+from dbt_history.failures import failures_command
+from dbt_history.landing.command import land_command
+from dbt_history.session import start_session
+from scripts import landing_example, play_days
+
+ROOT = Path(__file__).resolve().parent.parent
+STATE = ROOT / ".state"
+TARGET = STATE / "target"
+IS_LOCAL = os.environ.get("DBT_HISTORY_TARGET", "local") == "local"
+WAREHOUSE = STATE / ("warehouse" if IS_LOCAL else "cluster/warehouse")
+# Seconds of each step of the last build, from which the time left is estimated.
+SECONDS = STATE / "build_seconds.json"
+EXAMPLE = "dbt_history.fivetran_history"
+EXAMPLE_NODES = ["--select", "+fivetran_history", "--indirect-selection", "cautious"]
+LANDING_FILES = [
+    ROOT / "scripts/landing_example.py",
+    ROOT / "scripts/request_files.py",
+    *sorted((ROOT / "seeds/examples/fivetran").glob("*.csv")),
+]
+DAY_FILES = [ROOT / "scripts/play_days.py", *sorted(play_days.DAYS.glob("*/*.sql"))]
+# Expected seconds of steps that have not been timed yet.
+USUAL_SECONDS = {"landing": 5.0, "day": 10.0, "model": 3.0, "snapshot": 3.0, "seed": 1.5}
+USUAL_SECONDS_OF_OTHERS = 0.7
+# The first steps are slow, because Java has just started; they do not count alone.
+FIRST_SECONDS = 60.0
+LONGEST_SILENCE = 10.0
+# Each task of a statement reads the statement again, and the examples have few rows.
+ONE_TASK = (
+    "spark.sql.leafNodeDefaultParallelism",
+    "spark.sql.shuffle.partitions",
+    "spark.databricks.delta.snapshotPartitions",
+)
+SUCCEEDED = ("success", "pass", "no-op")
+
+
+def kind(step: str) -> str:
+    """`model` of a node's unique id `model.dbt_history.x`, `day` of `day.crmp.1_tables`."""
+    return step.partition(".")[0]
+
+
+def how_long(seconds: float) -> str:
+    """A duration in words, without false precision."""
+    if seconds >= 90:
+        return f"{seconds / 60:.0f} min"
+    return f"{max(10, round(seconds, -1)):.0f} s"
+
+
+class Progress:
+    """Prints finished steps: the number of the step, the number of all, and the time left.
+
+    A step has the unique id of a node, or is a day or the landing. Nodes other than tests have a
+    line each, and so have tests that did not pass; others have one if nothing was printed for ten
+    seconds. dbt calls this from several threads.
+    """
+
+    def __init__(self, steps: Iterable[str], known: Mapping[str, float]) -> None:
+        self.expected = {
+            step: known.get(step) or USUAL_SECONDS.get(kind(step), USUAL_SECONDS_OF_OTHERS)
+            for step in steps
+        }
+        self.unnamed = 0
+        self.seconds: dict[str, float] = {}
+        self.began = self.printed = monotonic()
+        self.lock = threading.Lock()
+
+    def time_left(self, elapsed: float) -> float:
+        """Expected seconds of the open steps, corrected by what the finished ones took."""
+        open_ = [seconds for step, seconds in self.expected.items() if step not in self.seconds]
+        finished = sum(self.expected.get(step, 1.0) for step in self.seconds)
+        rate = (elapsed + FIRST_SECONDS) / (finished + FIRST_SECONDS)
+        return (sum(open_) + self.unnamed) * rate
+
+    def finish(self, step: str, seconds: float, text: str, is_line: bool = True) -> None:
+        with self.lock:
+            if step not in self.expected and step not in self.seconds:
+                self.unnamed = max(0, self.unnamed - 1)
+            self.seconds[step] = seconds
+            now = monotonic()
+            if not is_line and now - self.printed < LONGEST_SILENCE:
+                return
+            self.printed = now
+            total = len(self.seconds.keys() | self.expected.keys()) + self.unnamed
+            where = f"{len(self.seconds)} of {total}"
+            if len(self.seconds) < total:
+                where += f", {how_long(self.time_left(now - self.began))} left"
+            print(f"  {where:<24} {text}", flush=True)
+
+    def on_event(self, event: Any) -> None:
+        """A callback of dbt."""
+        if event.info.name == "NodeFinished":
+            result, node = event.data.run_result, event.data.node_info
+            name = node.unique_id.split(".")[2] if kind(node.unique_id) == "test" else ""
+            text = f"{name or node.node_name}  {first_line(result.message) or result.status}"
+            is_line = kind(node.unique_id) in USUAL_SECONDS or result.status not in SUCCEEDED
+            self.finish(node.unique_id, result.execution_time, text, is_line)
+        elif event.info.name == "LogStartLine" and not self.expected and not self.seconds:
+            # With options, the number of nodes is known only when dbt starts the first one.
+            self.unnamed = event.data.total
+        elif event.info.name in ("JinjaLogInfo", "JinjaLogWarning"):
+            print(event.info.msg, flush=True)
+
+
+def first_line(message: str) -> str:
+    return message.strip().partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class Once:
+    """A part that is repeated only if its input files change."""
+
+    stamp: Path
+    inputs: Sequence[Path]
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for path in self.inputs:
+            data = path.read_bytes()
+            digest.update(f"{path.name} {len(data)}\n".encode() + data)
+        return digest.hexdigest()
+
+    @property
+    def is_done(self) -> bool:
+        return self.stamp.is_file() and self.stamp.read_text() == self.fingerprint()
+
+    def done(self) -> None:
+        self.stamp.parent.mkdir(parents=True, exist_ok=True)
+        self.stamp.write_text(self.fingerprint())
+
+
+LANDING = Once(WAREHOUSE / ".landing_example", LANDING_FILES)
+DAYS = Once(WAREHOUSE / ".days", DAY_FILES)
+
+
+@dataclass
+class Results:
+    """The results of several builds; a later result of a node replaces an earlier one."""
+
+    artifact: dict[str, Any] = field(default_factory=dict)
+    by_node: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def add(self, artifact: dict[str, Any]) -> None:
+        self.artifact = artifact
+        for result in artifact["results"]:
+            self.by_node.pop(result["unique_id"], None)
+            self.by_node[result["unique_id"]] = result
+
+    def merged(self, seconds: float) -> dict[str, Any]:
+        results = list(self.by_node.values())
+        return {**self.artifact, "results": results, "elapsed_time": seconds}
+
+    @property
+    def finished(self) -> list[str]:
+        """The nodes that need no other build."""
+        return [name for name, one in self.by_node.items() if one["status"] in SUCCEEDED]
+
+
+class Build:
+    """The builds of this process: one project as parsed once, one Spark, one list of results."""
+
+    def __init__(self, progress: Progress, manifest: Manifest | None) -> None:
+        self.began = monotonic()
+        self.progress = progress
+        self.manifest = manifest
+        self.results = Results()
+
+    def run(self, *options: str) -> bool:
+        """Run `dbt build`, and add its results. Returns whether it succeeded."""
+        artifact = TARGET / "run_results.json"
+        artifact.unlink(missing_ok=True)
+        runner = dbtRunner(self.manifest, callbacks=[self.progress.on_event])
+        done = runner.invoke(["--quiet", "build", *options])
+        if isinstance(done.exception, KeyboardInterrupt):
+            raise done.exception
+        if done.exception is not None:
+            sys.exit(f"build: {done.exception}")
+        if artifact.exists():
+            self.results.add(json.loads(artifact.read_text(encoding="utf-8")))
+        return done.success
+
+    def end(self) -> None:
+        """Write the results of all builds, and print their summary and the rows of failed tests."""
+        if self.results.by_node:
+            merged = self.results.merged(monotonic() - self.began)
+            (TARGET / "run_results.json").write_text(json.dumps(merged), encoding="utf-8")
+            report = summary.read_report(TARGET)
+            print(summary.render(report), flush=True)
+            if report.is_failed:
+                failures_command.main(["--target-path", str(TARGET)], standalone_mode=False)
+
+
+def say(text: str) -> None:
+    print(f"build: {text}", flush=True)
+
+
+def land(progress: Progress) -> None:
+    say("landing the example's request files")
+    began = monotonic()
+    folder = STATE / "landing_example"
+    shutil.rmtree(folder, ignore_errors=True)
+    landing_example.main(str(folder))
+    schema = EXAMPLE.partition(".")[0]
+    land_command.main([str(folder), "--schema", schema, "--quiet"], standalone_mode=False)
+    progress.finish("landing", monotonic() - began, "landed")
+    LANDING.done()
+
+
+def play(build: Build) -> None:
+    """Play the days of each system, then build its models and what they read, with their tests.
+
+    Tests that also read other nodes are left to the last build.
+    """
+    spark = start_session("dbt_history build")
+    given = dict(os.environ)
+    for system in play_days.systems():
+        say(f"the days of {system}: its users' statements, and a run of dbt each day")
+        play_days.drop_tables(spark, system)
+        for path in play_days.days(system):
+            began = monotonic()
+            text = play_days.play(spark, system, path, build.manifest)
+            seconds = monotonic() - began
+            build.progress.finish(step_of(path), seconds, f"{path.stem}: {text}")
+        build.run(
+            "--select", f"+path:{play_days.folder_of(system)}", "--indirect-selection", "cautious"
+        )
+    os.environ.clear()
+    os.environ.update(given)
+    DAYS.done()
+
+
+def step_of(day: Path) -> str:
+    return f"day.{day.parent.name}.{day.stem}"
+
+
+def steps_of(manifest: Manifest) -> list[str]:
+    """The nodes that `dbt build` runs: those of the project, without analyses and hooks."""
+    kinds = ("model", "seed", "snapshot", "test")
+    nodes = [name for name in manifest.nodes if kind(name) in kinds]
+    return [*nodes, *manifest.unit_tests, *manifest.exposures]
+
+
+def start_spark() -> None:
+    session = start_session("dbt_history build")
+    if IS_LOCAL:
+        for name in ONE_TASK:
+            session.conf.set(name, "1")
+
+
+def parse() -> Manifest:
+    done = dbtRunner().invoke(["--quiet", "parse"])
+    if not isinstance(done.result, Manifest):
+        sys.exit(f"build: dbt cannot read the project\n{done.exception or ''}")
+    return done.result
+
+
+def known_seconds() -> dict[str, float]:
+    try:
+        return dict(json.loads(SECONDS.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def build_all(manifest: Manifest, others: list[str]) -> bool:
+    """Build everything, the documented example first."""
+    known = known_seconds()
+    build = Build(Progress([*others, *steps_of(manifest)], known), manifest)
+    say("the documented example of Fivetran's history mode")
+    if build.run(*EXAMPLE_NODES):
+        tests = sum(kind(name) == "test" for name in build.results.finished)
+        print(f"\n{EXAMPLE}, six batches in one commit, {tests} tests passed:\n", flush=True)
+        versions = start_session("dbt_history build").table(EXAMPLE)
+        versions.orderBy("id", "_fivetran_start").show(100, truncate=False)
+    prepare(build)
+    say("all other models, snapshots, seeds and tests")
+    nodes = {**manifest.nodes, **manifest.unit_tests, **manifest.exposures}
+    done = ["fqn:" + ".".join(nodes[name].fqn) for name in build.results.finished]
+    success = build.run("--exclude", *done, "--indirect-selection", "empty")
+    SECONDS.write_text(json.dumps(known | build.progress.seconds), encoding="utf-8")
+    build.end()
+    return success
+
+
+def build_selected(options: list[str], others: list[str]) -> bool:
+    prepare(Build(Progress(others, known_seconds()), None))
+    build = Build(Progress([], {}), None)
+    say(f"dbt build {' '.join(options)}")
+    success = build.run(*options)
+    build.end()
+    return success
+
+
+def prepare(build: Build) -> None:
+    """Land the request files and play the days, unless that was done with the same inputs."""
+    if not LANDING.is_done:
+        land(build.progress)
+    if not DAYS.is_done:
+        play(build)
+
+
+def main(options: list[str]) -> int:
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    say("starting Spark and reading the project")
+    others = [] if LANDING.is_done else ["landing"]
+    if not DAYS.is_done:
+        others += [step_of(day) for system in play_days.systems() for day in play_days.days(system)]
+    # Spark's Java starts while dbt reads the project.
+    with ThreadPoolExecutor(1) as other_thread:
+        spark = other_thread.submit(start_spark)
+        manifest = None if options else parse()
+        spark.result()
+    try:
+        success = build_all(manifest, others) if manifest else build_selected(options, others)
+    except play_days.DayError as error:
+        sys.exit(f"build: {error}")
+    return 0 if success else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("build: interrupted")

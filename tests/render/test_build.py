@@ -1,0 +1,187 @@
+"""The progress and the parts of `make build`, without Spark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from scripts import build, play_days
+
+VIEW, TABLE = "model.dbt_history.a_view", "model.dbt_history.a_table"
+TEST = "test.dbt_history.not_null_a_table_id.1f2e3d"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The time that `build` sees; a test moves it."""
+    now = SimpleNamespace(seconds=1000.0)
+    monkeypatch.setattr(build, "monotonic", lambda: now.seconds)
+    return now
+
+
+def finished(unique_id: str, seconds: float, status: str = "success", message: str = "") -> Any:
+    """dbt's event of a finished node."""
+    node = SimpleNamespace(unique_id=unique_id, node_name=unique_id.split(".")[2])
+    result = SimpleNamespace(status=status, message=message, execution_time=seconds)
+    data = SimpleNamespace(node_info=node, run_result=result)
+    return SimpleNamespace(info=SimpleNamespace(name="NodeFinished", msg=""), data=data)
+
+
+def test_each_model_has_a_line_with_its_number_and_the_time_left(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = build.Progress([TABLE, VIEW, TEST], {TABLE: 60.0, VIEW: 120.0, TEST: 60.0})
+    clock.seconds += 60
+    progress.on_event(finished(TABLE, 58.0, message="2 batches: 6 added\nmore"))
+    clock.seconds += 300
+    progress.on_event(finished(VIEW, 290.0, message="OK"))
+    assert capsys.readouterr().out.splitlines() == [
+        "  1 of 3, 3 min left       a_table  2 batches: 6 added",
+        # Twice as slow as expected so far: 60 s become 105 s, with the first minute of each.
+        "  2 of 3, 2 min left       a_view  OK",
+    ]
+    assert progress.seconds == {TABLE: 58.0, VIEW: 290.0}
+
+
+def test_a_passed_test_has_a_line_only_after_ten_silent_seconds_and_a_failed_one_always(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = [f"test.dbt_history.t{number}.0" for number in range(4)]
+    progress = build.Progress(tests, {})
+    for name, status in zip(tests, ("pass", "fail", "pass", "pass"), strict=True):
+        clock.seconds += 6
+        progress.on_event(finished(name, 1.0, status, "got 3 results" if status == "fail" else ""))
+    assert capsys.readouterr().out.splitlines() == [
+        "  2 of 4, 10 s left        t1  got 3 results",
+        "  4 of 4                   t3  pass",
+    ]
+
+
+def test_with_options_the_number_of_nodes_is_that_of_dbts_first_line(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = build.Progress([], {})
+    start = SimpleNamespace(info=SimpleNamespace(name="LogStartLine", msg=""))
+    for number, name in enumerate((TABLE, VIEW), 1):
+        start.data = SimpleNamespace(index=number, total=2)
+        progress.on_event(start)
+        clock.seconds += 1
+        progress.on_event(finished(name, 1.0, message="OK"))
+    lines = capsys.readouterr().out.splitlines()
+    numbers = [line[:26].partition(",")[0].strip() for line in lines]
+    assert numbers == ["1 of 2", "2 of 2"]
+
+
+def test_a_node_that_is_built_again_is_counted_once(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = build.Progress([TABLE, VIEW], {})
+    for name in (TABLE, TABLE, VIEW):
+        progress.on_event(finished(name, 1.0, message="OK"))
+    lines = capsys.readouterr().out.splitlines()
+    numbers = [line[:26].partition(",")[0].strip() for line in lines]
+    assert numbers == ["1 of 2", "1 of 2", "2 of 2"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "10 s"), (44, "40 s"), (89, "90 s"), (95, "2 min"), (200, "3 min")]
+)
+def test_the_time_left_is_rounded(seconds: float, words: str) -> None:
+    assert build.how_long(seconds) == words
+
+
+def artifact(**statuses: str) -> dict[str, Any]:
+    results = [{"unique_id": name, "status": status} for name, status in statuses.items()]
+    return {"metadata": {}, "results": results, "elapsed_time": 1.0}
+
+
+def test_results_of_several_builds_become_one_and_a_later_result_replaces_an_earlier() -> None:
+    results = build.Results()
+    results.add(artifact(seed="success", model="error", test="skipped"))
+    assert results.finished == ["seed"]
+    results.add(artifact(model="success", test="warn", other="fail"))
+    assert results.finished == ["seed", "model"]
+    merged = results.merged(9.5)
+    assert merged["elapsed_time"] == 9.5
+    statuses = {one["unique_id"]: one["status"] for one in merged["results"]}
+    assert statuses == {"seed": "success", "model": "success", "test": "warn", "other": "fail"}
+
+
+def test_a_part_is_repeated_only_if_its_files_change(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("1\n")
+    part = build.Once(tmp_path / "warehouse" / ".rows", [tmp_path / "rows.csv"])
+    assert not part.is_done
+    part.done()
+    assert part.is_done
+    (tmp_path / "rows.csv").write_text("2\n")
+    assert not part.is_done
+
+
+@dataclass
+class Runs:
+    """Stands for dbt: writes the results of each run, and keeps its arguments."""
+
+    statuses: list[dict[str, str]]
+    arguments: list[list[str]] = field(default_factory=list)
+
+    def __call__(self, manifest: Any, callbacks: Any) -> Runs:
+        return self
+
+    def invoke(self, arguments: list[str]) -> SimpleNamespace:
+        self.arguments.append(arguments)
+        statuses = self.statuses.pop(0)
+        text = json.dumps(artifact(**statuses))
+        (build.TARGET / "run_results.json").write_text(text)
+        return SimpleNamespace(success="fail" not in statuses.values(), exception=None)
+
+
+def manifest(names: list[str]) -> Any:
+    nodes = {name: SimpleNamespace(fqn=["dbt_history", name.split(".")[2]]) for name in names}
+    return SimpleNamespace(nodes=nodes, unit_tests={}, exposures={})
+
+
+@pytest.mark.parametrize("last_status", ["pass", "fail"])
+def test_the_last_build_excludes_what_succeeded_and_its_status_is_that_of_the_whole(
+    last_status: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runs = Runs([{TABLE: "success", TEST: "fail"}, {TEST: last_status, VIEW: "success"}])
+    shown: list[Any] = []
+    for name, value in {
+        "TARGET": tmp_path,
+        "SECONDS": tmp_path / "seconds.json",
+        "dbtRunner": runs,
+        "prepare": lambda build: None,
+    }.items():
+        monkeypatch.setattr(build, name, value)
+    command = SimpleNamespace(main=lambda *arguments, **_: shown.append(arguments))
+    monkeypatch.setattr(build, "failures_command", command)
+    (tmp_path / "manifest.json").write_text(json.dumps({"nodes": {}}))
+
+    assert build.build_all(manifest([TABLE, VIEW, TEST]), []) == (last_status == "pass")
+    assert runs.arguments == [
+        ["--quiet", "build", *build.EXAMPLE_NODES],
+        [
+            *["--quiet", "build", "--exclude", "fqn:dbt_history.a_table"],
+            *["--indirect-selection", "empty"],
+        ],
+    ]
+    text = capsys.readouterr().out
+    assert "models:     2 built" in text
+    assert f"tests:      1 {last_status}ed" in text
+    assert bool(shown) == (last_status == "fail")
+
+
+@pytest.mark.parametrize("system", play_days.systems())
+def test_every_day_runs_dbt_but_the_last_which_ends_with_a_build(system: str) -> None:
+    for path in play_days.days(system):
+        last = play_days.steps_of(system, path)[-1]
+        is_run = isinstance(last, play_days.Command) and last.arguments[0] == "run"
+        assert is_run == (path != play_days.days(system)[-1]), path.name
