@@ -1,7 +1,7 @@
 # One entry point for people and CI. `make build ARGS="--select fivetran"` passes options on; see `make help`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build cluster cluster-stop reachable check test test-all test-cluster test-matrix iceberg lint fix docs bench cases proto lock clean
+.PHONY: help setup build cluster cluster-stop reachable check test test-all test-cluster test-matrix torture iceberg lint fix docs bench cases proto lock clean
 
 # The Python that makes the environment; everything else runs in it, through $(RUN).
 PYTHON ?= python3
@@ -68,6 +68,9 @@ test-cluster: setup ## Run conformance cases and connection failures on a local 
 
 test-matrix: setup ## Build the consumer project with the oldest and the newest dbt, parse it with dbt 2 (ARGS=oldest)
 	@$(PYTHON) scripts/matrix.py $(ARGS)
+
+torture: setup ## Interrupt writers at random moments, let processes race (ARGS="--kills 200 --races 100 --seed 1")
+	@PYTHONPATH=. $(RUN) python -m tests.torture $(ARGS)
 
 lint: setup ## Check SQL, Python and YAML; no Spark
 	@$(RUN) scripts/lint

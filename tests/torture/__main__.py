@@ -1,0 +1,242 @@
+"""Run the campaign: `make torture ARGS="--kills 200 --races 100 --seed 1"`.
+
+A failure names its seed: `--only WRITER --seed N --kills 4 --races 0`, or `--kills 0 --races 1
+--seed N`, draws the same data and moments again. `--write` puts the summary into
+docs/measured_reliability.md.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from tests.support.project import ROOT
+from tests.torture.races import Race
+from tests.torture.workers import Worker
+from tests.torture.works import WORKS, Work, landing
+
+PAGE = ROOT / "docs" / "measured_reliability.md"
+# Of one job; each is a kill.
+COPIES = 4
+NAMES = (*WORKS, "landing")
+
+
+@dataclass
+class Campaign:
+    """The workers, and what was counted."""
+
+    folder: Path
+    kills: Counter[str] = field(default_factory=Counter)
+    signals: int = 0
+    races: Counter[str] = field(default_factory=Counter)
+    lost_races: int = 0
+    problems: list[str] = field(default_factory=list)
+    started: int = 0
+    places: int = 0
+    workers: list[Worker] = field(default_factory=list)
+
+    def worker(self, place: int) -> Worker:
+        while len(self.workers) <= place:
+            self.workers.append(self.start())
+        return self.workers[place]
+
+    def start(self) -> Worker:
+        self.started += 1
+        return Worker(self.folder / f"worker_{self.started}")
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.kill()
+
+    def place(self, name: str) -> Path:
+        """A new folder: a worker removes the folder of its previous job."""
+        self.places += 1
+        made = self.folder / "tables" / f"{self.places}_{name}"
+        made.mkdir(parents=True)
+        return made
+
+    def report(self, what: str, problems: list[str]) -> None:
+        for problem in problems:
+            self.problems.append(f"{what}: {problem}")
+            click.echo(f"  FAILED {what}: {problem}")
+
+
+def drawn(name: str, seed: int, folder: Path) -> Work:
+    choice = random.Random(f"{name} {seed}")
+    if name == "landing":
+        requests = folder / f"requests_{seed}"
+        shutil.rmtree(requests, ignore_errors=True)
+        return landing(choice, requests)
+    return WORKS[name](choice)
+
+
+def files_in(tables: Path) -> int:
+    return sum(1 for _ in tables.rglob("*"))
+
+
+def moments(
+    choice: random.Random, tables: Path, number: int, seconds: float
+) -> list[Callable[[], bool]]:
+    """Points in time, and changes in the number of files, at random."""
+    begun: list[float] = []
+    seen = [files_in(tables)]
+
+    def at(time_: float) -> Callable[[], bool]:
+        def is_now() -> bool:
+            begun[:] = begun or [time.monotonic()]
+            return time.monotonic() - begun[0] >= time_
+
+        return is_now
+
+    def after_files(count: int) -> Callable[[], bool]:
+        def is_now() -> bool:
+            begun[:] = begun or [time.monotonic()]
+            there = files_in(tables)
+            if abs(there - seen[0]) < count:
+                return False
+            seen[0] = there
+            return True
+
+        return is_now
+
+    times = sorted(choice.uniform(0, seconds) for _ in range(number))
+    return [at(t) if choice.random() < 0.3 else after_files(choice.randint(1, 4)) for t in times]
+
+
+def kill_once(campaign: Campaign, name: str, seed: int, seconds: float, wanted: int) -> float:
+    """Interrupt one job up to `wanted` times; returns its duration."""
+    work = drawn(name, seed, campaign.folder)
+    choice = random.Random(f"moments {name} {seed}")
+    tables = campaign.place("job")
+    worker = campaign.worker(0)
+    if work.before.steps:
+        prepared = campaign.place("before")
+        made = worker.do(prepared, work.before)
+        campaign.report(f"{name}, seed {seed}, before", [e for e in made.outcomes if e])
+        shutil.copytree(prepared, tables, dirs_exist_ok=True)
+    copies = [campaign.place("copy") / "tables" for _ in range(wanted)]
+    worker.prepare(tables, work.job)
+    began = time.monotonic()
+    number = worker.interrupt(tables, copies, moments(choice, tables, wanted, seconds))
+    # One of five jobs is ended by the signal itself, not only paused.
+    if number == wanted and seed % 5 == 0:
+        worker.kill()
+        campaign.signals += 1
+        shutil.rmtree(copies[-1])
+        shutil.copytree(tables, copies[-1])
+        campaign.workers[0] = campaign.start()
+        duration = seconds
+    else:
+        worker.answer()
+        duration = time.monotonic() - began
+    for copy in copies[:number]:
+        campaign.kills[name] += 1
+        try:
+            answer = campaign.worker(1).do(copy, work.job)
+            problems = work.check(answer)
+        except Exception as error:
+            problems = [f"{type(error).__name__}: {error}"]
+            campaign.workers[1].kill()
+            campaign.workers[1] = campaign.start()
+        campaign.report(f"{name}, seed {seed}, kill {copies.index(copy) + 1}", problems)
+    return duration
+
+
+def race_once(campaign: Campaign, seed: int) -> None:
+    choice = random.Random(f"race {seed}")
+    race = Race(choice, 4 if seed % 4 == 0 else 2)
+    tables, prepared = campaign.place("race"), campaign.place("before")
+    made = campaign.worker(0).do(prepared, race.before)
+    campaign.report(f"race, seed {seed}, before", [e for e in made.outcomes if e])
+    shutil.copytree(prepared, tables, dirs_exist_ok=True)
+    runners = [campaign.worker(place) for place in range(len(race.jobs))]
+    for worker, job in zip(runners, race.jobs, strict=True):
+        worker.prepare(tables, job)
+    for worker in runners:
+        worker.go()
+    answers = [worker.answer() for worker in runners]
+    campaign.lost_races += sum(1 for answer in answers for error in answer.outcomes if error)
+    campaign.races[" | ".join(race.names)] += 1
+    # Worker 0 removes the folder of the race when it opens that of the quiet run.
+    quiet = campaign.place("quiet") / "tables"
+    shutil.copytree(tables, quiet)
+    problems = race.check(campaign.worker(0).do(quiet, race.quiet))
+    campaign.report(f"race, seed {seed}, {' | '.join(race.names)}", problems)
+
+
+@contextmanager
+def campaign_in(folder: Path) -> Iterator[Campaign]:
+    campaign = Campaign(folder)
+    try:
+        yield campaign
+    finally:
+        campaign.close()
+
+
+def summary(campaign: Campaign, seed: int, minutes: float) -> list[str]:
+    kills = sum(campaign.kills.values())
+    lines = [
+        f"{kills} kills ({campaign.signals} by SIGKILL, the others as copies of the files of the"
+        f" stopped process), {sum(campaign.races.values())} races of two and four processes"
+        f" ({campaign.lost_races} participants lost and were refused), seed {seed}:"
+        f" **{len(campaign.problems)} problems**.",
+        "",
+        "| writer | kills |",
+        "|---|---|",
+        *(f"| `{name}` | {count} |" for name, count in sorted(campaign.kills.items())),
+    ]
+    opponents = Counter(
+        name for names, count in campaign.races.items() for name in names.split(" | ")[1:] * count
+    )
+    if opponents:
+        lines += ["", "| a run of the model against | races |", "|---|---|"]
+        lines += [f"| {name} | {count} |" for name, count in sorted(opponents.items())]
+    return [*lines, "", f"It took {minutes:.0f} minutes."]
+
+
+@click.command()
+@click.option("--kills", default=200, show_default=True)
+@click.option("--races", default=100, show_default=True)
+@click.option("--seed", default=1, show_default=True)
+@click.option("--only", type=click.Choice(NAMES), multiple=True, help="these writers only")
+@click.option("--write", is_flag=True, help="write docs/measured_reliability.md")
+def main(kills: int, races: int, seed: int, only: tuple[str, ...], write: bool) -> None:
+    """Interrupt writers at random moments, and let processes race."""
+    began = time.monotonic()
+    names = only or NAMES
+    seconds = dict.fromkeys(names, 8.0)
+    with (
+        tempfile.TemporaryDirectory(prefix="torture_") as folder,
+        campaign_in(Path(folder)) as campaign,
+    ):
+        number = seed
+        while sum(campaign.kills.values()) < kills:
+            name = names[number % len(names)]
+            wanted = min(COPIES, kills - sum(campaign.kills.values()))
+            seconds[name] = kill_once(campaign, name, number, seconds[name], wanted)
+            click.echo(f"{sum(campaign.kills.values())} of {kills} kills: {name}, seed {number}")
+            number += 1
+        for number in range(seed, seed + races):
+            race_once(campaign, number)
+            click.echo(f"{number - seed + 1} of {races} races, seed {number}")
+        lines = summary(campaign, seed, (time.monotonic() - began) / 60)
+    click.echo("\n".join(lines))
+    if write:
+        text = PAGE.read_text()
+        head = text.partition("<!-- campaign -->")[0]
+        PAGE.write_text(f"{head}<!-- campaign -->\n\n" + "\n".join(lines) + "\n")
+    sys.exit(1 if campaign.problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,457 @@
+"""What is interrupted: for each writer a table before, its job, and what must be true after it.
+
+Each work draws its data from a seed. `check` gets the rows after the job was repeated in another
+process; it returns what is wrong.
+
+    before ── job ──────────┬──────▶ (never ends)
+                            │ copy of the folder = SIGKILL here
+                            └──▶ the same job once more ──▶ check
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scripts.request_files import RequestWriter
+from tests.oracle.convention import FIVETRAN
+from tests.oracle.history_batch import apply_batch
+from tests.oracle.mirrors import Link, Main, mirror
+from tests.oracle.random_histories import DATA_COLUMNS, KEY, History, merge, random_history, tag
+from tests.property.test_mirrors import MirroredTables
+from tests.support.landing import COLUMNS as LANDED
+from tests.support.landing import HEADER, upserts
+from tests.support.project import SCHEMA
+from tests.support.tables import BOOKKEEPING, column_types, literal
+from tests.torture.workers import Answer, Job, Rows
+
+Problems = list[str]
+VERSIONS = {"convention": "validity", "type": "bigint"}
+COLUMNS = (*KEY, *DATA_COLUMNS, *FIVETRAN.columns())
+TYPES = column_types(COLUMNS, FIVETRAN) | {"amount": "bigint"}
+
+
+@dataclass(frozen=True)
+class Work:
+    """A writer's work.
+
+    before  makes the tables
+    job     is interrupted, and repeated
+    check   the answer to the repeated job → problems
+    """
+
+    before: Job
+    job: Job
+    check: Callable[[Answer], Problems]
+
+
+def model(sql: str, **config: Any) -> str:
+    settings = ", ".join(f"{name}={value!r}" for name, value in config.items())
+    return f"{{{{ config({settings}) }}}}\n\n{sql}\n"
+
+
+def dbt(*arguments: str) -> dict[str, Any]:
+    return {"dbt": list(arguments)}
+
+
+def operation(name: str, **arguments: Any) -> dict[str, Any]:
+    return dbt("run-operation", name, "--args", json.dumps(arguments))
+
+
+def values(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> str:
+    """Rows as a SELECT; a missing cell is NULL."""
+    cells = [[literal(row.get(name)) for name in types] for row in rows]
+    lines = ",\n".join(f"({', '.join(row)})" for row in cells or [["null"] * len(types)])
+    casts = ", ".join(f"cast(c{n} as {t}) as `{name}`" for n, (name, t) in enumerate(types.items()))
+    listed = ", ".join(f"c{place}" for place in range(len(types)))
+    where = "" if cells else " where false"
+    return f"select {casts} from values {lines} as staged({listed}){where}"
+
+
+def differences(what: str, got: Rows, expected: Rows, columns: Iterable[str]) -> Problems:
+    """Rows are compared as text, as the worker sends them."""
+
+    def shown(rows: Rows) -> Counter[str]:
+        listed = list(columns)
+        return Counter(
+            json.dumps([None if row.get(n) is None else str(row[n]) for n in listed])
+            for row in rows
+        )
+
+    there, wanted = shown(got), shown(expected)
+    lost = [f"{what}: lost {row}" for row in wanted - there]
+    return lost + [f"{what}: unexpected {row}" for row in there - wanted]
+
+
+def failed(answer: Answer) -> Problems:
+    return [f"the repeated job failed: {error}" for error in answer.outcomes if error]
+
+
+# History tables.
+
+
+def a_history(choice: random.Random, batches: int = 5) -> History:
+    """Two random histories in one table, malformed batches among them."""
+    histories = [
+        tag(
+            random_history(
+                choice.randrange(10**9), FIVETRAN, choice.choice(["wild", "well_formed"]),
+                keys=2, batches=batches,
+            ),
+            number,
+        )
+        for number in range(2)
+    ]  # fmt: skip
+    return merge(histories)
+
+
+def history_model(history: History, batches: int | None) -> str:
+    """The model of a history's first batches, each with its number."""
+    rows = [
+        {**row, "_batch": number}
+        for number, batch in enumerate(history.batches[:batches], 1)
+        for row in batch
+    ]
+    settings = {"convention": "fivetran", "max_deleted_share": None}
+    return model(
+        values(rows, {**BOOKKEEPING, **TYPES}),
+        materialized="history_batch",
+        unique_key=list(KEY),
+        meta={"history": settings},
+    )
+
+
+def after(history: History) -> Rows:
+    """The table after all batches."""
+    table = history.initial
+    for batch in history.batches:
+        table = apply_batch(table, batch, KEY, FIVETRAN).table
+    return table
+
+
+CONTENT = {"h": f"select * from {SCHEMA}.h", "log": f"describe history {SCHEMA}.h"}
+
+
+def doubled_batches(log: Rows) -> Problems:
+    """The batches that two commits hold since the table's last reset."""
+    found: Counter[int] = Counter()
+    for commit in sorted(log, key=lambda commit: int(commit["version"])):
+        if commit["operation"] in ("RESTORE", "TRUNCATE"):
+            found.clear()
+        record = json.loads(commit["userMetadata"] or "{}")
+        if "batch" in record:
+            found.update(range(record.get("first_batch", record["batch"]), record["batch"] + 1))
+    return [f"batch {number} applied {n} times" for number, n in found.items() if n > 1]
+
+
+def check_history(history: History, answer: Answer) -> Problems:
+    return [
+        *differences("h", answer.rows["h"], after(history), COLUMNS),
+        *doubled_batches(answer.rows["log"]),
+    ]
+
+
+def run_all(history: History) -> Job:
+    files = {"models/h.sql": history_model(history, None)}
+    return Job([dbt("run", "--select", "h")], files, CONTENT)
+
+
+def batches(choice: random.Random) -> Work:
+    """`history_batch` on a table that has the first batches already."""
+    history = a_history(choice)
+    first = choice.randint(1, len(history.batches) - 1)
+    adopted = {"sql": f"create table {SCHEMA}.h using delta as {values(history.initial, TYPES)}"}
+    before = Job(
+        [*([adopted] if history.initial else []), dbt("run", "--select", "h")],
+        {"models/h.sql": history_model(history, first)},
+    )
+    job = run_all(history)
+    return Work(before, job, lambda answer: failed(answer) + check_history(history, answer))
+
+
+def creation(choice: random.Random) -> Work:
+    """The first run of a `history_batch` model."""
+    drawn = a_history(choice)
+    history = History(drawn.key, drawn.convention, [], drawn.batches)
+    job = run_all(history)
+    return Work(Job([]), job, lambda answer: failed(answer) + check_history(history, answer))
+
+
+# Logs.
+
+
+def append(choice: random.Random) -> Work:
+    """`history_append` of numbered batches."""
+    rows = [{"id": n, "v": f"v{n}", "_batch": 1 + n // 3} for n in range(choice.randint(6, 15))]
+    types = {"id": "bigint", "v": "string", "_batch": "bigint"}
+    queries = {"log": f"select * from {SCHEMA}.log"}
+
+    def text(up_to: int) -> str:
+        taken = [row for row in rows if int(str(row["_batch"])) <= up_to]
+        return model(values(taken, types), materialized="history_append")
+
+    run = [dbt("run", "--select", "log")]
+    before = Job(run, {"models/log.sql": text(choice.randint(1, 2))})
+    job = Job(run, {"models/log.sql": text(len(rows))}, queries)
+    return Work(
+        before if choice.random() < 0.7 else Job([]),
+        job,
+        lambda answer: failed(answer) + differences("log", answer.rows["log"], rows, ("id", "v")),
+    )
+
+
+class Statements:
+    """Collects statements instead of running them."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def sql(self, statement: str) -> None:
+        self.made.append(statement)
+
+
+MAINS = (Main("a", ("id",)), Main("b", ("id",), (Link(("a_id",), "a", "a_hx_id"),)))
+
+
+def mirrors(choice: random.Random) -> Work:
+    """Two `_hx` mirrors, one with a reference to the other, of random changes."""
+    statements = Statements()
+    tables = MirroredTables(statements, SCHEMA, choice)  # type: ignore[arg-type]
+    first = choice.randint(0, 3)
+    for _ in range(first):
+        tables.step()
+    earlier = len(statements.made)
+    for _ in range(choice.randint(2, 5)):
+        tables.step()
+    steps = [{"sql": text} for text in statements.made]
+    files = {
+        f"models/{name}_hx.sql": model(
+            f"select * from {{{{ dbt_history.hx_rows(api.Relation.create(schema='{SCHEMA}',"
+            f" identifier='{name}'), 'id'{references}) }}}}",
+            materialized="history_append",
+        )
+        for name, references in (
+            ("a", ""),
+            (
+                "b",
+                ", references=[{'column': 'a_id', 'key': 'id', 'name': 'a_hx_id',"
+                " 'history': ref('a_hx')}]",
+            ),
+        )
+    }
+    run = dbt("run", "--select", "a_hx", "b_hx")
+    before = Job([*steps[:earlier], run, *steps[earlier:]], files)
+    queries = {f"{name}_hx": f"select * from {SCHEMA}.{name}_hx" for name in "ab"}
+    expected = mirror(MAINS, [commit for commit in tables.commits if commit.table in "ab"])
+
+    def check(answer: Answer) -> Problems:
+        found = failed(answer)
+        for name in "ab":
+            columns = list(expected[name][0]) if expected[name] else ["id"]
+            found += differences(f"{name}_hx", answer.rows[f"{name}_hx"], expected[name], columns)
+        return found
+
+    return Work(before, Job([run], files, queries), check)
+
+
+# Operations on a table of versions (id, v, valid_from, valid_to).
+
+VERSION_TYPES = {"id": "string", "v": "string", "valid_from": "bigint", "valid_to": "bigint"}
+
+
+def versions(choice: random.Random) -> Rows:
+    rows: Rows = []
+    for key in "abcd":
+        times = sorted(choice.sample(range(1, 20), choice.randint(1, 5)))
+        ends = [*times[1:], choice.choice([None, 25])]
+        rows += [
+            {"id": key, "v": f"{key}{start}", "valid_from": start, "valid_to": end}
+            for start, end in zip(times, ends, strict=True)
+        ]
+    return rows
+
+
+def state(rows: Rows, at: int) -> dict[str, str]:
+    """The value of each record at a point."""
+    return {
+        row["id"]: row["v"]
+        for row in rows
+        if row["valid_from"] <= at and (row["valid_to"] is None or row["valid_to"] > at)
+    }
+
+
+def on_versions(
+    rows: Rows, *steps: dict[str, Any], queries: Mapping[str, str] | None = None
+) -> tuple[Job, Job]:
+    files = {
+        "models/h.sql": model(
+            "select * from nowhere",
+            materialized="history_batch",
+            unique_key="id",
+            meta={"history": VERSIONS},
+        )
+    }
+    made = {"sql": f"create table {SCHEMA}.h using delta as {values(rows, VERSION_TYPES)}"}
+    marks = f"select * from {SCHEMA}.history_marks"
+    asked = {"h": f"select * from {SCHEMA}.h", "marks": marks, **(queries or {})}
+    return Job([made], files), Job(list(steps), files, asked)
+
+
+def clean(choice: random.Random) -> Work:
+    """`clean_history`: no state at or after the horizon changes."""
+    rows, cutoff = versions(choice), choice.randint(5, 20)
+    # A tag makes the table of marks, which the query reads, also where nothing is dropped.
+    before, job = on_versions(rows, operation("clean_history", table="h", before=cutoff))
+    tagged = operation("create_tag", tag="first", table="h", at=1, reason="torture")
+    before = Job([*before.steps, tagged], before.files)
+
+    def check(answer: Answer) -> Problems:
+        left = answer.rows["h"]
+        found = failed(answer)
+        for at in [1, *range(cutoff, 26)]:
+            if state(left, at) != state(rows, at):
+                found.append(f"state at {at}: {state(left, at)} instead of {state(rows, at)}")
+        known = {json.dumps(row, sort_keys=True) for row in rows}
+        found += [f"new: {row}" for row in left if json.dumps(row, sort_keys=True) not in known]
+        return found
+
+    return Work(before, job, check)
+
+
+def rewind(choice: random.Random) -> Work:
+    """`rewind`: the current state is the earlier one, and all states before are kept."""
+    rows, to = versions(choice), choice.randint(1, 19)
+    before, job = on_versions(rows, operation("rewind", table="h", to=to))
+    job = Job(job.steps, job.files, {"h": job.queries["h"]})
+
+    def check(answer: Answer) -> Problems:
+        found = failed(answer)
+        left = answer.rows["h"]
+        for at, wanted in [(10**9, to), *((at, at) for at in range(1, 20))]:
+            if state(left, at) != state(rows, wanted):
+                found.append(f"state at {at}: {state(left, at)} instead of {state(rows, wanted)}")
+        return found
+
+    return Work(before, job, check)
+
+
+def erase(choice: random.Random) -> Work:
+    """`erase_subject` on a table and a locked mirror."""
+    rows, subject = versions(choice), choice.choice("abcd")
+    log = f"{SCHEMA}.main_hx"
+    before, job = on_versions(
+        rows,
+        operation("erase_subject", table="h", only={"id": subject}, mirrors=[log]),
+        queries={"log": f"select * from {log}", "properties": f"show tblproperties {log}"},
+    )
+    made = [
+        {"sql": f"create table {log} using delta as select 'a' as id, 's' as v"},
+        {"sql": f"insert into {log} select explode(array('b', 'c', 'd')), 's'"},
+        {"sql": f"alter table {log} set tblproperties ('delta.appendOnly' = 'true')"},
+    ]
+
+    def check(answer: Answer) -> Problems:
+        erased = [{**row, "v": None if row["id"] == subject else row["v"]} for row in rows]
+        logged = [{"id": key, "v": None if key == subject else "s"} for key in "abcd"]
+        found = failed(answer)
+        found += differences("h", answer.rows["h"], erased, VERSION_TYPES)
+        found += differences("main_hx", answer.rows["log"], logged, ("id", "v"))
+        marks = [row["kind"] for row in answer.rows["marks"]]
+        found += [f"marks {marks}"] if marks != ["erasure"] else []
+        locked = {"key": "delta.appendOnly", "value": "true"} in answer.rows["properties"]
+        return found + ([] if locked else ["the mirror is not locked"])
+
+    return Work(Job([*before.steps, *made], before.files), job, check)
+
+
+def tags(choice: random.Random) -> Work:
+    """`create_tag` on a table that has tags."""
+    rows = versions(choice)
+    before, job = on_versions(rows, operation("create_tag", tag="torn", table="h", at=5))
+    first = operation("create_tag", tag="first", table="h", at=choice.randint(1, 9))
+    before = Job([*before.steps, first], before.files)
+
+    def check(answer: Answer) -> Problems:
+        # The interrupted operation may have created the tag.
+        errors = [e for e in answer.outcomes if e and "the tag exists already" not in e]
+        named = Counter(row["name"] for row in answer.rows["marks"] if row["kind"] == "tag")
+        found = [] if named == Counter(["first", "torn"]) else [f"tags {dict(named)}"]
+        return errors + found + differences("h", answer.rows["h"], rows, VERSION_TYPES)
+
+    return Work(before, job, check)
+
+
+def numbers(choice: random.Random) -> Work:
+    """`number_transactions`: numbers without gap or change."""
+    first, total = choice.randint(1, 20), choice.randint(25, 50)
+
+    def log(number: int) -> dict[str, str]:
+        return {
+            "sql": f"create or replace table {SCHEMA}.log using delta as select id as txid,"
+            " 'public' as `schema`, 'foo' as `table`, timestamp_millis(1000 * id) as visible"
+            f" from range({number})"
+        }
+
+    arguments = {"transactions": f"{SCHEMA}.log", "numbers": f"{SCHEMA}.numbers"}
+    run = operation("number_transactions", **arguments, visible="visible")
+    kept = {"sql": f"create table {SCHEMA}.kept using delta as select * from {SCHEMA}.numbers"}
+    before = Job([log(first), run, kept, log(total)])
+    queries = {
+        "numbers": f"select txid, id from {SCHEMA}.numbers",
+        "kept": f"select txid, id from {SCHEMA}.kept",
+    }
+
+    def check(answer: Answer) -> Problems:
+        found = failed(answer)
+        given = [(row["txid"], row["id"]) for row in answer.rows["numbers"]]
+        if sorted(txid for txid, _ in given) != list(range(total)):
+            found.append(f"transactions {sorted(txid for txid, _ in given)}")
+        if sorted(number for _, number in given) != list(range(1, total + 1)):
+            found.append(f"numbers {sorted(number for _, number in given)}")
+        kept_pairs = {(row["txid"], row["id"]) for row in answer.rows["kept"]}
+        return found + ([] if kept_pairs <= set(given) else ["a number was changed"])
+
+    return Work(before, Job([run], {}, queries), check)
+
+
+# Landing.
+
+
+def landing(choice: random.Random, folder: Path) -> Work:
+    """`dbt-history land` of several requests."""
+    count = choice.randint(2, 4)
+    expected = []
+    folder.mkdir(parents=True)
+    for number in range(count):
+        writer = RequestWriter(folder, LANDED)
+        ids = [str(10 * number + place) for place in range(choice.randint(1, 9))]
+        rows = upserts(*((id_, "x", "1.5") for id_ in ids))
+        writer.add_csv("upsert", f"upsert_{number}.csv", HEADER, rows)
+        writer.write(f"request_{number}.json")
+        expected += [{"id": id_, "_batch": number + 1} for id_ in ids]
+    queries = {"rows": f"select id, _batch from {SCHEMA}.items_landing"}
+    job = Job([{"land": str(folder)}], {}, queries)
+
+    def check(answer: Answer) -> Problems:
+        found = differences("landing", answer.rows["rows"], expected, ("id", "_batch"))
+        return failed(answer) + found
+
+    return Work(Job([]), job, check)
+
+
+WORKS: dict[str, Callable[[random.Random], Work]] = {
+    "history_batch": batches,
+    "creation": creation,
+    "history_append": append,
+    "mirrors": mirrors,
+    "clean_history": clean,
+    "rewind": rewind,
+    "erase_subject": erase,
+    "tags": tags,
+    "number_transactions": numbers,
+}
