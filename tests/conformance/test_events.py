@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,17 @@ from pyspark.sql import SparkSession
 from tests.support.case_runs import CaseRun, main_schema, run_cases
 from tests.support.operations import Case, Tables, read_json_cases, statements_of
 from tests.support.project import Project, drop_schema
+from tests.support.selection import IS_ALL, selected
 from tests.support.tables import data_frame
 
-IS_ALL = bool(os.environ.get("ALL_VARIANTS"))
-CHOSEN = os.environ.get("CASES", "").split()
-ALL = [case for case in read_json_cases("events") if not CHOSEN or case["id"] in CHOSEN]
+ALL = selected(read_json_cases("events"))
 REPORTS = [case for case in ALL if case.get("kind") == "report"]
 CASES = [case for case in ALL if case.get("kind") != "report"]
 # Some cases again, with writers that name no transaction: each statement is then one.
 WITHOUT_METADATA = [
     {**case, "id": f"{case['id']}_plain", "variants": []}
     for case in CASES
-    if case["id"] in ("ED1", "ED11")
+    if case["id"] in (("ED1", "ED11") if IS_ALL else ("ED1",))
 ]
 Row = dict[str, Any]
 
@@ -50,43 +49,68 @@ def is_plain(case: Case) -> bool:
     return bool(case["id"].endswith("_plain"))
 
 
-def write_models(project: Project, case_run: CaseRun) -> None:
-    """An event table for each tracked table, and the coarse log of all of them."""
-    options = "".join(f", {name}='{value}'" for name, value in case_run.options.items())
-    tracked = []
+def options_of(case_run: CaseRun) -> str:
+    return "".join(f", {name}='{value}'" for name, value in case_run.options.items())
+
+
+def main_table(case_run: CaseRun, table: dict[str, Any]) -> str:
+    return f"api.Relation.create(schema='{case_run.tables}', identifier='{table['name']}')"
+
+
+def write_event_tables(project: Project, case_run: CaseRun) -> None:
+    """An event table for each tracked table."""
     for table in case_run.case["tables"]:
-        main = f"api.Relation.create(schema='{case_run.tables}', identifier='{table['name']}')"
-        tracked.append(f"{{'main': {main}, 'key': {table['key']!r}, 'name': '{table['name']}'}}")
         if table["history"]:
             name = f"{case_run.id}__{table['name']}_history"
+            main = main_table(case_run, table)
             project.model(
                 name,
                 "select * from {{ dbt_history.event_rows("
-                f"{main}, {table['key']!r}{options}) }}}}",
+                f"{main}, {table['key']!r}{options_of(case_run)}) }}}}",
                 materialized="history_append",
                 alias=f"{table['name']}_history",
                 schema=case_run.id,
             )
             case_run.models.append(name)
-    temp, core = f"{case_run.id}__temp", f"{case_run.id}__core"
-    project.model(
-        temp,
-        f"select * from {{{{ dbt_history.core_temp_history([{', '.join(tracked)}]{options}) }}}}",
-        materialized="history_append",
-        alias="core_temp_history",
-        schema=case_run.id,
-        tblproperties={"delta.appendOnly": "false"},
-    )
-    project.model(
-        core,
-        f"select * from {{{{ dbt_history.core_history(ref('{temp}')) }}}}",
-        materialized="history_append",
-        alias="core_history",
-        schema=case_run.id,
-        unique_key=["trans_id", "table", "event"],
-        post_hook=f"{{{{ dbt_history.drain_core_temp_history(ref('{temp}'), this) }}}}",
-    )
-    case_run.models += [temp, core]
+
+
+def coarse_schema(case_run: CaseRun) -> str:
+    return f"core_{case_run.name}"
+
+
+def write_coarse_logs(project: Project) -> None:
+    """One coarse log of all cases that run at the same points with the same options.
+
+    It names their tables <id of the case>.<table>.
+    """
+    for schema, group in groupby(sorted(CASE_RUNS, key=coarse_schema), coarse_schema):
+        runs = list(group)
+        tracked = ", ".join(
+            f"{{'main': {main_table(run, table)}, 'key': {table['key']!r},"
+            f" 'name': '{run.id}.{table['name']}'}}"
+            for run in runs
+            for table in run.case["tables"]
+        )
+        (options,) = {options_of(run) for run in runs}
+        project.model(
+            f"{schema}__temp",
+            f"select * from {{{{ dbt_history.core_temp_history([{tracked}]{options}) }}}}",
+            materialized="history_append",
+            alias="core_temp_history",
+            schema=schema,
+            tblproperties={"delta.appendOnly": "false"},
+        )
+        project.model(
+            f"{schema}__core",
+            f"select * from {{{{ dbt_history.core_history(ref('{schema}__temp')) }}}}",
+            materialized="history_append",
+            alias="core_history",
+            schema=schema,
+            unique_key=["trans_id", "table", "event"],
+            post_hook=f"{{{{ dbt_history.drain_core_temp_history(ref('{schema}__temp'), this) }}}}",
+        )
+        for run in runs:
+            run.models += [f"{schema}__temp", f"{schema}__core"]
 
 
 def metadata(case: Case, transaction: int) -> str | None:
@@ -106,13 +130,15 @@ def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iter
     tables = {case["id"]: Tables(spark, main_schema(case), case["tables"]) for case in cases}
     dbt_project.schema = "tests"
     for case_run in CASE_RUNS:
-        write_models(dbt_project, case_run)
+        write_event_tables(dbt_project, case_run)
+    write_coarse_logs(dbt_project)
     run_cases(dbt_project, CASE_RUNS, tables, control, metadata)
     yield
     dbt_project.clear()
     for case_run in CASE_RUNS:
         drop_schema(spark, case_run.schema, warehouse)
         drop_schema(spark, case_run.tables, warehouse)
+        drop_schema(spark, f"tests_{coarse_schema(case_run)}", warehouse)
 
 
 def statement_at(spark: SparkSession, case: Case) -> dict[tuple[str, datetime], tuple[int, int]]:
@@ -172,7 +198,12 @@ def pick(row: Row, names: list[str]) -> Row:
 def test_the_coarse_log_is_as_expected(
     finished: None, spark: SparkSession, case_run: CaseRun
 ) -> None:
-    core = [row.asDict() for row in spark.table(f"{case_run.schema}.core_history").collect()]
+    logs = f"tests_{coarse_schema(case_run)}"
+    core = [
+        {**row.asDict(), "table": row["table"].removeprefix(f"{case_run.id}.")}
+        for row in spark.table(f"{logs}.core_history").collect()
+        if row["table"].startswith(f"{case_run.id}.")
+    ]
     wanted = case_run.expected[
         "core_history_by_statement" if is_plain(case_run.case) else "core_history"
     ]
@@ -192,7 +223,7 @@ def test_the_coarse_log_is_as_expected(
             (f"t{r['transaction']}", r["table"]): {kind: r[f"{kind}s"] for kind in KINDS}
             for r in case_run.expected["notifications"]
         }
-    assert spark.table(f"{case_run.schema}.core_temp_history").count() == 0
+    assert spark.table(f"{logs}.core_temp_history").count() == 0
 
 
 KINDS = ("insert", "update", "delete")

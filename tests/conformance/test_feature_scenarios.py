@@ -13,9 +13,13 @@ from tests.oracle.feature_states import ERRORS, sets_of
 from tests.support.features import COLUMNS, state_row
 from tests.support.project import Project
 from tests.support.scenarios import ARGUMENTS, Scenario, ScenarioRunner, run_case
+from tests.support.selection import selected
 from tests.support.tables import assert_same_rows
 
-CASES = {name: case for name in case_names() if is_scenario(case := read(name))}
+CASES = {
+    case["id"]: case
+    for case in selected([case for case in map(read, case_names()) if is_scenario(case)])
+}
 EACH = pytest.mark.parametrize("name", CASES)
 
 

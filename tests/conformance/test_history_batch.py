@@ -1,4 +1,8 @@
-"""Every case of the area `history_batch` through the materialization, and again as a replay."""
+"""Every case of the area `history_batch` through the materialization.
+
+Cases with the same key are one table, and every batch comes twice; `make test-all` also gives each
+case a table of its own.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +30,8 @@ def stage(spark: SparkSession, case: Case, batches: list[list[dict[str, Any]]]) 
 
 
 @pytest.fixture(scope="module")
-def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str, Any]]]:
-    """The table of each case after its batches."""
+def own_tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str, Any]]]:
+    """The table of each case after its batches, several in one commit."""
     dbt_project.schema = "tests_conformance"
     spark.sql("create schema if not exists tests_conformance")
     for case in CASES:
@@ -52,9 +56,31 @@ def adopt(project: Project, spark: SparkSession, case: Case, file_format: str = 
         initial.write.format(file_format).saveAsTable(project.table(case.id))
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case.id} {case.title}" for case in CASES])
-def test_case_ends_in_its_expected_rows(case: Case, tables: dict[str, Any]) -> None:
-    assert_same_rows(tables[case.id], case.expected, case.columns)
+@pytest.fixture(scope="module")
+def replayed(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each case after its batches, each in its own commit and repeated."""
+    dbt_project.schema = "tests_conformance_replayed"
+    tables = run_together(dbt_project, spark, "delta")
+    dbt_project.clear()
+    found: dict[str, list[dict[str, Any]]] = {case.id: [] for case in CASES}
+    for table in tables:
+        for row in dbt_project.rows(table.id):
+            found[row["case"]].append(row)
+    return found
+
+
+EACH = pytest.mark.parametrize("case", CASES, ids=[f"{case.id} {case.title}" for case in CASES])
+
+
+@EACH
+def test_every_batch_replayed_changes_nothing(case: Case, replayed: dict[str, Any]) -> None:
+    assert_same_rows(replayed[case.id], case.expected, case.columns)
+
+
+@pytest.mark.thorough
+@EACH
+def test_case_ends_in_its_expected_rows(case: Case, own_tables: dict[str, Any]) -> None:
+    assert_same_rows(own_tables[case.id], case.expected, case.columns)
 
 
 def together(cases: list[Case], name: str, times: int = 2) -> Case:
@@ -105,8 +131,3 @@ def run_together(project: Project, spark: SparkSession, file_format: str) -> lis
         )
     project.run(*(case.id for case in tables))
     return tables
-
-
-def test_every_batch_replayed_changes_nothing(project: Project, spark: SparkSession) -> None:
-    for case in run_together(project, spark, "delta"):
-        assert_same_rows(project.rows(case.id), case.expected, case.columns, case.id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,9 @@ from pyspark.sql import SparkSession
 from tests.support.case_runs import CaseRun, main_schema, run_cases
 from tests.support.operations import Tables, read_json_cases
 from tests.support.project import Project, drop_schema
+from tests.support.selection import CHOSEN, IS_ALL, selected
 
-CHOSEN = os.environ.get("CASES", "").split()
-CASES = [case for case in read_json_cases("hx_mirror") if not CHOSEN or case["id"] in CHOSEN]
-# All variants of all cases take long: by default those of these cases, with fewer runs.
-IN_VARIANTS = {"PC2", "PD10", "PP1"}
-IS_ALL = bool(os.environ.get("ALL_VARIANTS"))
-
-
-def thinned(variant: Mapping[str, Any]) -> dict[str, Any]:
-    after = variant["mirror_after_statements"]
-    return {**variant, "mirror_after_statements": after if IS_ALL else after[-1:]}
+CASES = selected(read_json_cases("hx_mirror"))
 
 
 def all_case_runs() -> list[CaseRun]:
@@ -32,9 +23,8 @@ def all_case_runs() -> list[CaseRun]:
         found.append(CaseRun(case, "base", None, case["expected"]))
         for number, other in enumerate(case.get("alternatives", [])):
             found.append(CaseRun(case, f"o{number}", None, other["expected"], other["options"]))
-        if IS_ALL or (case["id"] in IN_VARIANTS and not CHOSEN):
-            for number, variant in enumerate(case.get("variants", [])):
-                found.append(CaseRun(case, f"v{number}", thinned(variant), case["expected"]))
+        for number, variant in enumerate(case.get("variants", []) if IS_ALL else []):
+            found.append(CaseRun(case, f"v{number}", variant, case["expected"]))
     return found
 
 

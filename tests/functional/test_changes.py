@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.project import Project
+from tests.support.selection import thorough
 from tests.support.tables import as_counter
 
 FEED = "'delta.enableChangeDataFeed' = 'true'"
@@ -89,6 +90,7 @@ def test_a_run_without_a_new_version_makes_no_commit(project: Project, items: st
     assert len(project.log_of("log")) == commits
 
 
+@pytest.mark.thorough
 def test_optimize_and_vacuum_between_runs_change_nothing(project: Project, items: str) -> None:
     project.spark.sql(f"insert into {items} values (3, 'c')")
     project.spark.sql(f"optimize {items}")
@@ -166,6 +168,7 @@ def test_a_table_dropped_and_recreated_is_compared(project: Project, items: str)
     assert len(taken(project)) == 5
 
 
+@pytest.mark.thorough
 def test_a_feed_enabled_later_is_used_from_then_on(project: Project) -> None:
     table = source(project, "id bigint, v string", "'delta.enableChangeDataFeed' = 'false'")
     project.spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
@@ -229,6 +232,7 @@ def test_columns_may_be_added_dropped_renamed_and_widened(project: Project) -> N
     ]
 
 
+@pytest.mark.thorough
 def test_a_type_widened_without_column_mapping_is_compared_up_to_the_change(
     project: Project,
 ) -> None:
@@ -275,7 +279,7 @@ def test_an_expired_range_is_refused_with_the_way_out(project: Project, items: s
     ]
 
 
-@pytest.mark.parametrize("form", ["view", "parquet"])
+@pytest.mark.parametrize("form", [thorough("view"), "parquet"])
 def test_a_view_and_a_parquet_table_are_compared(project: Project, form: str) -> None:
     spark = project.spark
     spark.sql(f"create schema if not exists {project.schema}")
@@ -329,6 +333,7 @@ def test_special_values_are_compared_exactly(project: Project) -> None:
     assert run(project) == "6 rows appended"
 
 
+@pytest.mark.thorough
 def test_an_update_without_change_is_recorded_by_the_feed_unless_skipped(
     project: Project,
 ) -> None:
@@ -357,7 +362,7 @@ def test_a_key_that_changes_is_a_delete_and_an_insert(project: Project, items: s
     ]
 
 
-@pytest.mark.parametrize("method", ["feed", "diff"])
+@pytest.mark.parametrize("method", ["feed", thorough("diff")])
 def test_duplicate_keys_of_a_source_are_refused_with_samples(project: Project, method: str) -> None:
     table = source(project, "id bigint, v string")
     mirror(project, f"'id', method='{method}'")
@@ -428,6 +433,7 @@ def test_all_problems_of_a_capture_are_reported_together(project: Project) -> No
         assert problem in message
 
 
+@pytest.mark.thorough
 def test_a_restored_log_captures_again_what_the_restore_removed(
     project: Project, items: str
 ) -> None:
@@ -441,6 +447,7 @@ def test_a_restored_log_captures_again_what_the_restore_removed(
     assert taken(project, "id", "v") == [*POPULATED, ("insert", 3, "c")]
 
 
+@pytest.mark.thorough
 def test_two_sources_of_one_model_have_separate_watermarks(project: Project) -> None:
     for name in ("items", "others"):
         source(project, "id bigint", name=name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.project import Project
 
 ODD = ("# Partition Information", "# col_name", "#x", "Mixed", "b`t", " ", "null", "1")
@@ -77,6 +79,7 @@ def test_an_adopted_table_keeps_every_column_after_one_that_begins_with_a_hash(
     assert [row["after"] for row in project.rows("h")] == ["kept", "kept"]
 
 
+@pytest.mark.thorough
 def test_get_columns_in_relation_lists_columns_that_begin_with_a_hash(project: Project) -> None:
     project.write(
         "macros/show_columns.sql",

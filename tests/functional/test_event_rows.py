@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.project import Project
 
 FEED = (
@@ -99,6 +101,7 @@ def test_a_drain_killed_before_it_empties_the_inbox_loses_and_duplicates_nothing
     assert {row["table"] for row in project.rows("core")} == {"items"}
 
 
+@pytest.mark.thorough
 def test_a_gap_in_the_feed_of_one_table_is_marked_and_does_not_stop_the_others(
     project: Project,
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.processes import kill_at, start, together
 from tests.support.project import Project
+from tests.support.selection import thorough
 from tests.support.staging import COLUMNS, batches_of_one
 from tests.support.tables import assert_same_rows
 
@@ -73,7 +74,9 @@ def test_two_runs_at_once_that_cut_the_batches_otherwise_apply_every_batch_once(
 
 
 @pytest.mark.parametrize(
-    "moment", ["00000000000000000000.json", "00000000000000000002.json"], ids=["created", "batch 2"]
+    "moment",
+    [thorough("00000000000000000000.json"), "00000000000000000002.json"],
+    ids=["created", "batch 2"],
 )
 def test_a_run_killed_after_a_commit_is_finished_by_the_next(
     project: Project, warehouse: Path, tmp_path: Path, moment: str

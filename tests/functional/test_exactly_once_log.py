@@ -68,6 +68,7 @@ def assert_mirrored_once(project: Project, rows: int) -> None:
     assert newest == {row["id"]: row["v"] for row in project.rows("items")}
 
 
+@pytest.mark.thorough
 def test_two_concurrent_mirror_runs_capture_every_change_once(
     project: Project, items: str, warehouse: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.project import Project
+from tests.support.selection import thorough
 from tests.support.staging import (
     COLUMNS,
     OPEN,
@@ -73,6 +74,7 @@ def test_a_batch_number_is_applied_only_once(project: Project) -> None:
     assert_table(project, "h", version(1, "first", day(1)))
 
 
+@pytest.mark.thorough
 def test_filtering_by_last_batch_skips_old_batches_and_changes_no_result(project: Project) -> None:
     select = stage(project, "staged", [upsert(1, 1, day(1))])
     project.history("h", select + " where _batch > {{ dbt_history.last_batch() }}")
@@ -199,7 +201,7 @@ def test_full_refresh_is_refused_unless_allowed(project: Project) -> None:
     assert_table(project, "h", version(2, "a", day(1)))
 
 
-@pytest.mark.parametrize("share", [0.5, 0.9])
+@pytest.mark.parametrize("share", [0.5, thorough(0.9)])
 def test_mass_delete_is_refused(project: Project, share: float) -> None:
     rows = [upsert(1, number, day(1)) for number in range(150)]
     project.history("h", stage(project, "staged", rows), max_deleted_share=share)
@@ -233,6 +235,7 @@ def test_a_new_column_is_appended_refused_or_ignored(project: Project) -> None:
     assert len(project.rows("ignore")) == 2
 
 
+@pytest.mark.thorough
 def test_a_column_missing_from_the_select_keeps_its_value(project: Project) -> None:
     project.history("h", stage(project, "staged", [upsert(1, 1, day(1), w="kept")]))
     project.run("h")
@@ -320,7 +323,7 @@ def test_session_settings_are_restored_after_success_and_after_failure(project: 
     assert len(project.rows("refusing")) == 1
 
 
-@pytest.mark.parametrize("reset", ["restore", "truncate", "replace"])
+@pytest.mark.parametrize("reset", ["restore", thorough("truncate"), thorough("replace")])
 def test_batches_undone_by_a_reset_are_applied_again(project: Project, reset: str) -> None:
     rows = [
         upsert(1, 1, day(1)),
@@ -484,6 +487,7 @@ def test_equal_keys_with_different_bytes_are_one_key(project: Project) -> None:
     assert run.message("h") == "2 batches: 2 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
 
 
+@pytest.mark.thorough
 def test_a_table_of_200_columns(project: Project) -> None:
     wide = {f"c{number}": "string" for number in range(200)}
     names = list(wide)
@@ -500,7 +504,9 @@ def test_a_table_of_200_columns(project: Project) -> None:
     assert all(newest[name] == name for name in names[1:])
 
 
-@pytest.mark.parametrize(("zone", "ansi"), [("America/St_Johns", "true"), ("Asia/Tokyo", "false")])
+@pytest.mark.parametrize(
+    ("zone", "ansi"), [("America/St_Johns", "true"), thorough("Asia/Tokyo", "false")]
+)
 def test_any_session_time_zone_and_ansi_mode_gives_the_same_rows(
     project: Project, zone: str, ansi: str
 ) -> None:

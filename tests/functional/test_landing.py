@@ -19,6 +19,7 @@ from dbt_history.landing.land import find_sources, staged
 from scripts.request_files import NULL, UNMODIFIED, RequestWriter
 from tests.support.landing import COLUMNS, END, HEADER, START, small, upserts
 from tests.support.project import Project
+from tests.support.selection import thorough
 
 # -- the table -------------------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ def test_a_request_takes_the_next_number_if_another_writer_takes_its_own(
     assert [row["_batch"] for row in rows_of(table)] == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("step", "is_landed"), [("append", False), ("count", True)])
+@pytest.mark.parametrize(("step", "is_landed"), [("append", False), thorough("count", True)])
 def test_a_run_killed_at_any_point_lands_all_or_nothing(
     step: str, is_landed: bool, table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +108,7 @@ def test_a_run_killed_at_any_point_lands_all_or_nothing(
     assert [row["id"] for row in rows_of(table)] == [1]
 
 
-@pytest.mark.parametrize("left", ["table", "folder"])
+@pytest.mark.parametrize("left", ["table", thorough("folder")])
 def test_files_of_a_run_killed_while_creating_the_table_do_not_block_others(
     left: str, table: LandingTable, warehouse: Path, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tests.oracle.random_histories import scale_of
 from tests.support.processes import fail_before
 from tests.support.project import Project, Run
 from tests.support.rendering import Renderer, renderer
+from tests.support.selection import thorough
 from tests.support.staging import before
 from tests.support.tables import assert_same_rows, column_types, data_frame, settings, text_of
 
@@ -79,7 +80,7 @@ def read_as_of(
     return [row.asDict() for row in project.spark.sql(f"select * from {query}").collect()]
 
 
-@pytest.mark.parametrize("name", ["fivetran", "bigint_maximum", "days"])
+@pytest.mark.parametrize("name", ["fivetran", thorough("bigint_maximum"), thorough("days")])
 def test_cleaning_changes_no_state_at_or_after_the_horizon_or_at_a_tag(
     name: str, project: Project, call: Renderer, operate: Operation
 ) -> None:
@@ -260,6 +261,7 @@ def test_a_rewind_restores_a_state_and_can_be_rewound(
     assert "no differences" in operate("verify_history", table="h").log
 
 
+@pytest.mark.thorough
 def test_a_rewind_of_times_begins_at_one_instant_for_all_tables(
     project: Project, call: Renderer, operate: Operation
 ) -> None:
@@ -421,7 +423,9 @@ def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
     assert [row["v"] for row in project.rows("h")] == [None]
 
 
-@pytest.mark.parametrize("moment", ["update `", "'delta.appendOnly' = 'true'", "insert into"])
+@pytest.mark.parametrize(
+    "moment", [thorough("update `"), "'delta.appendOnly' = 'true'", thorough("insert into")]
+)
 def test_a_killed_erasure_is_finished_by_the_next_and_its_log_is_locked_again(
     moment: str, project: Project, operate: Operation, spark: SparkSession
 ) -> None:
@@ -447,6 +451,7 @@ def mirror_name(project: Project) -> str:
     return f"`{project.schema}`.`main_hx`"
 
 
+@pytest.mark.thorough
 def test_compaction_combines_small_files(
     project: Project, operate: Operation, warehouse: Path
 ) -> None:

@@ -82,6 +82,7 @@ def items(project: Project) -> list[tuple[Any, ...]]:
     return sorted((row["a_hx_id"], row["a_id"], row["x"]) for row in rows)
 
 
+@pytest.mark.thorough
 def test_rows_of_a_resumption_link_to_each_other_in_any_order_of_resuming(
     project: Project, change: Any
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_mirror_waits_for_a_missing_or_empty_reference(project: Project, chang
     assert links(project) == [(1, 1, 1), (2, 2, 2)]
 
 
+@pytest.mark.thorough
 def test_a_mirror_waits_for_a_reference_whose_main_table_was_recreated(
     project: Project, change: Any
 ) -> None:
@@ -193,6 +195,7 @@ def test_a_mirror_waits_for_a_reference_whose_main_table_was_recreated(
     assert links(project) == [(1, 1, 1), (2, 3, newest[3]), (3, 4, newest[3])]
 
 
+@pytest.mark.thorough
 def test_a_reference_column_is_renamed_while_changes_are_pending(
     project: Project, change: Any
 ) -> None:

@@ -17,6 +17,7 @@ from tests.oracle.convention import CONVENTIONS, VALIDITY, VALIDITY_BIGINT, Conv
 from tests.oracle.periods import Period, as_of, changeset, period_of, refine
 from tests.oracle.random_histories import scale_of
 from tests.support.rendering import Renderer, renderer
+from tests.support.selection import thorough
 from tests.support.tables import assert_same_rows, column_types, data_frame, settings, text_of
 
 NUMBERS = {"convention": "validity", "type": "bigint"}
@@ -29,6 +30,8 @@ ALL = {
         open_end=datetime(2999, 12, 31), gap=timedelta(seconds=1), version_id="Start",
     ),
 }  # fmt: skip
+# What `make test` plays of them.
+QUICK = ("fivetran", "validity_bigint", "days", "own_flag")
 Read = Callable[..., list[dict[str, Any]]]
 
 
@@ -178,7 +181,7 @@ def table_of(
     return columns
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [name if name in QUICK else thorough(name) for name in ALL])
 def test_readers_of_random_tables_agree_with_the_definitions(
     name: str, call: Renderer, spark: SparkSession, request: pytest.FixtureRequest
 ) -> None:
@@ -240,7 +243,9 @@ def test_readers_of_random_tables_agree_with_the_definitions(
     assert version == max([row[convention.start] for row in rows] + ends)
 
 
-@pytest.mark.parametrize("name", ["fivetran", "validity_bigint", "bigint_maximum", "own_flag"])
+@pytest.mark.parametrize(
+    "name", ["fivetran", thorough("validity_bigint"), "bigint_maximum", thorough("own_flag")]
+)
 def test_a_join_of_periods_is_the_common_refinement(
     name: str, call: Renderer, spark: SparkSession
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.project import Project
 
 
@@ -109,6 +111,7 @@ def test_unsupported_columns_and_keys_are_refused_before_anything_is_created(
     assert [row["v"] for row in project.rows("made")] == ["v"]
 
 
+@pytest.mark.thorough
 def test_a_table_keeps_the_key_it_was_written_with(project: Project) -> None:
     def write(key: Any, *, batch: int, log_key: Any = "id", **meta: Any) -> None:
         rows = select(batch, batch, id="1L", part="'p'")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.support.project import Project
 
 MAIN = "api.Relation.create(schema='{}', identifier='main')"
@@ -20,6 +22,7 @@ def write_logs(project: Project, key: str) -> None:
         project.model(name, f"select * from {{{{ {call} }}}}", materialized="history_append")
 
 
+@pytest.mark.thorough
 def test_a_renamed_key_is_refused_until_it_is_renamed_in_the_log(project: Project) -> None:
     spark, main = project.spark, project.table("main")
     spark.sql(f"create schema if not exists {project.schema}")

@@ -15,6 +15,7 @@ from dbt.adapters.spark.session import Cursor
 
 from dbt_history.landing.table import LandingTable
 from tests.support.project import Project
+from tests.support.selection import thorough
 from tests.support.staging import COLUMNS, batches_of_one
 from tests.support.tables import assert_same_rows
 
@@ -101,7 +102,7 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     ("kind", "after"),
     [
         ("restore", ["RESTORE", 3, "RESTORE", 2, 3, 4]),
-        ("truncate", ["TRUNCATE", 3, "RESTORE", 1, 2, 3, 4]),
+        thorough("truncate", ["TRUNCATE", 3, "RESTORE", 1, 2, 3, 4]),
     ],
 )
 def test_a_reset_right_before_a_merge_makes_the_run_plan_again(
@@ -119,6 +120,7 @@ def test_a_reset_right_before_a_merge_makes_the_run_plan_again(
     assert project.run("h").message("h").startswith("no new batch")
 
 
+@pytest.mark.thorough
 def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next(
     project: Project, before_statement: Interrupt
 ) -> None:
@@ -145,7 +147,7 @@ def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next
 
 
 @pytest.mark.parametrize(
-    ("moment", "number"), [("describe history", 2), ("create temporary view", 1)]
+    ("moment", "number"), [("describe history", 2), thorough("create temporary view", 1)]
 )
 def test_a_reset_after_last_batch_was_read_makes_the_run_compile_again(
     project: Project, before_statement: Interrupt, moment: str, number: int
@@ -185,7 +187,7 @@ def test_settings_left_by_a_failed_statement_are_reset_before_the_next_write(
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
 
 
-@pytest.mark.parametrize("moment", ["insert into", "create temporary view"])
+@pytest.mark.parametrize("moment", ["insert into", thorough("create temporary view")])
 def test_changes_undone_by_a_reset_of_the_log_during_a_run_are_captured_again(
     project: Project, before_statement: Interrupt, moment: str
 ) -> None:
@@ -215,7 +217,7 @@ def test_changes_undone_by_a_reset_of_the_log_during_a_run_are_captured_again(
     assert project.run("log").message("log") == "nothing new"
 
 
-@pytest.mark.parametrize("moment", ["insert into", "create temporary view"])
+@pytest.mark.parametrize("moment", ["insert into", thorough("create temporary view")])
 def test_numbered_rows_undone_by_a_reset_after_last_batch_was_read_are_appended_again(
     project: Project, before_statement: Interrupt, moment: str
 ) -> None:
@@ -257,6 +259,7 @@ def test_batches_after_a_restored_time_are_applied_again_in_any_time_zone(
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
 
 
+@pytest.mark.thorough
 def test_a_request_after_a_restored_time_is_landed_again_in_any_time_zone(
     project: Project, new_york: Callable[[], None]
 ) -> None:
@@ -345,6 +348,7 @@ def test_a_table_with_numbered_batches_of_another_model_is_refused_unless_contin
     project.run("bare")
 
 
+@pytest.mark.thorough
 def test_a_log_with_rows_of_another_model_is_refused_unless_continued(
     project: Project,
 ) -> None:

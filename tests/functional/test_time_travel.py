@@ -88,6 +88,7 @@ def test_tables_become_version_tables_and_a_pinned_version_does_not_change(
     assert replay.message("products_history").startswith("no new batch")
 
 
+@pytest.mark.thorough
 def test_changes_are_netted_per_point_and_starts_never_decrease_for_a_record(
     call: Renderer, spark: SparkSession
 ) -> None:
@@ -216,6 +217,7 @@ def rows_of(*rows: tuple[Any, ...]) -> str:
     return f"select {columns} from values {values} as staged({', '.join(names)})"
 
 
+@pytest.mark.thorough
 def test_rows_without_numbers_may_be_repeated_where_versions_increase(project: Project) -> None:
     a, b = ("upsert", None, 1, "a", 1, 3), ("upsert", None, 1, "b", 3, None)
     other, late = ("upsert", None, 1, "other", 1, 3), ("upsert", None, 2, "late", 2, None)
@@ -237,6 +239,7 @@ def test_rows_without_numbers_may_be_repeated_where_versions_increase(project: P
     assert sorted(periods) == [("a", 1, 3), ("b", 3, 5), ("c", 5, None)]
 
 
+@pytest.mark.thorough
 def test_a_late_numbered_batch_is_refused_even_if_it_would_change_nothing(
     project: Project,
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.support.project import Project
 
 FEED = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
@@ -77,6 +79,7 @@ def test_a_source_that_is_empty_at_first_has_a_watermark(project: Project) -> No
     assert all(mark["populated"] for mark in first.values())
 
 
+@pytest.mark.thorough
 def test_commits_without_changes_are_read_once_and_cause_no_empty_commits(
     project: Project,
 ) -> None:

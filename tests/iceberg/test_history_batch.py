@@ -91,6 +91,7 @@ def test_a_batch_is_one_snapshot_with_a_record_and_is_applied_only_once(
     assert not [key for key in keys if "snapshot-property" in key]
 
 
+@pytest.mark.thorough
 def test_batches_undone_by_a_rollback_or_a_truncate_are_applied_again(
     project: Project, spark: SparkSession
 ) -> None:
@@ -107,6 +108,7 @@ def test_batches_undone_by_a_rollback_or_a_truncate_are_applied_again(
     assert_same_rows(project.rows("h"), AFTER_FIRST, COLUMNS)
 
 
+@pytest.mark.thorough
 def test_destructive_or_impossible_runs_are_refused_before_anything_is_written(
     project: Project, spark: SparkSession
 ) -> None:

@@ -47,12 +47,15 @@ class CaseRun:
     def schema(self) -> str:
         return f"tests_{self.id}"
 
-    def is_due(self, number: int, control: Callable[[CaseRun, str], None]) -> bool:
-        """Pass statements up to `number`, suspending and resuming; whether a run is due then."""
+    def is_due(self, number: int, is_last: bool, control: Callable[[CaseRun, str], None]) -> bool:
+        """Pass statements up to `number`, suspending and resuming; whether a run is due then.
+
+        The last run waits for the last statement of all cases: the runs of many cases are one.
+        """
         while self.place < len(self.steps):
             kind, what = self.steps[self.place]
             if kind in ("mirror", "populate"):
-                return True
+                return is_last or self.place + 1 < len(self.steps)
             if kind == "run" and what[1] > number:
                 return False
             if kind in ("suspend", "resume"):
@@ -72,19 +75,22 @@ def run_cases(
     control: Callable[[CaseRun, str], None],
     metadata: Callable[[Case, int], str | None] = lambda case, transaction: None,
 ) -> dict[str, list[int]]:
-    """Run all cases. Returns for each case the numbers of the statements, in order."""
+    """Run all cases. Returns for each case the numbers of the statements, in order.
+
+    A model may belong to several cases.
+    """
     cases = {case_run.case["id"]: case_run.case for case_run in case_runs}
-    number, done = 0, {name: list[int]() for name in cases}
-    while any(case_run.place < len(case_run.steps) for case_run in case_runs):
-        while due := [case_run for case_run in case_runs if case_run.is_due(number, control)]:
-            project.run(*(model for case_run in due for model in case_run.models))
-            for case_run in due:
-                case_run.place += 1
-        number += 1
+    done = {name: list[int]() for name in cases}
+    last = max(what[1] for case_run in case_runs for kind, what in case_run.steps if kind == "run")
+    for number in range(last + 1):
         for name, case in cases.items():
             for transaction, operation in statement(case, number):
                 tables[name].run(operation, metadata(case, transaction))
                 done[name].append(number)
+        while due := [run for run in case_runs if run.is_due(number, number == last, control)]:
+            project.run(*dict.fromkeys(model for case_run in due for model in case_run.models))
+            for case_run in due:
+                case_run.place += 1
     return done
 
 
