@@ -5,13 +5,20 @@ bare INSERT and a whole `dbt snapshot` of a tiny table. CPU seconds hardly chang
 shares the machine; seconds by the clock do. Writes docs/measured_fixed_cost.md; its notes stay.
 
     bench/fixed_cost.py [--repeats 3] [--versions 1000000]
+
+To compare with an earlier state, let this script measure a checkout of it, and give the result:
+
+    bench/fixed_cost.py --save /tmp/before.json     in the earlier checkout; writes no page
+    bench/fixed_cost.py --before /tmp/before.json
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -52,7 +59,7 @@ TEXT = """# What a run costs before it touches data
 Written by `bench/fixed_cost.py` on a machine with {machine}; Spark with two threads, one process.
 CPU seconds of the process tree, Java's compiler included: medians of {repeats} rounds in which all
 take turns; a round before them warms up. "Cold" is the first time in the process, after Spark
-started. Statements are those that dbt sends. The last column compares with the bare MERGE.
+started. Statements are those that dbt sends. The last column compares with the bare MERGE.{before}
 
 {table}
 
@@ -64,6 +71,8 @@ started. Statements are those that dbt sends. The last column compares with the 
 
 {many}
 """
+BEFORE = """
+"Before" is warm, at commit {commit}, by the same script in a process of its own."""
 # Keys in an order that spreads them over the table; each row has its own.
 MANY = """
 select
@@ -255,6 +264,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--versions", type=int, default=1_000_000)
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--before", type=Path)
     options = parser.parse_args()
     repeats = options.repeats
     with workspace("fixed_cost") as folder:
@@ -270,7 +281,14 @@ def main() -> None:
                     work.cold = seconds
                 elif number > 1:
                     work.warm.append(seconds)
-        write(works, measure_many(spark, folder, options.versions, repeats), options)
+        if options.save:
+            commit = subprocess.run(
+                ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+            ).stdout.strip()
+            costs = {name: median(work.warm) for name, work in works.items()}
+            options.save.write_text(json.dumps({"commit": commit, "warm": costs}))
+        else:
+            write(works, measure_many(spark, folder, options.versions, repeats), options)
 
 
 def measure_many(spark: SparkSession, folder: Path, versions: int, repeats: int) -> str:
@@ -323,20 +341,23 @@ def measure_many(spark: SparkSession, folder: Path, versions: int, repeats: int)
 
 def write(works: dict[str, Work], many: str, options: argparse.Namespace) -> None:
     base = median(next(iter(works.values())).warm)
+    before = json.loads(options.before.read_text()) if options.before else {}
     rows = [
         (
             name,
             f"{work.cold:.1f}",
+            *([f"{before['warm'][name]:.2f}"] if before else []),
             f"{median(work.warm):.2f}",
             str(work.statements),
             f"{median(work.warm) / base:.2f}",
         )
         for name, work in works.items()
     ]
-    head = ("", "cold", "warm", "statements", "warm / bare MERGE")
+    head = ("", "cold", *(["before"] if before else []), "warm", "statements", "warm / bare MERGE")
     text = TEXT.format(
         machine=machine(),
         repeats=options.repeats,
+        before=BEFORE.format(**before) if before else "",
         table=markdown_table(head, rows),
         batches=MANY_BATCHES,
         rows=ROWS_A_BATCH,

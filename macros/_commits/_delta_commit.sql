@@ -5,7 +5,7 @@
 #}
 {% macro _delta_commit_once(target, statement, plan, log, before) %}
     {% set state = namespace(failed='conflict', log=log) %}
-    {% set settings = dbt_history._settings_of_small_merge(target, plan) %}
+    {% set settings = dbt_history._settings_of_small_merge(target, plan, before) %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
         {% if attempt %}
             {% set state.log = dbt_history._delta_commit_log(target, model.unique_id) %}
@@ -56,14 +56,10 @@
     it. The code of a MERGE takes seconds to compile, whatever the number of rows; on few rows it
     saves less than that. Only for a plan that says how many rows it has.
 #}
-{% macro _settings_of_small_merge(target, plan) %}
+{% macro _settings_of_small_merge(target, plan, before) %}
     {% if plan.get('rows') is none or plan.rows > 10000 %}
         {% do return({}) %}
     {% endif %}
-    {% set bytes = run_query(
-        'describe detail ' ~ dbt_history._quoted_relation(target)
-    ).rows[0]['sizeInBytes'] | int %}
-    {% do return({
-        'spark.sql.codegen.wholeStage': 'false', 'spark.sql.codegen.factoryMode': 'NO_CODEGEN',
-    } if bytes <= 4194304 else {}) %}
+    {% set bytes = dbt_history._delta_detail(target, before)['sizeInBytes'] | int %}
+    {% do return(dbt_history._settings_of_interpretation() if bytes <= 4194304 else {}) %}
 {% endmacro %}

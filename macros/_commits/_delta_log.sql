@@ -8,12 +8,13 @@
 
     The newest record after the newest reset is the last batch; after a RESTORE the search continues
     at the restored version. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
-    'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced'}. `is_empty` is
-    valid only without a batch. `is_known`: whether a batch, numbered or not, was merged into the
-    table before. `owner`: the model that wrote the last batch. `watermarks`: how far the batch's
-    sources were read (none: the log's entries have expired). `control`: whether capture was
-    suspended or resumed since. `key`: the `unique_key` of that batch (none: not recorded). `seen`:
-    the newest commit. `misplaced`: a batch to be undone, see `_undo_misplaced`.
+    'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced', 'rows'}.
+    `is_empty` is valid only without a batch. `is_known`: whether a batch, numbered or not, was
+    merged into the table before. `owner`: the model that wrote the last batch. `watermarks`: how
+    far the batch's sources were read (none: the log's entries have expired). `control`: whether
+    capture was suspended or resumed since. `key`: the `unique_key` of that batch (none: not
+    recorded). `seen`: the newest commit. `misplaced`: a batch to be undone, see `_undo_misplaced`.
+    `rows`: see `_rows_by_log`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}
@@ -29,9 +30,7 @@
     #}
     {% set log = {'table_id': found.table_id, 'is_empty': false} %}
     {% if not found.table_id %}
-        {% set detail = run_query(
-            'describe detail ' ~ dbt_history._quoted_relation(relation)
-        ).rows[0] %}
+        {% set detail = dbt_history._delta_detail(relation) %}
         {% set log = {
             'table_id': detail['id'], 'location': detail['location'],
             'is_empty': (detail['numFiles'] or 0) == 0,
@@ -52,8 +51,47 @@
         'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
         'owner': found.get('owner'), 'misplaced': found.get('misplaced'), 'seen': seen,
         'key': found.get('key'),
+        'rows': 0 if log.is_empty else dbt_history._rows_by_log(entries),
     }) %}
     {% do return(log) %}
+{% endmacro %}
+
+
+{#
+    What DESCRIBE DETAIL returns. Delta reads the state of the table for it, by a query that takes
+    longer to compile than to run, so it is interpreted. The script returns no rows of a command;
+    the second statement finds the state that the first one has read.
+#}
+{% macro _delta_detail(relation, before=none) %}
+    {% set detail = 'describe detail ' ~ dbt_history._quoted_relation(relation) %}
+    {% set settings = dbt_history._settings_of_interpretation() %}
+    {% do dbt_history._guarded_statement(
+        'execute immediate ' ~ dbt_history._string_literal(detail), settings,
+        before if before is not none else dbt_history._session_settings(settings.keys() | list),
+    ) %}
+    {% do return(run_query(detail).rows[0]) %}
+{% endmacro %}
+
+
+{#
+    The number of rows after a numbered append, if no later commit has changed rows; none otherwise.
+    Counting them would make Delta read the state of the table.
+
+        version   4                       5
+                  append, stored 20,      optimize      -> 23
+                  numOutputRows 3
+#}
+{% macro _rows_by_log(entries) %}
+    {% set keep_rows = [
+        'OPTIMIZE', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES', 'ADD COLUMNS',
+        'CHANGE COLUMN',
+    ] %}
+    {% set newest = entries | rejectattr('operation', 'in', keep_rows) | first %}
+    {% if not newest or newest.operation != 'WRITE' or newest.record is none
+        or newest.record.get('stored') is none or newest.metrics.get('numOutputRows') is none %}
+        {% do return(none) %}
+    {% endif %}
+    {% do return((newest.record.stored | int) + (newest.metrics.numOutputRows | int)) %}
 {% endmacro %}
 
 

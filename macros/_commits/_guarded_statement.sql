@@ -70,6 +70,14 @@ end
 {% endmacro %}
 
 
+{# Settings with which Spark interprets a statement, instead of compiling Java code for it. #}
+{% macro _settings_of_interpretation() %}
+    {% do return({
+        'spark.sql.codegen.wholeStage': 'false', 'spark.sql.codegen.factoryMode': 'NO_CODEGEN',
+    }) %}
+{% endmacro %}
+
+
 {# A key with a hyphen has to be quoted. #}
 {% macro _key_of_setting(name) %}
     {% do return('`' ~ name ~ '`' if '-' in name else name) %}

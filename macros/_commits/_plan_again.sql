@@ -29,6 +29,8 @@
                 'was reset by another writer (' ~ state.result.reset
                     ~ ') during the run: planning again',
             ) %}
+            {# dbt's cache lacks a table that another run has created meanwhile. #}
+            {% do adapter.cache_added(target) %}
             {% set state.select_sql = dbt_history._compiled_again(
                 state.result.reset, caller_name,
             ) %}
@@ -60,8 +62,19 @@
     Whether the table was reset between last_batch()'s reading of the log and the pipeline's.
 #}
 {% macro _is_filtered_before_reset(log) %}
-    {% set read = model.get('_last_batch_read') %}
+    {% set read = (model.get('_last_batch_read') or {}).get('app_id') %}
     {% do return(read is not none and log is not none and read != log.app_id) %}
+{% endmacro %}
+
+
+{#
+    Whether another run committed between last_batch()'s reading of the log and the pipeline's. All
+    rows of `feature_outcomes` have the number of the last transaction, so the number does not tell
+    which of them the other run appended.
+#}
+{% macro _is_filtered_before_batch(log) %}
+    {% set read = model.get('_last_batch_read') %}
+    {% do return(read is not none and read.last_batch != log.last_batch) %}
 {% endmacro %}
 
 
@@ -70,6 +83,8 @@
     {% if model.get('extra_ctes') %}
         {% do dbt_history._refuse_reset(reset, caller_name) %}
     {% endif %}
+    {# What it notes is of the table before the reset. #}
+    {% do model.update({'compiled_code': none}) %}
     {% do return(render(model.raw_code)) %}
 {% endmacro %}
 

@@ -24,9 +24,13 @@
     {% set features = dbt_history._feature_settings(writes, options, 'feature_outcomes') %}
     {% set stored = load_relation(states) if states is not none else none %}
     {% set after = -1 if stored is none or after is none else after | int %}
-    {% set pending = dbt_history._pending_writes(features, stored, after) %}
+    {# Before the first transaction there were no states. #}
+    {% set pending = dbt_history._pending_writes(features, stored if after >= 0 else none, after) %}
     {% do dbt_history._refuse_lost_bases(features, pending, stored) %}
-    {% do return(dbt_history._feature_outcomes_sql(features, pending)) %}
+    {% set sql = dbt_history._feature_outcomes_sql(features, pending) | trim %}
+    {% do return(
+        dbt_history._note('writes', dict(pending.note, text=local_md5(sql))) ~ '\n' ~ sql
+    ) %}
 {% endmacro %}
 
 

@@ -12,11 +12,14 @@
         {% do return(-1) %}
     {% endif %}
     {% set table = load_relation(relation or this) %}
-    {% if table is none or table.is_view or should_full_refresh() %}
-        {% do return(-1) %}
+    {% set log = none if table is none or table.is_view or should_full_refresh()
+        else dbt_history._commit_log(table, model.unique_id) %}
+    {% set last = (log or {}).get('last_batch') %}
+    {% if relation is none or relation | string == this | string %}
+        {% do model.update({
+            '_last_batch_read': {'app_id': (log or {}).get('app_id'), 'last_batch': last},
+            '_last_batch_log': log,
+        }) %}
     {% endif %}
-    {% set log = dbt_history._commit_log(table, model.unique_id) %}
-    {% do model.update({'_last_batch_read': log.app_id, '_last_batch_log': log})
-        if relation is none or relation | string == this | string %}
-    {% do return(log.last_batch if log.last_batch is not none else -1) %}
+    {% do return(last if last is not none else -1) %}
 {% endmacro %}

@@ -145,3 +145,49 @@ def test_two_concurrent_appends_with_different_last_batches_append_every_batch_o
 
     assert values(project, "id") == sorted([(id,) for id in range(1, 13)], key=repr)
     assert message == "5 rows appended"
+
+
+@pytest.mark.parametrize("moment", ["create temporary view", "insert into"])
+def test_outcomes_that_another_run_appends_meanwhile_are_appended_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """All outcomes of a run have one number, which does not tell which of them are known."""
+    for last in (1, 2, 4):
+        project.spark.sql(
+            f"create or replace temporary view writes_to_{last} as select id as txn, 0 as position,"
+            " 'PUT' as action, 'f' as id, 'app' as app_id, timestamp'2024-01-01' as at, id as n"
+            f" from range(1, {last + 1})"
+        )
+    log(
+        project,
+        "{{ dbt_history.feature_outcomes('writes_to_' ~ var('up_to'), states=ref('states'),"
+        " after=dbt_history.last_batch(), payload='n') }}",
+    )
+    project.history(
+        "states",
+        "{{ dbt_history.feature_states('writes_to_4', payload='n') }}",
+        convention="naksha",
+    )
+    project.run("states")
+    project.run("log", options=["--vars", "up_to: 1"])
+    held: list[str] = []
+    execute = Cursor.execute
+
+    def hold(cursor: Cursor, sql: str, *parameters: Any) -> None:
+        is_insert = "insert into" in sql.lower()
+        held.extend([sql] if is_insert else [])
+        execute(cursor, "select 1 as held" if is_insert or "drop view" in sql.lower() else sql)
+
+    def release(cursor: Cursor, sql: str, *parameters: Any) -> None:
+        if moment in sql.lower() and held:
+            execute(cursor, held.pop())
+        execute(cursor, sql)
+
+    monkeypatch.setattr(Cursor, "execute", hold)
+    project.run("log", options=["--vars", "up_to: 2"])
+    assert len(held) == 1
+    monkeypatch.setattr(Cursor, "execute", release)
+
+    project.run("log", options=["--vars", "up_to: 4"])
+
+    assert values(project, "txn") == [(txn,) for txn in (1, 2, 3, 4)]

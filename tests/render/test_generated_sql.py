@@ -327,7 +327,8 @@ def test_every_golden_file_belongs_to_a_case() -> None:
 def test_only_a_merge_of_few_rows_into_a_small_table_is_interpreted(
     call: Renderer, rows: int | None, bytes_: int, is_interpreted: bool
 ) -> None:
-    call.pretend_answers({"describe detail `golden`.`h`": [{"sizeInBytes": bytes_}]})
-    settings = call("_settings_of_small_merge", target=call.table("h"), plan={"rows": rows})
+    call.pretend_answers({"describe detail `golden`.`h`": [{"sizeInBytes": bytes_}], "begin": []})
+    target = call.table("h")
+    settings = call("_settings_of_small_merge", target=target, plan={"rows": rows}, before={})
     assert bool(settings) == is_interpreted
     assert set(settings.values()) <= {"false", "NO_CODEGEN"}

@@ -562,6 +562,17 @@ def test_a_map_column_of_any_connection_becomes_a_mapping(
     assert call("_as_mapping", value=value) == mapping
 
 
+@pytest.mark.parametrize(("keys", "is_list"), [(64, True), (65, False)])
+def test_the_hashes_of_few_keys_are_listed(call: Renderer, keys: int, is_list: bool) -> None:
+    bitmap = f"{(1 << keys) - 1:0128x}"
+    words = "".join(bitmap[place : place + 8] for place in range(len(bitmap) - 8, -1, -8))
+    settings = {"key": ["Id"]}
+    predicate = call("_key_bitmap_predicate", bitmap=words, settings=settings, alias="history")
+    listed = f"pmod(xxhash64(history.`Id`), 32768) in ({', '.join(map(str, range(keys)))})"
+    assert (predicate == listed) == is_list
+    assert ("getbit(" in predicate) != is_list
+
+
 def test_keys_with_a_collation_have_no_bitmap(call: Renderer) -> None:
     def bit(type_: str) -> object:
         column = {"name": "id", "type": type_}

@@ -1,7 +1,6 @@
 {#
-    How far a capture has read, as a comment in the model's SQL. A model is compiled and run in
-    different Jinja contexts that share only the SQL: with the watermark in the SQL, the rows that
-    are written and the watermark that is committed with them cannot differ.
+    How far a capture has read, as a comment in the model's SQL: with the watermark in the SQL, the
+    rows that are written and the watermark that is committed with them cannot differ.
 #}
 {% macro _capture_comment(capture) %}
     {%- set note = {
@@ -9,8 +8,7 @@
         'after': capture.watermark,
         'about': capture.get('about', {}),
     } -%}
-    {#- Slashes are escaped: they could end the comment, or begin a nested one. -#}
-    {%- do return('/* dbt_history:capture ' ~ (tojson(note) | replace('/', '\\u002f')) ~ ' */') -%}
+    {%- do return(dbt_history._note('capture', note)) -%}
 {% endmacro %}
 
 
@@ -22,10 +20,7 @@
     even if there are no rows.
 #}
 {% macro _captured_sources(select_sql) %}
-    {% set notes = [] %}
-    {% for text in modules.re.findall('/[*] dbt_history:capture ([{].*?[}]) [*]/', select_sql) %}
-        {% do notes.append(fromjson(text)) %}
-    {% endfor %}
+    {% set notes = dbt_history._notes('capture', select_sql) %}
     {% if not notes %}
         {% do return(none) %}
     {% endif %}

@@ -5,11 +5,20 @@
                          '-- decided now --'    after = 41: the last batch
                                                 last = 45: fixed, more may arrive
 
-    Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'refused'}; `last` is `after` if
-    nothing is pending.
+    What the compiled SELECT of this run notes about the same writes is used again, because each of
+    these queries computes all outcomes. Branches may have been created or dropped since.
+
+    Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'refused', 'note'}; `last` is
+    `after` if nothing is pending.
 #}
 {% macro _pending_writes(features, states, after) %}
-    {% set probe = run_query(dbt_history._pending_probe_sql(features, after)).rows[0] %}
+    {% set id = local_md5(features | string ~ after) %}
+    {% set known = namespace(note={}) %}
+    {% for note in dbt_history._notes('writes', model.get('compiled_code'))
+        if note.id == id and not features.branched %}
+        {% set known.note = note %}
+    {% endfor %}
+    {% set probe = known.note.get('probe') or dbt_history._probe(features, after) %}
     {% do dbt_history._refuse_unordered_writes(features, probe) %}
     {% set pending = {
         'after': after, 'last': after if probe[0] is none else probe[0] | int, 'states': states,
@@ -22,10 +31,25 @@
     {% endif %}
     {# Rendered once: the rounds and the model differ only in the list of refused transactions. #}
     {% do pending.update({'folded': dbt_history._folded_ctes(features, pending)}) %}
-    {% if probe[0] is not none and probe[3] | int > 0 %}
+    {% if 'refused' in known.note %}
+        {% do pending.update({'refused': known.note.refused}) %}
+    {% elif probe[0] is not none and probe[3] | int > 0 %}
         {% do pending.update({'refused': dbt_history._refused_transactions(features, pending)}) %}
     {% endif %}
+    {% do pending.update({'note': {
+        'id': id, 'after': after, 'last': pending.last, 'probe': probe, 'refused': pending.refused,
+    }}) %}
     {% do return(pending) %}
+{% endmacro %}
+
+
+{# The row of the probe, as text that a note can hold. #}
+{% macro _probe(features, after) %}
+    {% set cells = [] %}
+    {% for cell in run_query(dbt_history._pending_probe_sql(features, after)).rows[0].values() %}
+        {% do cells.append(none if cell is none else cell | string) %}
+    {% endfor %}
+    {% do return(cells) %}
 {% endmacro %}
 
 
@@ -92,8 +116,9 @@
         round 2   without 5, 7       5 fails,            7 does not: g was of transaction 5
         round 3   without 5          5 fails             the same set: done
 
-    Each round settles at least one more transaction, in order, so the loop ends. Without failures
-    one round is enough.
+    Each round settles at least one more transaction, in order, so the loop ends. A round is the
+    last one if it finds the same set, or only adds transactions whose effects no later write sees
+    (`is_seen`): without them all other writes have the same outcome.
 #}
 {% macro _refused_transactions(features, pending) %}
     {% set state = namespace(refused=[], is_stable=false, rounds=0) %}
@@ -102,7 +127,11 @@
             features, dict(pending, refused=state.refused),
         )).rows %}
         {% set now = found | map(attribute=0) | map('int') | sort | list %}
-        {% set state.is_stable = now == state.refused %}
+        {% set seen = [] %}
+        {% for row in found if row[1] and row[0] | int not in state.refused %}
+            {% do seen.append(row[0]) %}
+        {% endfor %}
+        {% set state.is_stable = not seen and state.refused | reject('in', now) | list == [] %}
         {% set state.refused = now %}
     {% endfor %}
     {% if not state.is_stable %}
@@ -132,15 +161,34 @@
     with {{ dbt_history._with_refused(pending) }},
 
     outcomes as (
-        select explode(outcomes) as outcome
+        select
+            explode(outcomes) as outcome,
+            element_at(outcomes, -1).txn as last_txn
         from folded
+    ),
+
+    -- Only a write that made a state has an effect, on the later writes of its feature.
+    effects as (
+        select
+            outcome.txn,
+            substring_index(outcome.code, ':', 1) in ('CONFLICT', 'NOT_FOUND', 'ERROR') as fails,
+            {%- if features.branched or pending.has_merge %}
+            true as is_seen
+            {%- else %}
+            substring_index(outcome.code, ':', 1) <> 'RETAINED' and outcome.txn < last_txn
+                as is_seen
+            {%- endif %}
+        from outcomes
+        where outcome.mode = 'all_or_nothing'
+            and outcome.txn_problem is null
     )
 
-    select distinct outcome.txn
-    from outcomes
-    where outcome.mode = 'all_or_nothing'
-        and outcome.txn_problem is null
-        and substring_index(outcome.code, ':', 1) in ('CONFLICT', 'NOT_FOUND', 'ERROR')
+    select
+        txn,
+        coalesce(bool_or(not fails and is_seen), false) as is_seen
+    from effects
+    group by txn
+    having bool_or(fails)
 {% endmacro %}
 
 

@@ -45,14 +45,17 @@
             dbt_history._check_log_change(change, settings, false), staged, caller_name,
         ) %}
     {% endif %}
-    {# Counted before the log is read: a commit between the two is then found by the INSERT, too. #}
-    {% set stored = dbt_history._count_rows(target, 'true') if '_batch' in staged.names else none %}
-    {% set log = dbt_history._log_to_write(target, caller_name) %}
+    {% set is_numbered = '_batch' in staged.names %}
+    {% set read = dbt_history._log_and_rows(target, is_new, is_numbered, caller_name) %}
+    {% set log, stored = read.log, read.rows %}
     {% do dbt_history._refuse_other_owner(log, settings, true, staged, caller_name) %}
     {% if dbt_history._is_compiled_before_reset(captured, log)
         or dbt_history._is_filtered_before_reset(log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'reset': 'since the model was compiled'}) %}
+    {% elif is_numbered and dbt_history._is_filtered_before_batch(log) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return({'reset': 'by rows of another run'}) %}
     {% endif %}
     {% if not is_new and not target.is_iceberg
         and dbt_history._log_lock(dbt_history._quoted_relation(target)) == 'open' %}
@@ -62,7 +65,10 @@
         {% do dbt_history._refuse_other_key(log.key, settings.key, staged, caller_name) %}
     {% endif %}
     {% set plan = dict(
-        dbt_history._plan_append(target, staged, log, settings, captured, caller_name),
+        dbt_history._plan_append(
+            target, staged, log, settings, captured, dbt_history._noted_batch(select_sql),
+            caller_name,
+        ),
         stored=stored,
     ) %}
     {% if not plan.is_new %}
@@ -81,6 +87,7 @@
     {% do dbt_history._finish_writes(target, log) %}
     {% if failed in ['refused', 'error'] and plan.kind == 'batch'
         and dbt_history._count_rows(target, 'true') != stored %}
+        {% do model.update({'_counts_rows': true}) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'reset': 'by rows of another run'}) %}
     {% endif %}
@@ -103,6 +110,28 @@
 {% endmacro %}
 
 
+{#
+    {'log', 'rows'}: the table's log, and, for a numbered append, the number of rows that its INSERT
+    has to find. The log that last_batch() has read is used again, if it gives the number of rows.
+    Else they are counted before the log is read, so that the INSERT finds a commit between the two;
+    also after an INSERT that found another number.
+#}
+{% macro _log_and_rows(target, is_new, is_numbered, caller_name) %}
+    {% set read = model.pop('_last_batch_log', none) %}
+    {% set counts = is_numbered and model.get('_counts_rows') %}
+    {% if not counts %}
+        {% set log = dbt_history._log_to_write(
+            target, caller_name, read if is_numbered and not is_new else none,
+        ) %}
+        {% if not is_numbered or log.get('rows') is not none %}
+            {% do return({'log': log, 'rows': log.get('rows')}) %}
+        {% endif %}
+    {% endif %}
+    {% set rows = dbt_history._count_rows(target, 'true') %}
+    {% do return({'log': dbt_history._log_to_write(target, caller_name), 'rows': rows}) %}
+{% endmacro %}
+
+
 {# Apart, because the pipeline's `log` is the table's. #}
 {% macro _log_append(message) %}
     {% do log('dbt_history: ' ~ model.name ~ ': ' ~ message) %}
@@ -115,7 +144,7 @@
     are left out. Returns {'batch', 'is_new', 'is_taken', 'filter', 'kind', 'watermarks', 'about',
     'stages'}.
 #}
-{% macro _plan_append(target, staged, log, settings, captured, caller_name) %}
+{% macro _plan_append(target, staged, log, settings, captured, noted, caller_name) %}
     {% set last = log.last_batch if log.last_batch is not none else 0 %}
     {% set plan = {
         'batch': last + 1, 'is_new': true, 'is_taken': false, 'stages': {}, 'key': [],
@@ -133,6 +162,12 @@
         {% do plan.update({'is_new': captured.is_new and not plan.is_taken}) %}
     {% elif '_batch' in staged.names %}
         {% set last = log.last_batch if log.last_batch is not none else -1 %}
+        {% if noted is not none %}
+            {% do plan.update({
+                'kind': 'batch', 'from': last, 'batch': noted, 'is_new': noted > last,
+            }) %}
+            {% do return(plan) %}
+        {% endif %}
         {% set row = run_query(
             'select max(`_batch`), count_if(`_batch` is null), count(*) from ' ~ staged.view
                 ~ ' where `_batch` is null or `_batch` > ' ~ last
@@ -164,6 +199,23 @@
         {% do plan.update({'is_new': found | length > 0}) %}
     {% endif %}
     {% do return(plan) %}
+{% endmacro %}
+
+
+{#
+    The number of all rows, if the SELECT consists of `feature_outcomes` alone, which notes it: a
+    query for the greatest number would compute all outcomes. None otherwise.
+#}
+{% macro _noted_batch(select_sql) %}
+    {% set parts = modules.re.match(
+        '(?:\\s|--[^\n]*\n)*(/[*] dbt_history:writes [{].*?[}] [*]/)(.*)$', select_sql,
+        modules.re.DOTALL,
+    ) %}
+    {% if parts is none %}
+        {% do return(none) %}
+    {% endif %}
+    {% set note = dbt_history._notes('writes', parts.group(1))[0] %}
+    {% do return(note.last if note.text == local_md5(parts.group(2) | trim) else none) %}
 {% endmacro %}
 
 

@@ -119,11 +119,18 @@
     {%- for name in settings.key -%}
         {%- do keys.append(alias ~ '.' ~ dbt_history._quote(name)) -%}
     {%- endfor -%}
-    {%- set words = [] -%}
-    {%- for start in range(0, bitmap | length, 8) -%}
-        {%- do words.append(bitmap[start:start + 8] | int(base=16)) -%}
-    {%- endfor -%}
     {%- set place = dbt_history._hash_place(keys) -%}
+    {%- set words, places = [], [] -%}
+    {%- for start in range(0, bitmap | length, 8) -%}
+        {%- set word = bitmap[start:start + 8] | int(base=16) -%}
+        {%- do words.append(word) -%}
+        {%- for bit in '{:b}'.format(word)[::-1] -%}
+            {%- do places.append(start * 4 + loop.index0) if bit == '1' -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- if places | length <= 64 -%}
+        {%- do return(place ~ ' in (' ~ places | join(', ') ~ ')') -%}
+    {%- endif -%}
     {#- One text instead of a thousand literals, which Spark would parse slowly. -#}
     {%- set list = "cast(split('" ~ words | join(',') ~ "', ',') as array<bigint>)" -%}
     {%- do return(

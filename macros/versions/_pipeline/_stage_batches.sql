@@ -13,8 +13,8 @@
 {% macro _stage_batches(select_sql, target, before) %}
     {% set staged = dbt_history._staged_view(select_sql) %}
     {% set view, columns, id = staged.view, staged.columns, staged.id %}
-    {% set is_table = dbt_history._merge_reads_twice(target)
-        or dbt_history._needs_table(view, target) %}
+    {% set is_table = dbt_history._begins_with_cte(select_sql)
+        or dbt_history._merge_reads_twice(target) or dbt_history._needs_table(view, target) %}
     {% set copy = dbt_history._quote(model.name ~ '__batches_' ~ id) %}
     {% if is_table %}
         {% set copy = dbt_history._quoted_relation(target.incorporate(
@@ -46,6 +46,16 @@
         {%- endfor %}
         cast(java_method('java.lang.System', 'currentTimeMillis') as bigint) as `__evaluated_at`
     from {{ view }}
+{% endmacro %}
+
+
+{# Whether the text shows the WITH; then its plan need not be made. #}
+{% macro _begins_with_cte(select_sql) %}
+    {% do return(
+        modules.re.match(
+            '(?is)(?:\\s|--[^\n]*\n|/[*](?:(?!/[*]).)*?[*]/)*with\\s', select_sql,
+        ) is not none
+    ) %}
 {% endmacro %}
 
 

@@ -394,7 +394,7 @@ merge into `golden`.`records` as history
     ) as operations
     on
         (history.`end` >= date'2023-12-31' or history.`end` is null)
-        and getbit(cast(split('16,2147483648', ',') as array<bigint>)[cast(pmod(xxhash64(history.`My Key`, history.`path`), 32768) div 32 as int)], cast(pmod(xxhash64(history.`My Key`, history.`path`), 32768) % 32 as int)) = 1
+        and pmod(xxhash64(history.`My Key`, history.`path`), 32768) in (4, 63)
         and history.`My Key` = operations.`c_My Key`
         and history.`path` = operations.`c_path`
         and history.`start`
