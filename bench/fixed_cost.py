@@ -6,17 +6,17 @@ shares the machine; seconds by the clock do. Writes docs/measured_fixed_cost.md;
 
     bench/fixed_cost.py [--repeats 3] [--versions 1000000]
 
-To compare with an earlier state, let this script measure a checkout of it, and give the result:
+With `--before`, the package of another checkout is measured in turn with this one, in the same
+process:
 
-    bench/fixed_cost.py --save /tmp/before.json     in the earlier checkout; writes no page
-    bench/fixed_cost.py --before /tmp/before.json
+    git worktree add /tmp/earlier COMMIT
+    bench/fixed_cost.py --before /tmp/earlier
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import json
 import os
 import subprocess
 import sys
@@ -72,7 +72,7 @@ started. Statements are those that dbt sends. The last column compares with the 
 {many}
 """
 BEFORE = """
-"Before" is warm, at commit {commit}, by the same script in a process of its own."""
+"Before" is warm with the package at commit {commit}, in turn with the others in one process."""
 # Keys in an order that spreads them over the table; each row has its own.
 MANY = """
 select
@@ -264,31 +264,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--versions", type=int, default=1_000_000)
-    parser.add_argument("--save", type=Path)
-    parser.add_argument("--before", type=Path)
+    parser.add_argument("--before", type=Path, help="a checkout of an earlier state")
     options = parser.parse_args()
     repeats = options.repeats
     with workspace("fixed_cost") as folder:
         spark = start_spark(folder)
-        bench = Bench(spark, replace(Project.create(folder / "project", spark), schema=SCHEMA))
-        works = bench.works()
+        works = Bench(spark, project_of(ROOT, folder / "project", spark)).works()
+        earlier = {}
+        if options.before:
+            earlier = Bench(spark, project_of(options.before, folder / "before", spark)).works()
         for number in range(repeats + 2):
             # The first round finds no table, the second warms up.
-            for name, work in works.items():
-                seconds = measure(work)
-                say(f"{number} {name}: {seconds:.2f} CPU s, {work.statements} statements")
-                if not number:
-                    work.cold = seconds
-                elif number > 1:
-                    work.warm.append(seconds)
-        if options.save:
-            commit = subprocess.run(
-                ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-            ).stdout.strip()
-            costs = {name: median(work.warm) for name, work in works.items()}
-            options.save.write_text(json.dumps({"commit": commit, "warm": costs}))
-        else:
-            write(works, measure_many(spark, folder, options.versions, repeats), options)
+            measure_round(works, number)
+            measure_round(earlier, number)
+        many = measure_many(spark, folder, options.versions, repeats)
+        write(works, earlier, many, options)
+
+
+def project_of(package: Path, path: Path, spark: SparkSession) -> Project:
+    """A dbt project that uses the package in a checkout, with a schema of its own."""
+    project = Project.create(path, spark)
+    link = path / "dbt_packages" / "dbt_history"
+    link.unlink()
+    link.symlink_to(package, target_is_directory=True)
+    return replace(project, schema=f"{SCHEMA}_{path.name}")
+
+
+def measure_round(works: dict[str, Work], number: int) -> None:
+    """One turn of each; the first is cold, the second not kept."""
+    for name, work in works.items():
+        seconds = measure(work)
+        say(f"{number} {name}: {seconds:.2f} CPU s, {work.statements} statements")
+        if not number:
+            work.cold = seconds
+        elif number > 1:
+            work.warm.append(seconds)
 
 
 def measure_many(spark: SparkSession, folder: Path, versions: int, repeats: int) -> str:
@@ -339,25 +349,33 @@ def measure_many(spark: SparkSession, folder: Path, versions: int, repeats: int)
     return markdown_table(("", "s", "CPU s", "s / one batch", "CPU s / one batch"), lines)
 
 
-def write(works: dict[str, Work], many: str, options: argparse.Namespace) -> None:
+def commit_of(checkout: Path) -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(
+        command, cwd=checkout, capture_output=True, check=True, text=True
+    ).stdout.strip()
+
+
+def write(
+    works: dict[str, Work], earlier: dict[str, Work], many: str, options: argparse.Namespace
+) -> None:
     base = median(next(iter(works.values())).warm)
-    before = json.loads(options.before.read_text()) if options.before else {}
     rows = [
         (
             name,
             f"{work.cold:.1f}",
-            *([f"{before['warm'][name]:.2f}"] if before else []),
+            *([f"{median(earlier[name].warm):.2f}"] if earlier else []),
             f"{median(work.warm):.2f}",
             str(work.statements),
             f"{median(work.warm) / base:.2f}",
         )
         for name, work in works.items()
     ]
-    head = ("", "cold", *(["before"] if before else []), "warm", "statements", "warm / bare MERGE")
+    head = ("", "cold", *(["before"] if earlier else []), "warm", "statements", "warm / bare MERGE")
     text = TEXT.format(
         machine=machine(),
         repeats=options.repeats,
-        before=BEFORE.format(**before) if before else "",
+        before=BEFORE.format(commit=commit_of(options.before)) if earlier else "",
         table=markdown_table(head, rows),
         batches=MANY_BATCHES,
         rows=ROWS_A_BATCH,
