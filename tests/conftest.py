@@ -14,7 +14,8 @@ from pyspark.sql.connect.dataframe import DataFrame
 
 from scripts.cluster import Cluster
 from tests.support import connect, thrift
-from tests.support.project import COMPILED, SCHEMA, Project, drop_schema
+from tests.support.project import COMPILED, INTERPRETED, SCHEMA, Project, drop_schema
+from tests.support.selection import IS_ALL
 
 NUMBERS = itertools.count(1)
 # A file runs in one process. These take longest and start first, so that no process is left with
@@ -97,8 +98,8 @@ def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSess
         .config("spark.sql.warehouse.dir", str(warehouse))
         # A long-lived process gains from the slower, optimizing compiler; a build does not.
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Duser.timezone=UTC")
-        # With every variant the tests compile statements.
-        .config(map=COMPILED if os.environ.get("ALL_VARIANTS") else {})
+        # With every variant the tests compile statements, of several tasks each.
+        .config(map=COMPILED if IS_ALL else INTERPRETED)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
