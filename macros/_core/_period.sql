@@ -67,7 +67,7 @@
 
 {#
     CTEs `versions` and `neighbours`: each version with the earlier version of its key that ends
-    last.
+    last. Empty periods contain no instant and are left out.
 
         earlier  |----------------)
         version              |---------)      an overlap: earlier.until > start
@@ -92,6 +92,7 @@
             {{ dbt_history._stored_until(convention) }} as _until
         from history
         where {{ start }} is not null
+            and not coalesce({{ start }} = {{ dbt_history._stored_until(convention) }}, false)
 
     ),
 
@@ -115,6 +116,29 @@
 
     )
 {%- endmacro %}
+
+
+{#
+    Whether a stored row is a tombstone of `late_events`: a deletion that no version shows. Its
+    period is closed and empty, and it has no values. `is_prefixed`: over prefixed columns.
+
+        start = D, end = D - gap        D, the first instant at which the record is deleted
+#}
+{% macro _is_tombstone_row(columns, key, convention, is_prefixed=false) %}
+    {%- set name_of = dbt_history._prefixed if is_prefixed else dbt_history._quote -%}
+    {%- set terms = [
+        name_of(convention.end) ~ ' = '
+            ~ dbt_history._shift_by_gap(name_of(convention.start), convention)
+    ] -%}
+    {%- if convention.active -%} {%- do terms.append('not ' ~ name_of(convention.active)) -%}
+    {%- endif -%}
+    {%- for column in dbt_history._without(
+        columns, key + [convention.start, convention.end, convention.active],
+    ) -%}
+        {%- do terms.append(name_of(column.name) ~ ' is null') -%}
+    {%- endfor -%}
+    {%- do return('coalesce(' ~ terms | join(' and ') ~ ', false)') -%}
+{% endmacro %}
 
 
 {# Key, start and end of a version, quoted: the first columns of every failing row. #}

@@ -54,7 +54,7 @@
     {% set known = [
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
         'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order',
-        'continues', 'batches_per_commit',
+        'continues', 'batches_per_commit', 'late_events',
     ] %}
     {% set problems = dbt_history._unknown_settings(meta, known)
         + dbt_history._shared_problems(node, meta) %}
@@ -84,6 +84,7 @@
         'allow_full_refresh': meta.get('allow_full_refresh', false),
         'version_order': meta.get('version_order', 'any'),
         'batches_per_commit': meta.get('batches_per_commit'),
+        'late_events': meta.get('late_events'),
         'continues': dbt_history._continued_models(meta, problems),
         'on_schema_change': dbt_history._on_schema_change(node),
     } %}
@@ -101,6 +102,15 @@
     {% if most is not none and (most is not integer or most is boolean or most < 1) %}
         {% do problems.append(
             'batches_per_commit is ' ~ most ~ ': a number from 1, or none for all'
+        ) %}
+    {% endif %}
+    {% set late = settings.late_events %}
+    {% if late is not none and late is not boolean %}
+        {% do problems.append('late_events is ' ~ tojson(late) ~ ': true or false') %}
+    {% elif late and dbt_history._identity_columns(convention) | length > 1 %}
+        {% do problems.append(
+            'late_events needs one version per start, and versions have numbers of their own ('
+                ~ convention.version_id ~ ')'
         ) %}
     {% endif %}
     {% set share = settings.max_deleted_share %}

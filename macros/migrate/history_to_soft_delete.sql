@@ -1,6 +1,7 @@
 {#
     Converts a history table to a table with one row per record and a delete flag, in one commit:
-    the version with the greatest start, deleted = not active. All earlier versions are removed.
+    the version with the greatest start, deleted = not active. All earlier versions and the
+    tombstones of `late_events` are removed.
 #}
 {% macro history_to_soft_delete(table, key, deleted_column='_fivetran_deleted', dry_run=false) %}
     {% set caller = 'history_to_soft_delete' %}
@@ -43,6 +44,9 @@
                         {{ dbt_history._quote(convention.active) }} desc nulls last
                 ) as place
             from {{ dbt_history._quoted_relation(migrated.relation) }}
+            where not {{ dbt_history._is_tombstone_row(
+                migrated.columns, dbt_history._key_columns(key), convention,
+            ) }}
         ) as versions
         where place = 1
     {% endset %}

@@ -13,6 +13,14 @@ An independent implementation: it loops over rows where the SQL uses windows. Ru
     delete                                                  D
     after rule 7             [--------][-------------------]        ends at D, no gap
 
+Rule 7b (`late_events`), a delete that no version shows is kept as a tombstone, an empty version
+without values, and ends the upsert that arrives after it:
+
+    time ->        1         5         9
+    batch 1: delete at 9               |                            tombstone
+    batch 2: upsert at 1     [---------)                            the tombstone is not needed
+    batch 3: delete at 5     [---)     |                            and now it is
+
 Where the rules do not decide, this module does:
 
 * A version's identity is (key, start, version_id). "Greatest start" is greatest (start,
@@ -26,6 +34,10 @@ whether or not this batch deletes it.
 * A cell that an update row neither has nor names in `_unmodified` is NULL.
 * Rows are duplicates if they are equal in all relevant columns, `_order` included.
 * A batch row whose active flag is NULL is neither sealed nor deleted, like a stored one.
+* A delete row whose start is its end + gap ends a version that starts there, too.
+* Rule 7b: an end counts as a deletion if no stored version starts before it; an upsert row's own
+end counts, too. With a gap of 0, an upsert that starts where an earlier batch ended the record is a
+new beginning. Versions with several numbers at one start have no late events.
 """
 
 from __future__ import annotations
@@ -82,6 +94,14 @@ class Result:
     skipped: int
 
 
+@dataclass(frozen=True, order=True)
+class Delete:
+    """A delete row: it closes the version with the greatest start <= at, at `end`."""
+
+    at: Time
+    end: Time
+
+
 @dataclass
 class Version:
     """A version while its key is processed.
@@ -100,6 +120,7 @@ def apply_batch(
     key: Sequence[str],
     convention: Convention,
     update_without_base: UpdateWithoutBase = "skip",
+    late_events: bool = False,
 ) -> Result:
     """Apply one batch of staged rows to a table; neither argument is modified.
 
@@ -121,7 +142,9 @@ def apply_batch(
         refuse_duplicates(stored, convention)
         if key_values in batch_by_key:
             rows = batch_by_key[key_values]
-            part = apply_to_key(stored, rows, columns, convention, update_without_base)
+            part = apply_to_key(
+                stored, rows, columns, key, convention, update_without_base, late_events
+            )
         else:
             part = Result([dict(row) for row in stored], 0, 0, 0, 0, 0)
         result = add_results(result, part)
@@ -132,16 +155,21 @@ def apply_to_key(
     stored: Sequence[Row],
     batch: Sequence[Row],
     columns: Sequence[str],
+    key: Sequence[str],
     convention: Convention,
     update_without_base: UpdateWithoutBase,
+    late_events: bool,
 ) -> Result:
     """Apply the rules in order to the versions of one key."""
     changes = sort_changes(collapse_equal_rows(batch, columns, convention), convention)
-    deletes = sorted(row[convention.end] for row in batch if row["_stage"] == "delete")
+    deletes = sorted(delete_of(row, convention) for row in batch if row["_stage"] == "delete")
     earliest = earliest_start(batch, convention)
 
     versions = [Version(full_row(row, columns), full_row(row, columns)) for row in stored]
+    tombstones = [one for one in versions if late_events and is_tombstone(one.row, key, convention)]
+    versions = [version for version in versions if version not in tombstones]
     versions = remove_versions_from(versions, earliest, convention)
+    ends = known_ends(versions, tombstones, changes, earliest, convention) if late_events else []
     close_survivors(versions, earliest, convention)
     skipped = 0
     for change in changes:
@@ -161,6 +189,13 @@ def apply_to_key(
     seal(versions, convention)
     cut(versions, convention)
     delete(versions, deletes, convention)
+    if late_events:
+        end_late_rows(versions, ends, convention)
+        key_values = {name: batch[0][name] for name in key}
+        versions += [
+            tombstone(end, key_values, stored, columns, convention)
+            for end in deletions_to_keep(versions, tombstones, deletes, ends, convention)
+        ]
     return count(stored, versions, skipped, columns, convention)
 
 
@@ -201,6 +236,12 @@ def close_survivors(
         close(latest, earliest - convention.gap, convention)
 
 
+def delete_of(row: Row, convention: Convention) -> Delete:
+    """A delete row: its end, and the point up to which a version is deleted by it."""
+    end, start = row[convention.end], row.get(convention.start)
+    return Delete(start if start == end + convention.gap else end, end)
+
+
 def sort_changes(batch: Iterable[Row], convention: Convention) -> list[Row]:
     """Rule 3, the order: by start and version_id, upserts before updates, then `_order`."""
 
@@ -217,7 +258,7 @@ def sort_changes(batch: Iterable[Row], convention: Convention) -> list[Row]:
 def complete_change(
     change: Row,
     versions: Sequence[Version],
-    deletes: Sequence[Time],
+    deletes: Sequence[Delete],
     earliest: Time | None,
     columns: Sequence[str],
     convention: Convention,
@@ -240,7 +281,7 @@ def complete_change(
 def find_base(
     change: Row,
     versions: Sequence[Version],
-    deletes: Sequence[Time],
+    deletes: Sequence[Delete],
     earliest: Time | None,
     convention: Convention,
 ) -> Row | None:
@@ -268,7 +309,7 @@ def find_base(
 def lasted(
     survivor: Version,
     versions: Sequence[Version],
-    deletes: Sequence[Time],
+    deletes: Sequence[Delete],
     until: Time,
     convention: Convention,
 ) -> bool:
@@ -281,7 +322,7 @@ def lasted(
     stored = survivor.stored
     assert stored is not None
     end = stored[convention.end]
-    hits = [at for at in deletes if version_at(versions, at, convention) is survivor]
+    hits = [row.end for row in deletes if version_at(versions, row.at, convention) is survivor]
     if convention.is_untouchable(stored) or not hits:
         return convention.is_open(stored) or lasts_until(end, until)
     return lasts_until(shorter(end, min(hits)), until)
@@ -340,15 +381,155 @@ def cut(versions: Sequence[Version], convention: Convention) -> None:
             close(version.row, shorter(version.row[convention.end], limit), convention)
 
 
-def delete(versions: Sequence[Version], deletes: Sequence[Time], convention: Convention) -> None:
+def delete(versions: Sequence[Version], deletes: Sequence[Delete], convention: Convention) -> None:
     """Rule 7: a delete at D closes the version with the greatest start <= D at min(end, D).
 
     A version that is inactive and ended at or before D is unchanged, as is one with active NULL.
     """
-    for at in deletes:
-        version = version_at(versions, at, convention)
+    for row in deletes:
+        version = version_at(versions, row.at, convention)
         if version is not None and not convention.is_untouchable(version.row):
-            close(version.row, shorter(version.row[convention.end], at), convention)
+            close(version.row, shorter(version.row[convention.end], row.end), convention)
+
+
+def is_tombstone(row: Row, key: Sequence[str], convention: Convention) -> bool:
+    """Whether a stored row is a tombstone: an empty closed period and no value.
+
+    start = D + gap, end = D        no reader finds it, as it contains no instant
+    """
+    names = {*key, *convention.columns()}
+    return (
+        has_ended(row, convention)
+        and row[convention.end] == row[convention.start] - convention.gap
+        and all(value is None for name, value in row.items() if name not in names)
+    )
+
+
+def tombstone(
+    end: Time,
+    key_values: Row,
+    stored: Sequence[Row],
+    columns: Sequence[str],
+    convention: Convention,
+) -> Version:
+    """The tombstone of a deletion, as it is stored or as a new row."""
+    row: Row = dict.fromkeys(columns) | key_values
+    row[convention.start] = end + convention.gap
+    close(row, end, convention)
+    olds = [full_row(old, columns) for old in stored]
+    return Version(row, row if row in olds else None)
+
+
+def has_ended(row: Row, convention: Convention) -> bool:
+    """Whether a version is closed at a finite end; one whose active flag is NULL is not."""
+    end = row[convention.end]
+    closed = convention.active is None or row[convention.active] is False
+    return closed and not convention.is_endless(end)
+
+
+def begins_before(start: Time, end: Time, convention: Convention) -> bool:
+    """Whether a version with this start is in force before a known end; with a gap, at it."""
+    return bool(start <= end and start < end + convention.gap)
+
+
+def known_ends(
+    survivors: Sequence[Version],
+    tombstones: Sequence[Version],
+    changes: Sequence[Row],
+    earliest: Time | None,
+    convention: Convention,
+) -> list[Time]:
+    """Rule 7b: the deletions that the table knows, and the own ends of the batch's upserts.
+
+    An end of a version is none if a later stored version begins before it. The source sends what is
+    at or after E again.
+    """
+    starts = [version.row[convention.start] for version in survivors]
+
+    def ends(rows: Iterable[Row]) -> list[Time]:
+        return [
+            row[convention.end]
+            for row in rows
+            if has_ended(row, convention)
+            and not any(
+                row[convention.start] < start
+                and begins_before(start, row[convention.end], convention)
+                for start in starts
+            )
+        ]
+
+    known = [version.row[convention.end] for version in tombstones]
+    known += ends(version.row for version in survivors)
+    if earliest is not None:
+        known = [end for end in known if end + convention.gap < earliest]
+    return sorted({*known, *ends(row for row in changes if row["_stage"] != "update")})
+
+
+def end_late_rows(
+    versions: Sequence[Version], ends: Sequence[Time], convention: Convention
+) -> None:
+    """Rule 7b: a row of the batch ends where the record is known to have been deleted after it.
+
+    stored      [ a -----------------)
+    batch                [ b ------------ open
+    after       [ a ----)[ b --------)
+    """
+    for end in ends:
+        version = latest(
+            (one for one in versions if begins_before(one.row[convention.start], end, convention)),
+            convention,
+        )
+        if version is None or version.stored is not None:
+            continue
+        if not convention.is_untouchable(version.row):
+            close(version.row, shorter(version.row[convention.end], end), convention)
+
+
+def deletions_to_keep(
+    versions: Sequence[Version],
+    tombstones: Sequence[Version],
+    deletes: Sequence[Delete],
+    ends: Sequence[Time],
+    convention: Convention,
+) -> list[Time]:
+    """Rule 7b: the deletions that need a tombstone, as no version shows them.
+
+    versions    [ a ----)   |            [ b ---)[ c ------
+    deletions           1   2   3        |      4
+                            '---'- after another deletion: kept      1, 4: ends of versions
+
+    Only a row of the batch makes a stored tombstone unnecessary.
+    """
+    stored = {version.row[convention.end] for version in tombstones}
+    points = {row.end: row.at for row in deletes} | dict.fromkeys(ends)
+    kept = []
+    for end in sorted(points):
+        at = points[end]
+        able = [one for one in versions if one.stored is None or end not in stored]
+        before = [one for one in able if is_before(one, end, at, convention)]
+        version = latest(before, convention)
+        is_shown = (
+            version is not None
+            and version.row[convention.end] == end
+            and not convention.is_untouchable(version.row)
+        )
+        is_followed = any(
+            one.row[convention.start] - convention.gap <= end for one in able if one not in before
+        )
+        if not is_shown and not is_followed:
+            kept.append(end)
+    return kept
+
+
+def is_before(version: Version, end: Time, at: Time | None, convention: Convention) -> bool:
+    """Whether a version starts before a deletion: a delete row at `at`, or a known end."""
+    start = version.row[convention.start]
+    return bool(start <= at) if at is not None else begins_before(start, end, convention)
+
+
+def latest(versions: Iterable[Version], convention: Convention) -> Version | None:
+    """The version with the greatest identity."""
+    return max(versions, key=lambda version: convention.identity(version.row), default=None)
 
 
 def version_at(versions: Sequence[Version], at: Time, convention: Convention) -> Version | None:

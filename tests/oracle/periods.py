@@ -56,6 +56,11 @@ def period_of(row: Row, convention: Convention) -> Period:
     )
 
 
+def visible(rows: Iterable[Row], convention: Convention) -> list[Row]:
+    """The versions that contain an instant."""
+    return [row for row in rows if not period_of(row, convention).is_empty]
+
+
 def as_of(rows: Iterable[Row], at: Time, convention: Convention) -> list[Row]:
     """The versions in force at an instant."""
     return [row for row in rows if period_of(row, convention).holds(at)]

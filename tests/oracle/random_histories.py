@@ -122,6 +122,7 @@ def random_history(
     key: tuple[str, ...] = KEY,
     in_order: bool = True,
     update_without_base: UpdateWithoutBase = "skip",
+    late_events: bool = False,
 ) -> History:
     """A random history; the same arguments give the same one.
 
@@ -129,10 +130,13 @@ def random_history(
     in_order             False: the initial table may have overlapping versions, as another tool
                          might have written them; pruning does not work on it
     update_without_base  the option for applying the batches (skip or insert)
+    late_events          the option for applying the batches, of the wild profile
     """
     if profile == "well_formed":
         return written_history(seed, convention, keys, batches, key)
-    return wild_history(seed, convention, keys, batches, key, in_order, update_without_base)
+    return wild_history(
+        seed, convention, keys, batches, key, in_order, update_without_base, late_events
+    )
 
 
 def tag(history: History, number: int) -> History:
@@ -401,6 +405,41 @@ def truth(stream: Iterable[Event], convention: Convention) -> list[Row]:
     return table
 
 
+def plain_events(seed: int, convention: Convention, keys: int = 3, events: int = 9) -> list[Event]:
+    """Upserts and deletes of some records, in any order of arrival.
+
+    A delete may follow a delete, or be the first event of its key. Events of one key are more than
+    a gap apart.
+    """
+    rng = random.Random(f"plain {seed} {convention}")
+    scale = scale_of(convention)
+    stream = []
+    for values in key_values(keys, KEY):
+        for tick in rng.sample(range(20), rng.randint(1, events)):
+            time = scale.at(tick) + rng.choice((scale.least, 2 * scale.least))
+            kind: Kind = rng.choice(("insert", "insert", "delete"))
+            data = random_values(rng) if kind == "insert" else {}
+            stream.append(Event(tuple(values.items()), time, time, kind, tuple(data.items())))
+    return rng.sample(stream, len(stream))
+
+
+def plain_batches(stream: Sequence[Event], seed: int, convention: Convention) -> list[Batch]:
+    """A stream in batches of upsert and delete rows, without earliest rows; some are sent twice."""
+    rng = random.Random(f"parts {seed} {convention}")
+    batches: list[Batch] = []
+    for part in cut(stream, rng):
+        rows = [
+            version_row(event, None, rng, convention)
+            if event.is_version
+            else delete_row(event.key, event.time, rng, convention)
+            for event in part
+        ]
+        batches.append(numbered(rows, len(batches) + 1, rng))
+        if rng.random() < 0.1:
+            batches.append([{**row, "_batch": len(batches) + 1} for row in rng.choice(batches)])
+    return batches
+
+
 def written_history(
     seed: int, convention: Convention, keys: int, batches: int, key: tuple[str, ...]
 ) -> History:
@@ -476,6 +515,7 @@ def wild_history(
     key: tuple[str, ...],
     in_order: bool,
     update_without_base: UpdateWithoutBase,
+    late_events: bool,
 ) -> History:
     """The wild profile. The oracle computes the tables between the batches."""
     rng = random.Random(f"wild {seed} {convention}")
@@ -496,7 +536,9 @@ def wild_history(
                 rows = wild_rows(rng, values, tables[i], past[i], 3 * number, convention)
                 if validate(rows, key, convention):
                     continue
-                result = apply_batch(tables[i], rows, key, convention, update_without_base)
+                result = apply_batch(
+                    tables[i], rows, key, convention, update_without_base, late_events
+                )
                 if any(is_active_but_ended(row, convention) for row in result.table):
                     continue
                 tables[i] = result.table

@@ -25,15 +25,19 @@ from .history_batch import (
     rows_by_key,
     validate,
 )
-from .periods import doubled, period_of
+from .periods import doubled, period_of, visible
 from .random_histories import (
+    KEY,
     Batch,
+    Event,
     History,
     Profile,
     event_stream,
     is_beyond,
     is_in_order,
     merge,
+    plain_batches,
+    plain_events,
     random_history,
     split,
     tag,
@@ -790,3 +794,75 @@ def test_date_periods_are_half_open_days() -> None:
     new = {"id": 1, "valid_from": date(2024, 2, 1), "valid_to": None}
     result = apply_batch([old], [staged("upsert", new)], ("id",), convention)
     assert result.table == [{**old, "valid_to": date(2024, 2, 1)}, new]
+
+
+ONE_NUMBER = {
+    name: convention
+    for name, convention in ALL_CONVENTIONS.items()
+    if convention.version_id == convention.start
+}
+
+
+@pytest.mark.parametrize("convention", ONE_NUMBER.values(), ids=ONE_NUMBER.keys())
+def test_late_events_in_any_order_and_split_give_the_table_of_their_times(
+    convention: Convention,
+) -> None:
+    kept = 0
+    for seed in SEEDS:
+        stream = plain_events(seed, convention)
+        expected = as_set(truth(stream, convention))
+        for number in range(4):
+            table: list[Row] = []
+            order = random.Random(number).sample(stream, len(stream))
+            for batch in plain_batches(order, 10 * seed + number, convention):
+                table = apply_batch(table, batch, KEY, convention, late_events=True).table
+            assert as_set(visible(table, convention)) == expected, (seed, number)
+            kept += len(table) - sum(expected.values())
+    assert kept > len(SEEDS)
+
+
+@pytest.mark.parametrize("convention", ONE_NUMBER.values(), ids=ONE_NUMBER.keys())
+def test_late_events_leave_no_tombstone_where_every_delete_ended_a_version(
+    convention: Convention,
+) -> None:
+    for seed in SEEDS:
+        stream = without_idle_deletes(plain_events(seed, convention))
+        expected = as_set(truth(stream, convention))
+        for number in range(3):
+            table: list[Row] = []
+            order = random.Random(number).sample(stream, len(stream))
+            for batch in plain_batches(order, 10 * seed + number, convention):
+                table = apply_batch(table, batch, KEY, convention, late_events=True).table
+            assert as_set(table) == expected, (seed, number)
+
+
+def without_idle_deletes(stream: Sequence[Event]) -> list[Event]:
+    """Events without the deletes that do not follow a version of their key."""
+    alive: dict[Any, bool] = {}
+    kept = []
+    for event in sorted(stream, key=lambda event: event.time):
+        if event.is_version or alive.get(event.key):
+            kept.append(event)
+        alive[event.key] = event.is_version
+    return kept
+
+
+@pytest.mark.parametrize("convention", ONE_NUMBER.values(), ids=ONE_NUMBER.keys())
+def test_late_events_depend_on_no_version_that_ended_before_the_batch(
+    convention: Convention,
+) -> None:
+    pruned = 0
+    for seed in SEEDS:
+        history = random_history(seed, convention, late_events=True)
+        table = history.initial
+        for number, batch in enumerate(history.batches, start=1):
+            result = apply_batch(table, batch, KEY, convention, late_events=True)
+            ended = ended_before(batch, table, convention)
+            recent = [row for row in table if row not in ended]
+            part = apply_batch(recent, batch, KEY, convention, late_events=True)
+            part = replace(part, table=[*ended, *part.table])
+            assert same(part, result), (seed, number)
+            assert doubled(result.table, KEY, convention) == [], (seed, number)
+            pruned += bool(batch and ended)
+            table = result.table
+    assert pruned > len(SEEDS) / 2

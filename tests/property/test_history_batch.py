@@ -26,6 +26,8 @@ from tests.oracle.random_histories import (
     Profile,
     event_stream,
     merge,
+    plain_batches,
+    plain_events,
     random_history,
     split,
     tag,
@@ -43,6 +45,7 @@ from tests.support.tables import (
 
 HISTORIES = int(os.environ.get("HISTORIES", "320"))
 BATCHES = 4
+LATE = int(os.environ.get("LATE", "8"))
 JOINED = int(os.environ.get("JOINED", "12"))
 ALL_CONVENTIONS = {
     **CONVENTIONS,
@@ -64,10 +67,15 @@ QUICK = {
 }  # fmt: skip
 
 
-def many(convention: Convention, profile: Profile, seed: int, number: int) -> History:
+def many(
+    convention: Convention, profile: Profile, seed: int, number: int, late_events: bool = False
+) -> History:
     """`number` histories in one table, each with its own keys."""
     histories = [
-        tag(random_history(seed + i, convention, profile, batches=BATCHES), i)
+        tag(
+            random_history(seed + i, convention, profile, batches=BATCHES, late_events=late_events),
+            i,
+        )
         for i in range(number)
     ]
     return merge(histories)
@@ -214,6 +222,51 @@ def test_any_split_of_a_stream_into_batches_gives_the_same_table(
     expected = truth(stream, convention)
     for place in range(len(splits)):
         assert_same_rows(project.rows(f"split_{place}"), expected, columns, f"split {place}")
+
+
+@pytest.mark.parametrize(
+    ("name", "batches_per_commit"),
+    [
+        ("fivetran", None),
+        thorough("validity", 1),
+        *(thorough(name, None) for name in ("validity", "days", "own_flag", "bigint_maximum")),
+    ],
+)
+def test_late_events_agree_with_the_oracle(
+    name: str, batches_per_commit: int | None, project: Project, spark: SparkSession
+) -> None:
+    convention = ALL_CONVENTIONS[name]
+    seed = hash_of(name) + 70_000
+    wild = many(convention, "wild", seed, LATE, late_events=True)
+    plain = [tag(plain_history(seed + i, convention), LATE + i) for i in range(LATE)]
+    history = merge([wild, *plain])
+    table = "one_by_one" if batches_per_commit else "joined"
+    write_table(history, project, spark, table)
+    project.history(
+        table,
+        "select * from staged_histories",
+        key=KEY,
+        max_deleted_share=None,
+        batches_per_commit=batches_per_commit,
+        late_events=True,
+        **settings(convention),
+    )
+
+    project.run(table)
+
+    expected = history.initial
+    for batch in history.batches:
+        expected = apply_batch(expected, batch, KEY, convention, late_events=True).table
+    columns = (*KEY, *DATA_COLUMNS, *convention.columns())
+    stored = project.rows(table)
+    assert_same_rows(stored, expected, columns, what=f"seed {seed}")
+    assert doubled(stored, KEY, convention) == []
+
+
+def plain_history(seed: int, convention: Convention) -> History:
+    """Upserts and deletes in any order, in batches."""
+    stream = plain_events(seed, convention)
+    return History(KEY, convention, [], plain_batches(stream, seed, convention))
 
 
 def repeated_rows(history: History) -> int:

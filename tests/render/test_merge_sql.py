@@ -41,6 +41,7 @@ class MergeCase:
     key_bits: str | None = None
     staged: dict[str, dict[str, str] | None] = field(default_factory=dict)
     update_without_base: str = "skip"
+    late_events: bool = False
     batch: int | None = 7
 
 
@@ -74,6 +75,7 @@ CASES = {
         key_bits="0000001080000000",
         update_without_base="insert",
     ),
+    "late_events": MergeCase("fivetran", DATA, "2024-01-01 00:00:59.999000", late_events=True),
 }
 
 
@@ -122,6 +124,7 @@ def merge_sql(call: Renderer, case: MergeCase) -> str:
                     "key": case.key,
                     "convention": convention,
                     "update_without_base": case.update_without_base,
+                    "late_events": case.late_events,
                     "max_deleted_share": 0.5,
                     "allow_full_refresh": False,
                     "on_schema_change": "append_new_columns",

@@ -90,6 +90,15 @@ def test_max_deleted_share_must_be_a_number_of_its_range(call: Renderer, share: 
     assert "max_deleted_share is" in refusal(call, meta)
 
 
+def test_late_events_is_a_boolean_and_needs_one_version_per_start(call: Renderer) -> None:
+    for value in ("true", 1):
+        meta = {"history": {**HISTORY, "late_events": value}}
+        assert "late_events is" in refusal(call, meta)
+    numbered = {"history": {"convention": "naksha", "late_events": True}}
+    assert "versions have numbers of their own (i)" in refusal(call, numbered)
+    assert settings(call, {"history": {**HISTORY, "late_events": True}})["late_events"] is True
+
+
 @pytest.mark.parametrize("number", ["1", True, 0, -1, 1.5], ids=repr)
 def test_batches_per_commit_must_be_a_positive_number(call: Renderer, number: Any) -> None:
     meta = {"history": {**HISTORY, "batches_per_commit": number}}

@@ -208,7 +208,8 @@
 
 {#
     The table with, where a limit needs them, each version's rank from the newest and whether
-    another table refers to it.
+    another table refers to it. Empty versions, such as tombstones of deletions, have the last
+    ranks.
 #}
 {% macro _ranked_versions(table, limit) %}
     {%- set convention = table.convention -%}
@@ -217,6 +218,11 @@
     {%- endif -%}
     {%- set key = dbt_history._quoted(table.key) -%}
     {%- set identity = dbt_history._quoted(dbt_history._identity_columns(convention)) -%}
+    {%- set is_not_empty = dbt_history._is_not_empty(convention) | replace(
+        dbt_history._quote(convention.start), 'history.' ~ dbt_history._quote(convention.start),
+    ) | replace(
+        dbt_history._quote(convention.end), 'history.' ~ dbt_history._quote(convention.end),
+    ) -%}
     {%- set sql -%}
 (
                 select
@@ -224,7 +230,9 @@
                     {%- if limit.keep_versions %},
                     row_number() over (
                         partition by history.{{ key | join(', history.') }}
-                        order by history.{{ identity | join(' desc, history.') }} desc
+                        order by
+                            {{ is_not_empty }} desc,
+                            history.{{ identity | join(' desc, history.') }} desc
                     ) as `_place`
                     {%- endif %}
                     {%- if limit.keep_referenced %},

@@ -28,7 +28,9 @@
             'reset': own.reset,
         }) %}
     {% endif %}
-    {% set counts = dbt_history._applied_counts(own.metrics, plan, batch.caller_name) %}
+    {% set counts = dbt_history._applied_counts(
+        own.metrics, plan, batch.settings, batch.caller_name,
+    ) %}
     {% if plan.batch is none %}
         {# A merge without changes makes a commit only if the batch has a number. #}
         {% do counts.update({
@@ -47,7 +49,7 @@
     The counts of the commit, by its metrics; more changed or skipped rows than planned are an
     error.
 #}
-{% macro _applied_counts(metrics, plan, caller_name) %}
+{% macro _applied_counts(metrics, plan, settings, caller_name) %}
     {% if metrics is none %}
         {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0}) %}
     {% endif %}
@@ -65,16 +67,17 @@
         {% set rows = (metrics.numSourceRows or 0) | int %}
         {% set skipped = rows - operations if operations and rows else none %}
     {% endif %}
-    {% if (skipped or 0) < 0 or (skipped or 0) > plan.updates
-        or counts.added > plan.updates + plan.upserts %}
+    {# With late events a row may also add a tombstone. #}
+    {% set most = plan.rows + plan.upserts if settings.late_events
+        else plan.updates + plan.upserts %}
+    {% if (skipped or 0) < 0 or (skipped or 0) > plan.updates or counts.added > most %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
             dbt_history._plan_name(plan)
                 ~ ' changed other numbers of rows than planned: restore the table to the version'
                 ~ ' before it',
             got=metrics,
-            expected='at most ' ~ plan.updates ~ ' skipped and ' ~ (plan.updates + plan.upserts)
-                ~ ' added',
+            expected='at most ' ~ plan.updates ~ ' skipped and ' ~ most ~ ' added',
             node=model.unique_id,
         )) %}
     {% endif %}

@@ -114,6 +114,9 @@
             )
             {%- else -%}
             false
+            {%- endif %}
+            {%- if settings.late_events %}
+                or bool_or(kind = {{ kinds.update_row }})
             {%- endif %} as has_ended
         from staged
         group by {{ keys }}, batch, at

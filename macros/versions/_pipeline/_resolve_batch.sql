@@ -20,6 +20,8 @@
         batch 2                   E   [ z ---------- open       removes y, ends x
         becomes        [ x ------) [ z ---------- open
 
+    With `late_events` the deletions that no version shows are rows, too (`_late_events.sql`).
+
     Output: one row for each stored version that the plan can affect and for each update or upsert
     row:
         op        remove | close | replace | add | skip, NULL where nothing changes
@@ -43,18 +45,26 @@
 {%- set filled = dbt_history._filled_columns(columns, convention, plan) -%}
 {%- set keys = dbt_history._all_prefixed(key) | join(', ') -%}
 {%- set cells = dbt_history._all_prefixed(columns | map(attribute='name')) | join(', ') -%}
+{%- set late_events = batch.settings.late_events -%}
 {%- set axis -%}
 partition by {{ keys }}
                 order by
                     at,
                     case kind
                         when {{ kinds.earliest_start }} then 0
-                        when {{ kinds.delete_row }} then 2
+                        {%- if late_events %}
+                        when {{ kinds.known_end }} then {{ 2 if convention.gap else 0 }}
+                        {%- endif %}
+                        when {{ kinds.delete_row }} then 3
                         else 1
                     end,
                     {{ c_id ~ ', ' if has_version_id }}kind, position
 {%- endset -%}
 {{ dbt_history._history_ctes(batch) }}
+{%- if late_events %}
+
+{{ dbt_history._known_ends_cte(batch) }}
+{%- endif %}
 
 -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first
 -- stays.
@@ -66,7 +76,7 @@ reached as (
             order by batch desc, kind = {{ kinds.earliest_start }} asc, at asc
             rows between unbounded preceding and 1 preceding
         ) as removed_from
-    from history
+    from {{ 'with_known_ends' if late_events else 'history' }}
 ),
 
 -- The generator keeps the optimizer from copying the condition into every expression that uses it.
@@ -75,9 +85,17 @@ remaining as (
         reached.*,
         flags.remains
     from reached
-    lateral view explode(array(removed_from is null or at < removed_from)) flags as remains
-    where reached.kind = {{ kinds.stored }} or flags.remains
+    lateral view explode(
+        array(removed_from is null or {{ dbt_history._known_end_until(
+            convention,
+        ) if late_events else 'at' }} < removed_from)
+    ) flags as remains
+    where reached.kind = {{ kinds.stored }}{{ ' or is_tombstone' if late_events }} or flags.remains
 ),
+{%- if late_events %}
+
+{{ dbt_history._valid_ends_cte(axis, convention) }}
+{%- endif %}
 
 with_neighbours as (
     select
@@ -89,15 +107,20 @@ with_neighbours as (
             as next_earliest,
         lead(if(kind <= {{ kinds.update_row }} and remains, at, null)) ignore nulls over axis
             as next_known,
-        lead(if(kind = {{ kinds.delete_row }}, struct(at, batch), null)) ignore nulls over axis
-            as next_delete,
+        lead(
+            if(kind = {{ kinds.delete_row }}, struct(at, batch, {{ c_end }} as end_at), null)
+        ) ignore nulls over axis as next_delete,
+        {%- if late_events %}
+        lead(if(kind = {{ kinds.known_end }} and remains, at, null)) ignore nulls over axis
+            as next_end,
+        {%- endif %}
         lead(if(kind = {{ kinds.stored }} and remains, at, null)) ignore nulls over axis
             as next_stored,
         last_value(if(kind = {{ kinds.stored }}, struct(at, {{ cells }}), null), true) over (
             {{ axis | indent(4) }}
             rows between unbounded preceding and current row
         ) as stored
-    from remaining
+    from {{ 'with_valid_ends' if late_events else 'remaining' }}
     window axis as (
         {{ axis | indent(4) }}
     )
@@ -168,6 +191,11 @@ with_next_version as (
         next_earliest,
         next_delete,
         next_stored,
+        {%- if late_events %}
+        position,
+        is_tombstone,
+        next_end,
+        {%- endif %}
         lead(
             if(
                 remains and not is_skipped and kind <= {{ kinds.update_row }},
@@ -210,8 +238,15 @@ with_ends as (
         ) as is_stored,
         if(remains and next_earliest.batch > batch, next_earliest, null) as ended_from,
         if(next_version is null or next_delete.at < next_version.at, next_delete, null) as deleted
+        {%- if late_events %},
+        {{ dbt_history._late_event_columns(
+            convention, axis, dbt_history._is_active_prefixed(convention) ~ ' is not null',
+        ) | indent(8) }}
+    from with_next_version
+        {%- else %}
     from with_next_version
     where kind <> {{ kinds.delete_row }}
+        {%- endif %}
 ),
 
 -- Rules 2, 6, 6b and 7 in the order of their batches; rule 8: none of them where the flag is NULL.
@@ -238,10 +273,11 @@ ended as (
             {{ dbt_history._shift_by_gap(
                 'if(kind = ' ~ kinds.stored ~ ', next_begun, next_version.at)', convention,
             ) }},
-            deleted.at
+            deleted.end_at{{ ',
+            known_end' if late_events }}
         ) as new_end,
         {{ is_open }} and ended_from is null and next_version is null
-            and deleted is null as is_open
+            and deleted is null{{ ' and known_end is null' if late_events }} as is_open
     from with_ends
 ),
 
@@ -257,6 +293,12 @@ resolved as (
         kind,
         kind = {{ kinds.stored }} and {{ is_open }} as was_open,
         case
+            {%- if late_events %}
+            when is_tombstone
+                then if(remains and {{ dbt_history._needs_tombstone(convention) }}, null, 'remove')
+            when kind > {{ kinds.update_row }}
+                then if({{ dbt_history._needs_tombstone(convention) }}, 'add', null)
+            {%- endif %}
             when is_skipped then 'skip'
             when kind = {{ kinds.stored }} and not is_replaced then
                 case
@@ -271,11 +313,18 @@ resolved as (
                 then 'replace'
             when {{ dbt_history._period_changed(convention, 'stored.') }} then 'close'
         end as op,
+        {{ 'kind <= ' ~ kinds.update_row ~ ' and ' if late_events -}}
         not is_skipped and not is_replaced and remains and is_open as is_open,
+        {% if late_events -%}
+        if(kind > {{ kinds.update_row }}, {{ dbt_history._shift_by_gap(
+            c_end, convention, '+',
+        ) }}, at) as at,
+        {%- else -%}
         at,
+        {%- endif %}
         least(stored.{{ c_end }}, final_end) as earlier_end
         {%- for column in columns %},
-        {{ dbt_history._final_column(column, convention) }}
+        {{ dbt_history._final_column(column, batch.settings) }}
             as {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
     from final_versions
@@ -375,7 +424,7 @@ history as (
             ),
             if(
                 {{ can_close }} and (next_known is null or next_delete.at < next_known),
-                next_delete.at,
+                next_delete.end_at,
                 null
             )
         ) >= {{ dbt_history._shift_by_gap('least(next_earliest.at, next_row.at)', convention) }},
@@ -504,7 +553,17 @@ end
 
 
 {# A column's value in the table after the batch. #}
-{% macro _final_column(column, convention) %}
+{% macro _final_column(column, settings) %}
+    {%- set convention = settings.convention -%}
+    {%- if settings.late_events -%}
+        {%- set of_version = dbt_history._final_column(column, dict(settings, late_events=false))
+        -%}
+        {%- do return(
+            of_version if column.name | lower in settings.key | map('lower')
+                else 'if(kind <= ' ~ dbt_history._row_kinds().update_row ~ ', ' ~ of_version ~ ', '
+                    ~ dbt_history._tombstone_cell(column, convention) ~ ')'
+        ) -%}
+    {%- endif -%}
     {%- if column.name | lower == convention.end | lower -%} {%- do return('final_end') -%}
     {%- elif convention.active and column.name | lower == convention.active | lower -%}
         {%- do return('if(can_close, is_open, ' ~ dbt_history._prefixed(column.name) ~ ')') -%}

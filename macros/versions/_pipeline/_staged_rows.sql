@@ -3,7 +3,11 @@
     prefixed and in its type, and the columns by which the rules order the rows.
 
         kind       what the row is (`_row_kinds`); NULL for an unknown stage
-        at         the row's point on the time axis: its start, or the end of a delete row
+        at         the row's point on the time axis: its start, or the end of a delete row. A delete
+                   row whose start is its end + gap deletes a version that starts there, too:
+
+                        at    9.999  10.000       delete with start 10.000 and end 9.999
+                        version      [ a ------   ends before it begins
         position   _order, NULL if the SELECT has none
         unmodified lower-case names of the columns that keep their value; for an update row also
                    those that the SELECT lacks
@@ -11,6 +15,12 @@
 {% macro _batch_rows(staged, columns, convention, filter=none) %}
     {%- set names = staged.names -%}
     {%- set kinds = dbt_history._row_kinds() -%}
+    {%- set start = dbt_history._staged_column(
+        staged, {'name': convention.start, 'type': convention.type},
+    ) -%}
+    {%- set end = dbt_history._staged_column(
+        staged, {'name': convention.end, 'type': convention.type},
+    ) -%}
     {%- set missing = [] -%}
     {%- for column in columns if column.name | lower not in names -%}
         {%- do missing.append(dbt_history._string_literal(column.name | lower)) -%}
@@ -25,13 +35,14 @@
             when 'earliest_start' then {{ kinds.earliest_start }}
         end as kind,
         if(
-            `_stage` = 'delete',
-            {{ dbt_history._staged_column(
-                staged, {'name': convention.end, 'type': convention.type},
-            ) }},
-            {{ dbt_history._staged_column(
-                staged, {'name': convention.start, 'type': convention.type},
-            ) }}
+            `_stage` = 'delete'
+                {%- if convention.gap %}
+                and not coalesce({{ start }} = {{ dbt_history._shift_by_gap(
+                    end, convention, '+',
+                ) }}, false)
+                {%- endif %},
+            {{ end }},
+            {{ start }}
         ) as at,
         {{ 'cast(`_order` as bigint)' if '_order' in names else 'cast(null as bigint)' }}
             as position,
@@ -76,11 +87,12 @@
 
 {#
     The kinds of rows on the time axis of the rules. The numbers give the order at one instant: a
-    stored version, then upserts, then updates; separate conditions order deletes and earliest
-    starts.
+    stored version, then upserts, then updates; separate conditions order deletes, earliest starts
+    and known ends (`_late_events.sql`).
 #}
 {% macro _row_kinds() %}
     {% do return({
         'stored': 0, 'upsert_row': 1, 'update_row': 2, 'delete_row': 3, 'earliest_start': 4,
+        'known_end': 5,
     }) %}
 {% endmacro %}

@@ -19,6 +19,9 @@
         'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
         'spark.sql.codegen.wholeStage', 'spark.sql.codegen.factoryMode',
     ]) %}
+    {% set settings = dict(
+        settings, late_events=dbt_history._takes_late_events(settings, select_sql),
+    ) %}
     {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
     {% set is_new = existing is none or full_refresh %}
     {% do dbt_history._refuse_columns(

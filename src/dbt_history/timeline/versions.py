@@ -77,10 +77,16 @@ def changes(before: Version, now: Version) -> dict[str, tuple[str | None, str | 
     }
 
 
+def is_tombstone(version: Version) -> bool:
+    """Whether a row is a deletion that no version shows: an empty period without values."""
+    is_empty = version.until is not None and version.until == version.since
+    return is_empty and all(value is None for value in version.values.values())
+
+
 def read_versions(rows: Iterable[Mapping[str, Any]], convention: Convention) -> list[Version]:
-    """All versions by key and time, each compared with its predecessor."""
+    """All versions by key and time, each compared with its predecessor; without tombstones."""
     found = sorted(
-        (read_version(row, convention) for row in rows),
+        (version for row in rows if not is_tombstone(version := read_version(row, convention))),
         key=lambda version: (version.key, version.since, version.order),
     )
     read: list[Version] = []

@@ -11,7 +11,8 @@ merge into `golden`.`records` as history
                         when 'earliest_start' then 4
                     end as kind,
                     if(
-                        `_stage` = 'delete',
+                        `_stage` = 'delete'
+                            and not coalesce(`_fivetran_start` = (`_fivetran_end` + interval 1 millisecond), false),
                         `_fivetran_end`,
                         `_fivetran_start`
                     ) as at,
@@ -88,7 +89,9 @@ merge into `golden`.`records` as history
                 reached.*,
                 flags.remains
             from reached
-            lateral view explode(array(removed_from is null or at < removed_from)) flags as remains
+            lateral view explode(
+                array(removed_from is null or at < removed_from)
+            ) flags as remains
             where reached.kind = 0 or flags.remains
         ),
 
@@ -102,8 +105,9 @@ merge into `golden`.`records` as history
                     as next_earliest,
                 lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis
                     as next_known,
-                lead(if(kind = 3, struct(at, batch), null)) ignore nulls over axis
-                    as next_delete,
+                lead(
+                    if(kind = 3, struct(at, batch, `c__fivetran_end` as end_at), null)
+                ) ignore nulls over axis as next_delete,
                 lead(if(kind = 0 and remains, at, null)) ignore nulls over axis
                     as next_stored,
                 last_value(if(kind = 0, struct(at, `c_id`, `c_v`, `c_w`, `c__fivetran_start`, `c__fivetran_end`, `c__fivetran_active`), null), true) over (
@@ -112,7 +116,7 @@ merge into `golden`.`records` as history
                                 at,
                                 case kind
                                     when 4 then 0
-                                    when 3 then 2
+                                    when 3 then 3
                                     else 1
                                 end,
                                 kind, position
@@ -125,7 +129,7 @@ merge into `golden`.`records` as history
                                 at,
                                 case kind
                                     when 4 then 0
-                                    when 3 then 2
+                                    when 3 then 3
                                     else 1
                                 end,
                                 kind, position
@@ -147,7 +151,7 @@ merge into `golden`.`records` as history
                                 ),
                                 if(
                                     `c__fivetran_active` is not null and (next_known is null or next_delete.at < next_known),
-                                    next_delete.at,
+                                    next_delete.end_at,
                                     null
                                 )
                             ) >= (least(next_earliest.at, next_row.at) - interval 1 millisecond),
@@ -207,7 +211,7 @@ merge into `golden`.`records` as history
                                 at,
                                 case kind
                                     when 4 then 0
-                                    when 3 then 2
+                                    when 3 then 3
                                     else 1
                                 end,
                                 kind, position
@@ -240,7 +244,7 @@ merge into `golden`.`records` as history
                                     at,
                                     case kind
                                         when 4 then 0
-                                        when 3 then 2
+                                        when 3 then 3
                                         else 1
                                     end,
                                     kind, position
@@ -257,7 +261,7 @@ merge into `golden`.`records` as history
                                 at,
                                 case kind
                                     when 4 then 0
-                                    when 3 then 2
+                                    when 3 then 3
                                     else 1
                                 end,
                                 kind, position
@@ -312,7 +316,7 @@ merge into `golden`.`records` as history
                     end,
                     -- A stored version ends before staged rows, a staged row before any version.
                     (if(kind = 0, next_begun, next_version.at) - interval 1 millisecond),
-                    deleted.at
+                    deleted.end_at
                 ) as new_end,
                 coalesce(`c__fivetran_active`, false) and ended_from is null and next_version is null
                     and deleted is null as is_open

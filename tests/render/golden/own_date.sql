@@ -11,7 +11,8 @@ merge into `golden`.`records` as history
                         when 'earliest_start' then 4
                     end as kind,
                     if(
-                        `_stage` = 'delete',
+                        `_stage` = 'delete'
+                            and not coalesce(`start` = date_add(`end`, 1), false),
                         `end`,
                         `start`
                     ) as at,
@@ -92,7 +93,9 @@ merge into `golden`.`records` as history
                 reached.*,
                 flags.remains
             from reached
-            lateral view explode(array(removed_from is null or at < removed_from)) flags as remains
+            lateral view explode(
+                array(removed_from is null or at < removed_from)
+            ) flags as remains
             where reached.kind = 0 or flags.remains
         ),
 
@@ -106,8 +109,9 @@ merge into `golden`.`records` as history
                     as next_earliest,
                 lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis
                     as next_known,
-                lead(if(kind = 3, struct(at, batch), null)) ignore nulls over axis
-                    as next_delete,
+                lead(
+                    if(kind = 3, struct(at, batch, `c_end` as end_at), null)
+                ) ignore nulls over axis as next_delete,
                 lead(if(kind = 0 and remains, at, null)) ignore nulls over axis
                     as next_stored,
                 last_value(if(kind = 0, struct(at, `c_My Key`, `c_path`, `c_select`, `c_it's`, `c_start`, `c_end`, `c_Is ``Current```), null), true) over (
@@ -116,7 +120,7 @@ merge into `golden`.`records` as history
                                 at,
                                 case kind
                                     when 4 then 0
-                                    when 3 then 2
+                                    when 3 then 3
                                     else 1
                                 end,
                                 kind, position
@@ -129,7 +133,7 @@ merge into `golden`.`records` as history
                                 at,
                                 case kind
                                     when 4 then 0
-                                    when 3 then 2
+                                    when 3 then 3
                                     else 1
                                 end,
                                 kind, position
@@ -151,7 +155,7 @@ merge into `golden`.`records` as history
                                 ),
                                 if(
                                     (`c_Is ``Current``` is not null or kind = 2 and array_contains(unmodified, 'is `current`')) and (next_known is null or next_delete.at < next_known),
-                                    next_delete.at,
+                                    next_delete.end_at,
                                     null
                                 )
                             ) >= date_sub(least(next_earliest.at, next_row.at), 1),
@@ -218,7 +222,7 @@ merge into `golden`.`records` as history
                                 at,
                                 case kind
                                     when 4 then 0
-                                    when 3 then 2
+                                    when 3 then 3
                                     else 1
                                 end,
                                 kind, position
@@ -251,7 +255,7 @@ merge into `golden`.`records` as history
                                     at,
                                     case kind
                                         when 4 then 0
-                                        when 3 then 2
+                                        when 3 then 3
                                         else 1
                                     end,
                                     kind, position
@@ -268,7 +272,7 @@ merge into `golden`.`records` as history
                                 at,
                                 case kind
                                     when 4 then 0
-                                    when 3 then 2
+                                    when 3 then 3
                                     else 1
                                 end,
                                 kind, position
@@ -324,7 +328,7 @@ merge into `golden`.`records` as history
                     end,
                     -- A stored version ends before staged rows, a staged row before any version.
                     date_sub(if(kind = 0, next_begun, next_version.at), 1),
-                    deleted.at
+                    deleted.end_at
                 ) as new_end,
                 coalesce(`c_Is ``Current```, false) and ended_from is null and next_version is null
                     and deleted is null as is_open

@@ -1,12 +1,15 @@
-(
+( /* dbt_history:plain_events */
     select
         if(`_begins`, 'upsert', 'delete') as `_stage`,
         * except (
             `_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`
         ),
-        if(`_begins`, `_at`, null) as `_fivetran_start`,
+        `_at`
+            as `_fivetran_start`,
         if(
-            `_begins`, timestamp'9999-12-31 23:59:59.999 UTC', `_at`
+            `_begins`,
+            timestamp'9999-12-31 23:59:59.999 UTC',
+            (`_at` - interval 1 millisecond)
         ) as `_fivetran_end`,
         `_begins` as `_fivetran_active`
     from (
@@ -14,7 +17,8 @@
             *,
             row_number() over (
                 partition by `id`, `end`, `_at`
-                order by `_commit_version` desc, `_begins` desc
+                order by
+                    `_commit_version` desc, `_begins` desc
             ) as `_place`
         from (
             select

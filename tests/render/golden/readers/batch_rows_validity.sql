@@ -1,19 +1,23 @@
-(
+( /* dbt_history:plain_events */
     select
         if(`_begins`, 'upsert', 'delete') as `_stage`,
         * except (
             `_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`
         ),
-        if(`_begins`, `_at`, null) as `valid_from`,
+        if(`_begins`, `_at`, null)
+            as `valid_from`,
         if(
-            `_begins`, 2147483647L, `_at`
+            `_begins`,
+            2147483647L,
+            `_at`
         ) as `valid_to`
     from (
         select
             *,
             row_number() over (
                 partition by `id`, `_at`
-                order by `_commit_version` desc, `_begins` desc
+                order by
+                    `_commit_version` desc, `_begins` desc
             ) as `_place`
         from (
             select

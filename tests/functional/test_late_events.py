@@ -1,0 +1,254 @@
+"""Rule 7b: upserts and deletes in any order of arrival; the tombstones of early deletions."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.project import Project
+from tests.support.staging import COLUMNS, before, day, delete, stage, upsert, version
+from tests.support.tables import assert_same_rows, data_frame
+
+
+def tombstone(id_: Any, end: Any) -> dict[str, Any]:
+    """The row of a deletion that no version shows: it starts a gap after its end, and is empty."""
+    return {
+        "id": id_, "v": None, "w": None, "_fivetran_start": end + timedelta(milliseconds=1),
+        "_fivetran_end": end, "_fivetran_active": False,
+    }  # fmt: skip
+
+
+def test_a_deletion_is_kept_until_its_version_arrives(project: Project) -> None:
+    """The table after each batch:
+
+    day          3        5        7        9        12
+    1: delete                               |              tombstone at 9
+    2: upsert    [ a -----------------------)              it is not needed any more
+    3: delete    [ a -----)                 |              and now it is
+    4: upsert    [ a -----)        [ b -----)
+    5: upsert    [ a -----)        [ b -----)        [ c ------ open
+    """
+    rows = [
+        delete(1, 1, day(9)),
+        upsert(2, 1, day(3)),
+        delete(3, 1, day(5)),
+        upsert(4, 1, day(7), "b"),
+        upsert(5, 1, day(12), "c"),
+    ]
+    a, b = version(1, "a", day(3), day(5)), version(1, "b", day(7), day(9))
+    tables = [
+        [tombstone(1, day(9))],
+        [version(1, "a", day(3), day(9))],
+        [a, tombstone(1, day(9))],
+        [a, b],
+        [a, b, version(1, "c", day(12))],
+    ]
+    stage(project, "arrived", rows)
+    project.history("h", "select * from arrived", late_events=True)
+
+    project.run("h")
+
+    log = project.log_of("h")
+    commits = [entry["version"] for entry in log if "batch" in (entry["userMetadata"] or "")]
+    for commit, expected in zip(sorted(commits), tables, strict=True):
+        found = project.spark.sql(f"select * from {project.table('h')} version as of {commit}")
+        assert_same_rows([row.asDict() for row in found.collect()], expected, COLUMNS, f"{commit}")
+
+
+def test_no_reader_or_test_finds_a_tombstone_and_cleaning_removes_it(project: Project) -> None:
+    rows = [
+        upsert(1, 1, day(1)), delete(1, 1, day(3)), delete(1, 1, day(5)), delete(1, 2, day(5)),
+        upsert(1, 1, day(8), "b"), upsert(1, 3, day(1)), delete(1, 3, day(6)),
+    ]  # fmt: skip
+    stage(project, "staged", rows)
+    project.history("h", "select * from staged", late_events=True)
+    project.run("h")
+    seen = [version(1, "a", day(1), day(3)), version(3, "a", day(1), day(6))]
+    seen.append(version(1, "b", day(8)))
+    dead = [tombstone(1, day(5)), tombstone(2, day(5))]
+    assert_same_rows(project.rows("h"), seen + dead, COLUMNS)
+
+    readers = {
+        "instant": "as_of(ref('h'), '2024-01-05')",
+        "later": "as_of(ref('h'), '2024-01-05 00:00:00.001')",
+        "within": "between(ref('h'), '2024-01-01', '2024-01-07')",
+        "changed": "changeset(ref('h'), '2024-01-04', '2024-01-07', key='id')",
+    }
+    for name, reader in readers.items():
+        project.model(
+            name, f"select * from {{{{ dbt_history.{reader} }}}} as found", materialized="table"
+        )
+    tests = [
+        "periods_do_not_overlap", "one_active_version", "period_is_well_formed",
+        "active_matches_open_end", "no_gap_between_versions",
+    ]  # fmt: skip
+    project.write("models/h.yml", json.dumps({"version": 2, "models": [{
+        "name": "h",
+        "data_tests": [{f"dbt_history.{name}": {"arguments": {"key": "id"}}} for name in tests],
+    }]}))  # fmt: skip
+    project.run(*readers)
+    assert {name: len(project.rows(name)) for name in readers} == {
+        "instant": 1, "later": 1, "within": 2, "changed": 1,
+    }  # fmt: skip
+    assert len(project.dbt("test", "--select", "h").results) == len(tests)
+
+    def operation(name: str, **arguments: Any) -> None:
+        project.dbt("run-operation", name, "--args", json.dumps(arguments))
+
+    operation("verify_history", table="h")
+    operation("clean_history", table="h", keep_versions=2)
+    assert_same_rows(project.rows("h"), seen + dead, COLUMNS)
+    operation("clean_history", table="h", before="2024-01-07")
+    assert_same_rows(project.rows("h"), seen[2:], COLUMNS)
+
+
+@pytest.mark.parametrize("convention", ["fivetran", "validity"])
+def test_changes_arrive_in_any_order_unless_the_model_refuses_late_events(
+    project: Project, convention: str
+) -> None:
+    """A feed that is read in two parts, with the time of each change in `happened`.
+
+    first part     delete at 9, insert at 12      second part     insert at 3
+    becomes        [ 3 ---------)        [ 12 ------ open
+    """
+    start, end = ("_fivetran_start", "_fivetran_end") if convention == "fivetran" else (
+        "valid_from", "valid_to",
+    )  # fmt: skip
+    types = {
+        "_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp",
+        "id": "bigint", "happened": "timestamp",
+    }  # fmt: skip
+
+    def feed(*rows: tuple[str, int, int]) -> None:
+        changes = [
+            dict(zip(types, (kind, number, day(20 + number), 1, day(on)), strict=True))
+            for kind, number, on in rows
+        ]
+        data_frame(project.spark, changes, types).createOrReplaceTempView("feed")
+
+    rows = f"dbt_history.batch_rows('feed', 'id', '{convention}', at='happened')"
+    for name, late in [("any_order", None), ("in_order", False)]:
+        more: Any = {} if late is None else {"late_events": late}
+        sql = f"select * from {{{{ {rows} }}}}"
+        project.history(name, sql, convention=convention, **more)
+    feed(("delete", 1, 9), ("insert", 2, 12))
+    project.run("any_order", "in_order")
+    feed(("insert", 3, 3))
+    project.run("any_order", "in_order")
+
+    gap = timedelta(milliseconds=1) if convention == "fivetran" else timedelta(0)
+    ends = {
+        name: {row[start]: row[end] for row in project.rows(name)}
+        for name in ("any_order", "in_order")
+    }
+    assert ends["any_order"][day(3)] == day(9) - gap
+    assert ends["in_order"][day(3)] == day(12) - gap
+    assert set(ends["any_order"]) == {day(3), day(12)}
+    reader = f"dbt_history.as_of(ref('any_order'), '2024-01-09', '{convention}')"
+    project.model("found", f"select * from {{{{ {reader} }}}} as found", materialized="table")
+    project.run("found")
+    assert project.rows("found") == []
+
+
+def test_a_delete_at_the_start_of_a_version_ends_it_also_with_a_gap(project: Project) -> None:
+    """The time of a deletion is the record's last `happened`: the start of its version."""
+    types = {
+        "_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp",
+        "id": "bigint", "happened": "timestamp",
+    }  # fmt: skip
+    rows = "dbt_history.batch_rows('feed', 'id', 'fivetran', at='happened')"
+    project.history("h", f"select * from {{{{ {rows} }}}}")
+    for number, kind in enumerate(["insert", "delete"]):
+        change = dict(zip(types, (kind, number, day(20), 1, day(5)), strict=True))
+        data_frame(project.spark, [change], types).createOrReplaceTempView("feed")
+        project.run("h")
+
+    [row] = project.rows("h")
+    assert (row["_fivetran_start"], row["_fivetran_end"]) == (day(5), before(day(5)))
+    assert row["_fivetran_active"] is False
+
+
+def test_events_are_ordered_by_several_columns_and_deleted_by_a_condition(
+    project: Project,
+) -> None:
+    """Events that arrive in any order, within and between the parts of the feed:
+
+    happened    3, 1    3, 2         5          9           12
+    op          I a     U b          U c        D           I d
+    becomes             [ b --------)[ c ------)            [ d ---- open
+    """
+    types = {
+        "_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp",
+        "id": "bigint", "happened": "timestamp", "line": "bigint", "op": "string", "v": "string",
+    }  # fmt: skip
+    parts: list[list[Any]] = [
+        [(7, 12, 1, "I", "d"), (7, 9, 1, "D", None)],
+        [(8, 5, 1, "U", "c"), (8, 3, 2, "U", "b"), (9, 3, 1, "I", "a")],
+    ]
+    rows = (
+        "dbt_history.batch_rows('feed', 'id', 'validity', sequence=['happened', 'line'],"
+        " delete_when=\"op = 'D'\")"
+    )
+    project.history("h", f"select * from {{{{ {rows} }}}}", convention="validity")
+
+    for part in parts:
+        changes = [
+            dict(zip(types, ("insert", commit, day(20), 1, day(on), *more), strict=True))
+            for commit, on, *more in part
+        ]
+        data_frame(project.spark, changes, types).createOrReplaceTempView("feed")
+        project.run("h")
+
+    found = {(row["v"], row["valid_from"], row["valid_to"]) for row in project.rows("h")}
+    assert found == {("b", day(3), day(5)), ("c", day(5), day(9)), ("d", day(12), None)}
+
+
+def test_an_update_of_an_events_time_is_no_deletion(project: Project) -> None:
+    """The feed of a table whose rows carry the time of their last change."""
+    types = {
+        "_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp",
+        "id": "bigint", "happened": "timestamp", "v": "string",
+    }  # fmt: skip
+    changes = [
+        dict(zip(types, row, strict=True))
+        for row in [
+            ("insert", 1, day(20), 1, day(3), "a"),
+            ("update_preimage", 2, day(21), 1, day(3), "a"),
+            ("update_postimage", 2, day(21), 1, day(5), "b"),
+        ]
+    ]
+    data_frame(project.spark, changes, types).createOrReplaceTempView("feed")
+    rows = "dbt_history.batch_rows('feed', 'id', 'validity', at='happened')"
+    project.history("h", f"select * from {{{{ {rows} }}}}", convention="validity")
+
+    project.run("h")
+
+    found = {(row["v"], row["valid_from"], row["valid_to"]) for row in project.rows("h")}
+    assert found == {("a", day(3), day(5)), ("b", day(5), None)}
+
+
+def test_late_events_may_be_switched_on_for_an_existing_table(project: Project) -> None:
+    """A closed version ends a late upsert; a deletion that was ignored before stays unknown.
+
+    day              3        5        9
+    before           [ a --------------)        delete at 12 was ignored
+    then                      upsert            and an upsert at 11
+    """
+    rows = [upsert(1, 1, day(3)), delete(1, 1, day(9)), delete(2, 1, day(12))]
+    project.history("h", stage(project, "first", rows))
+    project.run("h")
+    later = [upsert(3, 1, day(5), "b"), upsert(3, 1, day(11), "c")]
+    stage(project, "second", later)
+    project.history("h", "select * from second", late_events=True)
+
+    project.run("h")
+
+    expected = [
+        version(1, "a", day(3), before(day(5))),
+        version(1, "b", day(5), day(9)),
+        version(1, "c", day(11)),
+    ]
+    assert_same_rows(project.rows("h"), expected, COLUMNS)
