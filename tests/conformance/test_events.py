@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -229,18 +229,19 @@ def test_the_coarse_log_is_as_expected(
 KINDS = ("insert", "update", "delete")
 
 
-def report(project: Project, spark: SparkSession, name: str, arguments: str) -> list[Row]:
-    """The rows of `column_changes`, read by a model that is a view."""
-    schema, table = name.split(".")
-    relation = f"api.Relation.create(schema='{schema}', identifier='{table}')"
-    project.model(
-        "report",
-        f"select * from {{{{ dbt_history.column_changes({relation}{arguments}) }}}}",
-        materialized="table",
-        file_format="delta",
-    )
-    project.run("report")
-    return project.rows("report")
+def reports(project: Project, asked: Sequence[tuple[str, str]]) -> list[list[Row]]:
+    """The rows of `column_changes` for each table and its further arguments, by one run."""
+    names = [f"report_{place}" for place in range(len(asked))]
+    for name, (events, arguments) in zip(names, asked, strict=True):
+        schema, table = events.split(".")
+        relation = f"api.Relation.create(schema='{schema}', identifier='{table}')"
+        project.model(
+            name,
+            f"select * from {{{{ dbt_history.column_changes({relation}{arguments}) }}}}",
+            materialized="view",
+        )
+    project.run(*names)
+    return [project.rows(name) for name in names]
 
 
 def as_reported(rows: list[Row], key: list[str]) -> list[tuple[str, ...]]:
@@ -274,14 +275,15 @@ def as_expected(rows: list[Row], prefix: str = "t") -> list[tuple[str, ...]]:
 REPORTED = [p for p in CASE_RUNS if p.name == "base" and not is_plain(p.case)]
 
 
-def test_column_changes_reports_who_changed_which_column(
-    finished: None, project: Project, spark: SparkSession
-) -> None:
-    for case_run in REPORTED:
-        for table, expected in case_run.expected.get("report", {}).items():
-            key = next(t["key"] for t in case_run.case["tables"] if t["name"] == table)
-            rows = report(project, spark, f"{case_run.schema}.{table}_history", "")
-            assert as_reported(rows, key) == as_expected(expected), case_run.id
+def test_column_changes_reports_who_changed_which_column(finished: None, project: Project) -> None:
+    asked = [
+        (case_run, table) for case_run in REPORTED for table in case_run.expected.get("report", {})
+    ]
+    tables = [(f"{case_run.schema}.{table}_history", "") for case_run, table in asked]
+    for (case_run, table), rows in zip(asked, reports(project, tables), strict=True):
+        key = next(t["key"] for t in case_run.case["tables"] if t["name"] == table)
+        expected = case_run.expected["report"][table]
+        assert as_reported(rows, key) == as_expected(expected), case_run.id
 
 
 @pytest.mark.parametrize("case", REPORTS, ids=[case["id"] for case in REPORTS])
@@ -306,9 +308,10 @@ def test_column_changes_of_given_events(project: Project, spark: SparkSession, c
     ]
     spark.sql(f"create schema if not exists {project.schema}")
     data_frame(spark, events, types).write.format("delta").saveAsTable(project.table("events"))
+    asked = []
     for query in case["queries"]:
         show = f", show={query['show']!r}" if "show" in query else ""
         bounds = [f", {end}_day='{query[end]}'" for end in ("from", "to") if query.get(end)]
-        arguments = f"{''.join(bounds)}, key={table['key']!r}{show}"
-        rows = report(project, spark, project.table("events"), arguments)
+        asked.append((project.table("events"), f"{''.join(bounds)}, key={table['key']!r}{show}"))
+    for query, rows in zip(case["queries"], reports(project, asked), strict=True):
         assert as_reported(rows, table["key"]) == as_expected(query["expected"], ""), query
