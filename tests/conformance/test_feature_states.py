@@ -432,6 +432,7 @@ def test_numbered_transactions_gives_the_numbers_of_the_case(
         assert {str(row["txid"]): row["id"] for row in project.rows("numbers")} == expected
 
 
+@pytest.mark.thorough
 def test_a_suspended_space_is_resumed_without_a_gap(project: Project, spark: SparkSession) -> None:
     case = read("NP9")
     first, _, resumed, last = case["steps"]

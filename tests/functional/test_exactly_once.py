@@ -91,6 +91,7 @@ def test_a_run_killed_after_a_commit_is_finished_by_the_next(
     assert numbers_in_the_log(project) == [1, 2, 3, 4]
 
 
+@pytest.mark.thorough
 def test_uncommitted_files_are_ignored(project: Project, warehouse: Path) -> None:
     left = (
         warehouse / f"{project.schema}.db" / "h" / "_delta_log" / ".00000000000000000000.json.tmp"
