@@ -36,6 +36,7 @@ from dbt_history.failures import failures_command
 from dbt_history.landing.command import land_command
 from dbt_history.session import start_session
 from scripts import landing_example, play_days
+from scripts.spark_settings import ONE_TASK
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".state"
@@ -58,12 +59,6 @@ USUAL_SECONDS_OF_OTHERS = 0.7
 # The first steps are slow, because Java has just started; they do not count alone.
 FIRST_SECONDS = 60.0
 LONGEST_SILENCE = 10.0
-# Each task of a statement reads the statement again, and the examples have few rows.
-ONE_TASK = (
-    "spark.sql.leafNodeDefaultParallelism",
-    "spark.sql.shuffle.partitions",
-    "spark.databricks.delta.snapshotPartitions",
-)
 SUCCEEDED = ("success", "pass", "no-op")
 
 
@@ -275,8 +270,8 @@ def steps_of(manifest: Manifest) -> list[str]:
 def start_spark() -> None:
     session = start_session("dbt_history build")
     if IS_LOCAL:
-        for name in ONE_TASK:
-            session.conf.set(name, "1")
+        for name, value in ONE_TASK.items():
+            session.conf.set(name, str(value))
 
 
 def parse() -> Manifest:

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.dataframe import DataFrame
 
 from scripts.cluster import Cluster
+from scripts.spark_settings import ONE_TASK
 from tests.support import connect, thrift
-from tests.support.project import COMPILED, INTERPRETED, SCHEMA, Project, drop_schema
+from tests.support.project import COMPILED, SCHEMA, Project, drop_schema
 from tests.support.selection import IS_ALL
 
 NUMBERS = itertools.count(1)
@@ -99,7 +100,7 @@ def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSess
         # A long-lived process gains from the slower, optimizing compiler; a build does not.
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Duser.timezone=UTC")
         # With every variant the tests compile statements, of several tasks each.
-        .config(map=COMPILED if IS_ALL else INTERPRETED)
+        .config(map=COMPILED if IS_ALL else ONE_TASK)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

@@ -113,14 +113,8 @@ def test_a_log_left_unlocked_by_a_killed_full_refresh_is_locked_by_the_next_run(
         project.spark.sql(f"delete from {project.table('log')}")
 
 
-def test_two_concurrent_appends_with_different_last_batches_append_every_batch_once(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both plan before either appends; the second one must not use its outdated plan."""
-    log(project, "select id as _batch, id from range(1, 3) where id <= {{ var('up_to') }}")
-    numbered = ["--vars", "up_to: 2"]
-    project.run("log", options=numbered)
-    log(project, "select id as _batch, id from range(1, 20) where id <= {{ var('up_to') }}")
+def hold_run(project: Project, monkeypatch: pytest.MonkeyPatch, variables: str, until: str) -> None:
+    """Plan a run of the log, and hold its INSERT until the next run sends such a statement."""
     held: list[str] = []
     execute = Cursor.execute
 
@@ -131,15 +125,26 @@ def test_two_concurrent_appends_with_different_last_batches_append_every_batch_o
         execute(cursor, "select 1 as held" if is_insert or "drop view" in sql.lower() else sql)
 
     def release(cursor: Cursor, sql: str, *parameters: Any) -> None:
-        """When the second run has planned, let the first run's INSERT finish before its own."""
-        if "insert into" in sql.lower() and held:
+        """When the second run comes to this statement, let the first run's INSERT finish first."""
+        if until in sql.lower() and held:
             execute(cursor, held.pop())
         execute(cursor, sql)
 
     monkeypatch.setattr(Cursor, "execute", hold)
-    project.run("log", options=["--vars", "up_to: 7"])
+    project.run("log", options=["--vars", variables])
     assert len(held) == 1
     monkeypatch.setattr(Cursor, "execute", release)
+
+
+def test_two_concurrent_appends_with_different_last_batches_append_every_batch_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both plan before either appends; the second one must not use its outdated plan."""
+    log(project, "select id as _batch, id from range(1, 3) where id <= {{ var('up_to') }}")
+    numbered = ["--vars", "up_to: 2"]
+    project.run("log", options=numbered)
+    log(project, "select id as _batch, id from range(1, 20) where id <= {{ var('up_to') }}")
+    hold_run(project, monkeypatch, "up_to: 7", until="insert into")
 
     message = project.run("log", options=["--vars", "up_to: 12"]).message("log")
 
@@ -170,23 +175,7 @@ def test_outcomes_that_another_run_appends_meanwhile_are_appended_once(
     )
     project.run("states")
     project.run("log", options=["--vars", "up_to: 1"])
-    held: list[str] = []
-    execute = Cursor.execute
-
-    def hold(cursor: Cursor, sql: str, *parameters: Any) -> None:
-        is_insert = "insert into" in sql.lower()
-        held.extend([sql] if is_insert else [])
-        execute(cursor, "select 1 as held" if is_insert or "drop view" in sql.lower() else sql)
-
-    def release(cursor: Cursor, sql: str, *parameters: Any) -> None:
-        if moment in sql.lower() and held:
-            execute(cursor, held.pop())
-        execute(cursor, sql)
-
-    monkeypatch.setattr(Cursor, "execute", hold)
-    project.run("log", options=["--vars", "up_to: 2"])
-    assert len(held) == 1
-    monkeypatch.setattr(Cursor, "execute", release)
+    hold_run(project, monkeypatch, "up_to: 2", until=moment)
 
     project.run("log", options=["--vars", "up_to: 4"])
 

@@ -803,6 +803,17 @@ ONE_NUMBER = {
 }
 
 
+def played_in_any_order(
+    stream: Sequence[Event], seed: int, number: int, convention: Convention
+) -> list[Row]:
+    """The table after the events in a random order and in random batches."""
+    table: list[Row] = []
+    order = random.Random(number).sample(stream, len(stream))
+    for batch in plain_batches(order, 10 * seed + number, convention):
+        table = apply_batch(table, batch, KEY, convention, late_events=True).table
+    return table
+
+
 @pytest.mark.parametrize("convention", ONE_NUMBER.values(), ids=ONE_NUMBER.keys())
 def test_late_events_in_any_order_and_split_give_the_table_of_their_times(
     convention: Convention,
@@ -812,10 +823,7 @@ def test_late_events_in_any_order_and_split_give_the_table_of_their_times(
         stream = plain_events(seed, convention)
         expected = as_set(truth(stream, convention))
         for number in range(4):
-            table: list[Row] = []
-            order = random.Random(number).sample(stream, len(stream))
-            for batch in plain_batches(order, 10 * seed + number, convention):
-                table = apply_batch(table, batch, KEY, convention, late_events=True).table
+            table = played_in_any_order(stream, seed, number, convention)
             assert as_set(visible(table, convention)) == expected, (seed, number)
             kept += len(table) - sum(expected.values())
     assert kept > len(SEEDS)
@@ -829,10 +837,7 @@ def test_late_events_leave_no_tombstone_where_every_delete_ended_a_version(
         stream = without_idle_deletes(plain_events(seed, convention))
         expected = as_set(truth(stream, convention))
         for number in range(3):
-            table: list[Row] = []
-            order = random.Random(number).sample(stream, len(stream))
-            for batch in plain_batches(order, 10 * seed + number, convention):
-                table = apply_batch(table, batch, KEY, convention, late_events=True).table
+            table = played_in_any_order(stream, seed, number, convention)
             assert as_set(table) == expected, (seed, number)
 
 

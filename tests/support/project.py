@@ -20,12 +20,6 @@ COMPILED: dict[str, bool | float | int | str | None] = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
-# An interpreted task deserializes its whole plan, so few tasks are faster (docs/decisions/0096).
-INTERPRETED: dict[str, bool | float | int | str | None] = {
-    "spark.sql.leafNodeDefaultParallelism": "1",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
 
 SESSION = {
     "type": "spark",

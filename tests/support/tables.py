@@ -44,19 +44,24 @@ def data_frame(
     Simple values become SQL literals, which Spark reads without a Python worker.
     """
     cells = [tuple(row.get(name) for name in types) for row in rows]
-    if not cells:
-        nulls = ", ".join(f"cast(null as {type_}) as `{name}`" for name, type_ in types.items())
-        return spark.sql(f"select {nulls} where false")
     if not all(is_simple(value) for row in cells for value in row):
         schema = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
         return spark.createDataFrame(cells, schema)
+    return spark.sql(select_of(cells, types))
+
+
+def select_of(cells: Sequence[Sequence[Any]], types: Mapping[str, str]) -> str:
+    """Rows of simple values as a SELECT with these columns."""
+    if not cells:
+        nulls = ", ".join(f"cast(null as {type_}) as `{name}`" for name, type_ in types.items())
+        return f"select {nulls} where false"
     values = ", ".join("(" + ", ".join(map(literal, row)) + ")" for row in cells)
     places = ", ".join(f"c{place}" for place in range(len(types)))
     casts = ", ".join(
         f"cast(c{place} as {type_}) as `{name}`"
         for place, (name, type_) in enumerate(types.items())
     )
-    return spark.sql(f"select {casts} from values {values} as staged({places})")
+    return f"select {casts} from values {values} as staged({places})"
 
 
 def is_simple(value: Any) -> bool:

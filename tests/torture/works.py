@@ -19,15 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from scripts.request_files import RequestWriter
-from tests.oracle.convention import FIVETRAN
+from tests.oracle.convention import FIVETRAN, VALIDITY_BIGINT
 from tests.oracle.history_batch import apply_batch
 from tests.oracle.mirrors import Link, Main, mirror
+from tests.oracle.periods import as_of
 from tests.oracle.random_histories import DATA_COLUMNS, KEY, History, merge, random_history, tag
 from tests.property.test_mirrors import MirroredTables
 from tests.support.landing import COLUMNS as LANDED
 from tests.support.landing import HEADER, upserts
 from tests.support.project import SCHEMA
-from tests.support.tables import BOOKKEEPING, column_types, literal
+from tests.support.tables import BOOKKEEPING, as_counter, column_types, select_of
 from tests.torture.workers import Answer, Job, Rows
 
 Problems = list[str]
@@ -65,23 +66,19 @@ def operation(name: str, **arguments: Any) -> dict[str, Any]:
 
 def values(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> str:
     """Rows as a SELECT; a missing cell is NULL."""
-    cells = [[literal(row.get(name)) for name in types] for row in rows]
-    lines = ",\n".join(f"({', '.join(row)})" for row in cells or [["null"] * len(types)])
-    casts = ", ".join(f"cast(c{n} as {t}) as `{name}`" for n, (name, t) in enumerate(types.items()))
-    listed = ", ".join(f"c{place}" for place in range(len(types)))
-    where = "" if cells else " where false"
-    return f"select {casts} from values {lines} as staged({listed}){where}"
+    return select_of([[row.get(name) for name in types] for row in rows], types)
 
 
 def differences(what: str, got: Rows, expected: Rows, columns: Iterable[str]) -> Problems:
     """Rows are compared as text, as the worker sends them."""
+    listed = list(columns)
 
     def shown(rows: Rows) -> Counter[str]:
-        listed = list(columns)
-        return Counter(
-            json.dumps([None if row.get(n) is None else str(row[n]) for n in listed])
+        texts = [
+            {name: None if row.get(name) is None else str(row[name]) for name in listed}
             for row in rows
-        )
+        ]
+        return as_counter(texts, listed)
 
     there, wanted = shown(got), shown(expected)
     lost = [f"{what}: lost {row}" for row in wanted - there]
@@ -279,11 +276,7 @@ def versions(choice: random.Random) -> Rows:
 
 def state(rows: Rows, at: int) -> dict[str, str]:
     """The value of each record at a point."""
-    return {
-        row["id"]: row["v"]
-        for row in rows
-        if row["valid_from"] <= at and (row["valid_to"] is None or row["valid_to"] > at)
-    }
+    return {row["id"]: row["v"] for row in as_of(rows, at, VALIDITY_BIGINT)}
 
 
 def on_versions(

@@ -218,11 +218,6 @@
     {%- endif -%}
     {%- set key = dbt_history._quoted(table.key) -%}
     {%- set identity = dbt_history._quoted(dbt_history._identity_columns(convention)) -%}
-    {%- set is_not_empty = dbt_history._is_not_empty(convention) | replace(
-        dbt_history._quote(convention.start), 'history.' ~ dbt_history._quote(convention.start),
-    ) | replace(
-        dbt_history._quote(convention.end), 'history.' ~ dbt_history._quote(convention.end),
-    ) -%}
     {%- set sql -%}
 (
                 select
@@ -231,7 +226,7 @@
                     row_number() over (
                         partition by history.{{ key | join(', history.') }}
                         order by
-                            {{ is_not_empty }} desc,
+                            {{ dbt_history._is_not_empty(convention, 'history.') }} desc,
                             history.{{ identity | join(' desc, history.') }} desc
                     ) as `_place`
                     {%- endif %}

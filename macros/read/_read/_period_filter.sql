@@ -14,9 +14,9 @@
 
 
 {# until > x, or until >= x: the period has not ended at x. #}
-{% macro _lasts_beyond(convention, point, or_ends_there=false) %}
+{% macro _lasts_beyond(convention, point, or_ends_there=false, prefix='') %}
     {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
-    {%- set end = dbt_history._quote(convention.end) -%}
+    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
     {%- do return(
         '(' ~ end ~ (' >= ' if or_ends_there else ' > ')
             ~ dbt_history._shift_by_gap(point, convention) ~ ' or ' ~ end ~ ' is null)'
@@ -50,8 +50,9 @@
 
 
 {# start < until: an empty period is never visible. #}
-{% macro _is_not_empty(convention) %}
-    {%- do return(dbt_history._lasts_beyond(convention, dbt_history._quote(convention.start))) -%}
+{% macro _is_not_empty(convention, prefix='') %}
+    {%- set start = prefix ~ dbt_history._quote(convention.start) -%}
+    {%- do return(dbt_history._lasts_beyond(convention, start, prefix=prefix)) -%}
 {% endmacro %}
 
 
