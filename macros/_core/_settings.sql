@@ -54,7 +54,7 @@
     {% set known = [
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
         'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order',
-        'continues', 'batches_per_commit', 'late_events',
+        'continues', 'batches_per_commit', 'late_events', 'mod_user',
     ] %}
     {% set problems = dbt_history._unknown_settings(meta, known)
         + dbt_history._shared_problems(node, meta) %}
@@ -152,6 +152,13 @@
         {% do problems.append(
             'unique_key is ' ~ tojson(node.config.get('unique_key'))
                 ~ ': the name of a column, or a list of names'
+        ) %}
+    {% endif %}
+    {% if meta.get('mod_user') not in [none, 'invocation'] %}
+        {% do problems.append(
+            'mod_user is ' ~ tojson(meta.mod_user) ~ ': invocation, for the user of the run where'
+                ~ ' the commit names nobody; a column that has the name is an argument of changes,'
+                ~ ' hx_rows and event_rows'
         ) %}
     {% endif %}
     {% set said = dbt_history._on_schema_change(node) %}

@@ -21,7 +21,7 @@ from tests.support.tables import data_frame
 ALL = selected(read_json_cases("events"))
 REPORTS = [case for case in ALL if case.get("kind") == "report"]
 CASES = [case for case in ALL if case.get("kind") != "report"]
-# Some cases again, with writers that name no transaction: each statement is then one.
+# Some cases again, with writers that name themselves, but no transaction: each statement is one.
 WITHOUT_METADATA = [
     {**case, "id": f"{case['id']}_plain", "variants": []}
     for case in CASES
@@ -115,7 +115,7 @@ def write_coarse_logs(project: Project) -> None:
 
 def metadata(case: Case, transaction: int) -> str | None:
     if is_plain(case):
-        return None
+        return f"user of {transaction}"
     return json.dumps({"transaction": f"t{transaction}", "user": f"user of {transaction}"})
 
 

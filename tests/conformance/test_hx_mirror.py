@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.case_runs import CaseRun, main_schema, run_cases
-from tests.support.operations import Tables, read_json_cases
+from tests.support.operations import Case, Tables, read_json_cases, statements_of
 from tests.support.project import Project, drop_schema
 from tests.support.selection import CHOSEN, IS_ALL, selected
 
@@ -56,6 +56,18 @@ def write_models(project: Project, case_run: CaseRun) -> None:
         case_run.models.append(model(table["name"]))
 
 
+def user_of(case: Case, transaction: int) -> str:
+    """The metadata of a commit: its user as plain text."""
+    return f"user of {transaction}"
+
+
+def needs_of(case: Case) -> list[str]:
+    """With row tracking, the users of rows that no feed has are known."""
+    kinds = {kind for kind, _ in statements_of(case, None)}
+    tracked = ["row_tracking"] if kinds & {"populate", "suspend"} else []
+    return [*case.get("needs", []), *tracked]
+
+
 @pytest.fixture(scope="module")
 def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[None]:
     """All cases have run, and the tables of each mirror exist."""
@@ -67,12 +79,12 @@ def finished(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iter
 
     tables = {}
     for case in CASES:
-        listed = [{**table, "needs": case.get("needs", [])} for table in case["tables"]]
+        listed = [{**table, "needs": needs_of(case)} for table in case["tables"]]
         tables[case["id"]] = Tables(spark, main_schema(case), listed)
     dbt_project.schema = "tests"
     for case_run in CASE_RUNS:
         write_models(dbt_project, case_run)
-    run_cases(dbt_project, CASE_RUNS, tables, control)
+    run_cases(dbt_project, CASE_RUNS, tables, control, user_of)
     yield
     dbt_project.clear()
     for case_run in CASE_RUNS:
@@ -90,15 +102,23 @@ def test_a_case_ends_in_its_expected_rows(
         columns = list(expected[0]) if expected else mirror.columns
         assert [{name: row[name] for name in columns} for row in got] == expected, table
         assert set(mirror.columns) - set(columns) <= {"mod_time", "mod_user"}
-        check_system_columns(got, case_run.case.get("system_columns", {}).get(table, {}))
+        check_system_columns(got, case_run, table)
 
 
-def check_system_columns(rows: list[dict[str, Any]], rules: Mapping[str, Any]) -> None:
-    """They exist, are in order, and never have a value from the source."""
+def check_system_columns(rows: list[dict[str, Any]], case_run: CaseRun, table: str) -> None:
+    """They exist, are in order, and never have a value from the source.
+
+    The user is the one of a commit; who deleted a row during a suspension is not known.
+    """
     times = [row["mod_time"] for row in rows]
     assert times == sorted(times)
-    assert all(row["mod_user"] for row in rows)
-    for name, values in rules.get("never", {}).items():
+    users = {user_of(case_run.case, what[0]) for kind, what in case_run.steps if kind == "run"}
+    is_suspended = ("suspend", None) in case_run.steps
+    for row in rows:
+        is_unknown = row["mod_user"] is None and row["deleted"] and is_suspended
+        assert row["mod_user"] in users or is_unknown, row
+    never = case_run.case.get("system_columns", {}).get(table, {}).get("never", {})
+    for name, values in never.items():
         assert not {str(row[name]).replace(" ", "T") for row in rows} & set(values)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from tests.support.operations import METADATA
 from tests.support.project import Project
 from tests.support.selection import thorough
 from tests.support.tables import as_counter
@@ -23,7 +26,11 @@ def source(project: Project, columns: str, properties: str = FEED, name: str = "
 
 
 def mirror(
-    project: Project, arguments: str = "'id'", name: str = "items", model: str = "log"
+    project: Project,
+    arguments: str = "'id'",
+    name: str = "items",
+    model: str = "log",
+    **config: Any,
 ) -> None:
     """Write the model that stores the rows of `changes`."""
     project.model(
@@ -31,6 +38,7 @@ def mirror(
         "select * from {{ dbt_history.changes(api.Relation.create("
         f"schema='{project.schema}', identifier='{name}'), {arguments}) }}}}",
         materialized="history_append",
+        **config,
     )
 
 
@@ -379,36 +387,105 @@ def test_duplicate_keys_of_a_source_are_refused_with_samples(project: Project, m
     assert taken(project) == []
 
 
-def test_changed_by_is_a_column_the_commit_or_the_user_of_the_run(project: Project) -> None:
+def commit(spark: SparkSession, metadata: str | None, statement: str) -> None:
+    """A statement of a writer who gives its commit this metadata."""
+    if metadata is not None:
+        spark.conf.set(METADATA, metadata)
+    try:
+        spark.sql(statement)
+    finally:
+        spark.conf.unset(METADATA)
+
+
+def test_changed_by_is_the_named_column_the_commit_or_null(project: Project) -> None:
+    """The user of the run is written only where the model asks for it."""
     table = source(project, "id bigint, editor string")
-    spark = project.spark
     mirror(project, "'id', changed_by='editor'")
     mirror(project, model="plain")
-    project.run("log", "plain")
-    key = "spark.databricks.delta.commitInfo.userMetadata"
-    for metadata, values in (
+    mirror(project, model="runner", meta={"history": {"mod_user": "invocation"}})
+    models = ("log", "plain", "runner")
+    project.run(*models)
+    for metadata, row in (
         ('{"user": "Zoë", "transaction": "t1"}', "(1, 'ed')"),
         ("O'Brien", "(2, null)"),
         (None, "(3, null)"),
+        ('{"message": "nightly"}', "(4, null)"),
+        ('{"dbt_history": "1", "author": "ann"}', "(5, null)"),
     ):
-        if metadata:
-            spark.conf.set(key, metadata)
-        spark.sql(f"insert into {table} values {values}")
-        spark.conf.unset(key)
+        commit(project.spark, metadata, f"insert into {table} values {row}")
 
-    project.run("log", "plain")
+    project.run(*models)
 
-    user = spark.sql("select current_user()").first()[0]  # type: ignore[index]
-    assert taken(project, "id", "_changed_by") == [
-        ("insert", 1, "ed"),
-        ("insert", 2, "O'Brien"),
-        ("insert", 3, user),
-    ]
-    assert [row[1] for row in taken(project, "_changed_by", model="plain")] == [
-        "Zoë",
-        "O'Brien",
-        user,
-    ]
+    (runner,) = project.spark.sql("select current_user()").first()  # type: ignore[misc]
+    users = {name: [row[1] for row in taken(project, "_changed_by", model=name)] for name in models}
+    assert users == {
+        "log": ["ed", "O'Brien", None, None, "ann"],
+        "plain": ["Zoë", "O'Brien", None, None, "ann"],
+        "runner": ["Zoë", "O'Brien", runner, runner, "ann"],
+    }
+
+
+def test_users_of_rows_found_without_a_feed(project: Project) -> None:
+    """The first rows and a difference: by row tracking, or by the only commit; else NULL.
+
+    source   1 ann   2 bob   3 -     | run |   4 cem   | run |   5 dan (row 1)   6 eve (row 2 goes)
+    tracked  ann, bob, NULL                    cem                 dan              NULL
+    plain    NULL                              cem                 NULL             NULL
+    """
+    off = "'delta.enableChangeDataFeed' = 'false'"
+    properties = {"tracked": f"{off}, 'delta.enableRowTracking' = 'true'", "plain": off}
+    for name, chosen in properties.items():
+        source(project, "id bigint, v string", chosen, f"{name}_items")
+        mirror(project, name=f"{name}_items", model=name)
+
+    def write(user: str | None, statement: str) -> None:
+        metadata = json.dumps({"user": user}) if user else None
+        for name in properties:
+            commit(project.spark, metadata, statement.format(project.table(f"{name}_items")))
+
+    write("ann", "insert into {} values (1, 'a')")
+    write("bob", "insert into {} values (2, 'b')")
+    write(None, "insert into {} values (3, 'c')")
+    write("admin", "optimize {}")
+    project.run(*properties)
+    write("cem", "update {} set v = 'C' where id = 3")
+    project.run(*properties)
+    write("dan", "update {} set v = 'A' where id = 1")
+    write("eve", "delete from {} where id = 2")
+    project.run(*properties)
+
+    users = {
+        name: [
+            (kind, *row)
+            for kind, *row in taken(project, "id", "_changed_by", model=name)
+            if kind != "preimage"
+        ]
+        for name in properties
+    }
+    changes = [("insert", 1), ("insert", 2), ("insert", 3), ("postimage", 3), ("postimage", 1)]
+    changes.append(("delete", 2))
+    assert users == {
+        name: [(*change, user) for change, user in zip(changes, named, strict=True)]
+        for name, named in {
+            "tracked": ["ann", "bob", None, "cem", "dan", None],
+            "plain": [None, None, None, "cem", None, None],
+        }.items()
+    }
+
+
+def test_rows_from_before_row_tracking_have_no_user(project: Project) -> None:
+    """Enabling it gives them the version of the commit that enabled it, whoever made that one."""
+    table = source(project, "id bigint, v string")
+    spark = project.spark
+    mirror(project)
+    commit(spark, "ann", f"insert into {table} values (1, 'a')")
+    track = f"alter table {table} set tblproperties ('delta.enableRowTracking' = '{{}}')"
+    commit(spark, "admin", track.format("true"))
+    commit(spark, "bob", f"insert into {table} values (2, 'b')")
+
+    run(project)
+
+    assert taken(project, "id", "_changed_by") == [("insert", 1, None), ("insert", 2, "bob")]
 
 
 def test_method_feed_is_refused_where_the_feed_is_disabled(project: Project) -> None:

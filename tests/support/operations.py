@@ -53,6 +53,8 @@ class Tables:
         }
         if "column_mapping" in table.get("needs", []):
             properties["delta.columnMapping.mode"] = "name"
+        if "row_tracking" in table.get("needs", []):
+            properties["delta.enableRowTracking"] = "true"
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
         name = self.name(table["name"])
         self.spark.sql(f"create table {name} ({columns}) using delta tblproperties ({listed})")

@@ -88,6 +88,9 @@ select
     `version`,
     max(`time`) as `time`,
     bool_or(`is_update`) as `is_update`,
+    {%- if capture.diff is not none %}
+    max(`commit`) as `commit`,
+    {%- endif %}
     collect_list(if(`is_new`, null, `image`)) as `olds`,
     collect_list(if(`is_new`, `image`, null)) as `news`,
     count_if(`is_new`) as `rows`
@@ -129,6 +132,9 @@ from (
         max(`version`) as `version`,
         max_by(`time`, `version`) as `time`,
         bool_or(`is_update`) as `is_update`,
+        {%- if capture.diff is not none %}
+        max_by(`commit`, `version`) as `commit`,
+        {%- endif %}
         flatten(collect_list(`olds`)) as `olds`,
         flatten(collect_list(`news`)) as `news`,
         max_by(`rows`, `version`) as `rows`,
@@ -184,12 +190,13 @@ from (
         {%- set table = capture.table
             ~ (' version as of ' ~ diff.version if diff.version is not none else '') -%}
         {%- do parts.append(dbt_history._image_part(
-            capture, table, diff.number ~ 'L', time, 'true', 'false', diff.columns,
+            capture, table, diff.number ~ 'L', time, 'true', 'false', diff.columns, diff.commit,
         )) -%}
         {%- if diff.state -%}
             {%- do parts.append(dbt_history._image_part(
                 capture, '(' ~ dbt_history._known_state(capture) ~ ') as `state`',
-                diff.number ~ 'L', time, 'false', 'false', diff.state_columns
+                diff.number ~ 'L', time, 'false', 'false', diff.state_columns,
+                diff.version ~ 'L' if diff.is_one_commit else 'cast(null as bigint)',
             )) -%}
         {%- endif -%}
     {%- endif -%}
@@ -198,7 +205,8 @@ from (
             capture, dbt_history._table_changes(capture, part, not loop.first), '`_commit_version`',
             '`_commit_timestamp`',
             "`_change_type` in ('insert', 'update_postimage')",
-            "`_change_type` in ('update_preimage', 'update_postimage')", part.columns
+            "`_change_type` in ('update_preimage', 'update_postimage')", part.columns,
+            '`_commit_version`',
         )) -%}
     {%- endfor -%}
     {%- if not parts -%}
@@ -211,8 +219,13 @@ from (
 {% endmacro %}
 
 
-{# The rows of one part as images; a column that the part lacks is NULL. #}
-{% macro _image_part(capture, table, version, time, is_new, is_update, there) %}
+{#
+    The rows of one part as images; a column that the part lacks is NULL. `commit`: SQL, the commit
+    that a row is attributed to.
+#}
+{% macro _image_part(
+    capture, table, version, time, is_new, is_update, there, commit='cast(null as bigint)'
+) %}
     {%- set own = {} -%}
     {%- for column in there -%}
         {%- do own.update({column.name | lower: column}) -%}
@@ -223,6 +236,9 @@ select
     {{ time }} as `time`,
     {{ is_new }} as `is_new`,
     {{ is_update }} as `is_update`,
+    {%- if capture.diff is not none %}
+    {{ commit }} as `commit`,
+    {%- endif %}
     named_struct(
         {%- for column in capture.columns %}
         {%- set found = own.get(column.name | lower) %}
@@ -236,55 +252,6 @@ select
 from {{ table }}
     {%- endset -%}
     {%- do return(sql) -%}
-{% endmacro %}
-
-
-{#
-    Who changed a row: the `changed_by` column (not for a deletion, where it names the previous
-    change), else the commit, else the current user.
-#}
-{% macro _who(capture, changed_by) %}
-    {%- set terms = [] -%}
-    {%- if changed_by -%}
-        {%- do terms.append(
-            'cast(`new_row`.' ~ dbt_history._prefixed(dbt_history._column_of(capture, changed_by))
-                ~ ' as string)'
-        ) -%}
-    {%- endif -%}
-    {%- set pairs = [] -%}
-    {%- for version, user in dbt_history._attribution_of_versions(capture, 'user').items() -%}
-        {%- do pairs.append(version ~ 'L, ' ~ dbt_history._string_literal(user)) -%}
-    {%- endfor -%}
-    {%- if pairs -%}
-        {%- do terms.append('try_element_at(map(' ~ pairs | join(', ') ~ '), `version`)') -%}
-    {%- endif -%}
-    {%- do return('coalesce(' ~ (terms + ['current_user()']) | join(', ') ~ ')') -%}
-{% endmacro %}
-
-
-{#
-    The users or transactions of the captured commits: {version: text}. A writer's commit metadata
-    is JSON with `user` and `transaction`, or the user as plain text; without it, the user name that
-    the platform recorded. `field`: user or transaction.
-#}
-{% macro _attribution_of_versions(capture, field) %}
-    {%- set found = {} -%}
-    {%- set first = capture.segments[0]['from'] if capture.segments else none -%}
-    {%- for entry in capture.entries + capture.get('head', {}).get('entries', []) -%}
-        {%- set in_feed = first is not none and entry.version >= first
-            and entry.version <= capture.head.version -%}
-        {%- set in_diff = capture.diff is not none and capture.diff.state
-            and entry.version == capture.diff.version -%}
-        {%- if in_feed or in_diff -%}
-            {%- set said = fromjson(entry.said, none)
-                if entry.said is string and entry.said.startswith('{') else entry.said -%}
-            {%- set value = said.get(field) if said is mapping else said if field == 'user'
-                else none -%}
-            {%- set value = value or (entry.user if field == 'user' else none) -%}
-            {%- if value -%}{%- do found.update({entry.version: value | string}) -%}{%- endif -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- do return(found) -%}
 {% endmacro %}
 
 

@@ -47,6 +47,9 @@
     {% do dbt_history._log_waiting(capture) %}
     {% do capture.update({'renames': dbt_history._pending_renames(capture)}) %}
     {% do capture.update({'columns': dbt_history._captured_columns(capture)}) %}
+    {% if capture.diff is not none %}
+        {% do dbt_history._attribute_difference(capture) %}
+    {% endif %}
     {% do dbt_history._refuse_renamed_key(capture) %}
     {% do dbt_history._refuse_captured_columns(capture) %}
     {% do return(capture) %}

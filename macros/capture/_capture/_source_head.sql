@@ -57,6 +57,7 @@
         'is_delta': true, 'table_id': detail['id'], 'location': detail['location'],
         'entries': entries, 'newest': entries[0].version,
         'has_feed': (properties.get('delta.enableChangeDataFeed') or 'false') | lower == 'true',
+        'tracks_rows': (properties.get('delta.enableRowTracking') or 'false') | lower == 'true',
     } %}
     {% set waits = dbt_history._first_untaken(references, commit_delay) %}
     {% if waits is none %}

@@ -3,7 +3,7 @@
 {% macro _append_settings(node, caller_name) %}
     {% set meta = dbt_history._history_meta(node, caller_name) %}
     {% set problems = dbt_history._unknown_settings(
-        meta, ['allow_full_refresh', 'continues'], ' for a log',
+        meta, ['allow_full_refresh', 'continues', 'mod_user'], ' for a log',
     )
         + dbt_history._shared_problems(node, meta) %}
     {% set settings = {

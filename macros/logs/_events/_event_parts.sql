@@ -23,16 +23,10 @@
 {% macro _transaction_id(capture) %}
     {%- set own = 'concat(' ~ dbt_history._string_literal(capture.source.replace('`', '') ~ ':')
         ~ ', cast(`_commit_version` as string))' -%}
-    {%- set pairs = [] -%}
-    {%- for version, said in dbt_history._attribution_of_versions(
-        capture, 'transaction',
-    ).items() -%}
-        {%- do pairs.append(version ~ 'L, ' ~ dbt_history._string_literal(said)) -%}
-    {%- endfor -%}
-    {%- do return(
-        'coalesce(try_element_at(map(' ~ pairs | join(', ') ~ '), `_commit_version`), ' ~ own ~ ')'
-            if pairs else own
+    {%- set said = dbt_history._by_version(
+        dbt_history._attribution_of_versions(capture, 'transaction'), '`_commit_version`',
     ) -%}
+    {%- do return('coalesce(' ~ said ~ ', ' ~ own ~ ')' if said is not none else own) -%}
 {% endmacro %}
 
 

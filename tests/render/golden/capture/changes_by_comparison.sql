@@ -13,7 +13,7 @@
         select
             `version`,
             `time`,
-            coalesce(current_user()) as `who`,
+            cast(null as string) as `who`,
             explode(case
                 when greatest(size(`olds`), size(`news`), `rows`) > 1
                     then raise_error(concat('dbt_history.changes: several rows of the source have the same key
@@ -41,6 +41,7 @@
                 `version`,
                 max(`time`) as `time`,
                 bool_or(`is_update`) as `is_update`,
+                max(`commit`) as `commit`,
                 collect_list(if(`is_new`, null, `image`)) as `olds`,
                 collect_list(if(`is_new`, `image`, null)) as `news`,
                 count_if(`is_new`) as `rows`
@@ -54,6 +55,7 @@
                         timestamp_micros(1709424300000000L) as `time`,
                         true as `is_new`,
                         false as `is_update`,
+                        cast(null as bigint) as `commit`,
                         named_struct(
                             'c_id', `id`,
                             'c_name', `name`,
@@ -67,6 +69,7 @@
                         timestamp_micros(1709424300000000L) as `time`,
                         false as `is_new`,
                         false as `is_update`,
+                        cast(null as bigint) as `commit`,
                         named_struct(
                             'c_id', `id`,
                             'c_name', `name`,

@@ -15,7 +15,7 @@
                 select
                     `version`,
                     `time`,
-                    coalesce(cast(`new_row`.`c_mod_user` as string), current_user()) as `who`,
+                    cast(`new_row`.`c_mod_user` as string) as `who`,
                     explode(case
                         when greatest(size(`olds`), size(`news`), `rows`) > 1
                             then raise_error(concat('dbt_history.hx_rows: several rows of the source have the same key
