@@ -79,7 +79,7 @@
     {% set settings = {
         'key': key,
         'convention': convention,
-        'update_without_base': meta.get('update_without_base', 'skip'),
+        'update_without_base': meta.get('update_without_base'),
         'max_deleted_share': meta.get('max_deleted_share', 0.5),
         'allow_full_refresh': meta.get('allow_full_refresh', false),
         'version_order': meta.get('version_order', 'any'),
@@ -88,7 +88,7 @@
         'continues': dbt_history._continued_models(meta, problems),
         'on_schema_change': dbt_history._on_schema_change(node),
     } %}
-    {% if settings.update_without_base not in ['skip', 'insert', 'fail'] %}
+    {% if settings.update_without_base not in [none, 'skip', 'insert', 'fail'] %}
         {% do problems.append(
             'update_without_base is ' ~ settings.update_without_base ~ ': skip, insert or fail'
         ) %}

@@ -42,7 +42,7 @@
         {% if counts and not dry_run %}
             {% set settings = {
                 'key': table.key, 'convention': table.convention, 'update_without_base': 'skip',
-                'max_deleted_share': none, 'late_events': false,
+                'max_deleted_share': none, 'late_events': false, 'tracked': 'recorded',
                 'allow_full_refresh': false, 'on_schema_change': 'ignore',
             } %}
             {% do dbt_history._write_batches(

@@ -28,10 +28,24 @@
         op                 I a         U b         D           delete_when="op = 'D'"
         staged             -           upsert at 5 delete at 9
 
+    `merge_equal`, `track_columns`, `except`: which changes make a version (`_equal_versions.sql`).
+
+    `ignore_null_updates`: NULL in a change means that the column keeps the value that the record
+    has at its point. True, or the names of the columns. After a deletion there is no value to keep:
+
+        at          3           5           7           9
+        a, b        1, NULL     NULL, 2     delete      3, NULL
+        staged      1, (kept)   1, 2        delete      3, NULL
+
+    `truncate_when` is a condition for changes that end all records at their point: those that the
+    model's table has open then or later, and those of the same run.
+
     No WITH: a MERGE would evaluate it more than once.
 #}
 {% macro batch_rows(
-    changes, key, convention, at='_commit_timestamp', sequence=none, delete_when=none
+    changes, key, convention, at='_commit_timestamp', sequence=none, delete_when=none,
+    merge_equal=false, track_columns=none, except=none, ignore_null_updates=false,
+    truncate_when=none
 ) %}
     {%- set convention = dbt_history.convention(convention) -%}
     {%- set is_numbered = dbt_history._identity_columns(convention) | length > 1 -%}
@@ -45,14 +59,46 @@
     {%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') -%}
     {%- set sequence = dbt_history._quoted(dbt_history._key_columns(sequence)) -%}
     {%- set at = sequence[0] if sequence and at == '_commit_timestamp' else at -%}
+    {%- set options = dbt_history._row_options(
+        merge_equal, track_columns, except, ignore_null_updates, key, convention,
+    ) -%}
+    {%- set source = dbt_history._read_from(changes) -%}
+    {%- set names = dbt_history._query_columns('select * from ' ~ source ~ ' as changes')
+        | map(attribute='name') | list if execute and (ignore_null_updates or truncate_when)
+        else [] -%}
+    {%- if names and truncate_when -%}
+        {%- set source = dbt_history._with_truncations(
+            source, names, key, convention, at, truncate_when,
+        ) -%}
+    {%- endif -%}
+    {%- set kept = dbt_history._columns_that_keep(ignore_null_updates, names, key) -%}
     {%- set begins = "`_change_type` in ('insert', 'update_postimage')"
         ~ (' and not coalesce((' ~ delete_when ~ '), false)' if delete_when else '') -%}
+    {%- set in_order = (['`_at`'] + sequence + ['`_commit_version`', '`_begins`']) | join(', ') -%}
     {%- set sql -%}
-( {{ dbt_history._plain_events_comment() }}
+( {{ dbt_history._plain_events_comment(options) }}
     select
+        {%- if kept %}
+        case
+            when not `_begins` then 'delete'
+            when `_life` = 0 and ({{ kept | join(' is null or ') }} is null) then 'update'
+            else 'upsert'
+        end as `_stage`,
+        array_compact(array(
+            {%- for column in kept %}
+            if(
+                `_life` = 0 and {{ column }} is null,
+                {{ dbt_history._string_literal(column[1:-1] | replace('``', '`')) }},
+                null
+            ){{ ',' if not loop.last }}
+            {%- endfor %}
+        )) as `_unmodified`,
+        {%- else %}
         if(`_begins`, 'upsert', 'delete') as `_stage`,
+        {%- endif %}
         * except (
             `_change_type`, `_commit_version`, `_commit_timestamp`, `_begins`, `_at`, `_place`
+            {{- ', `_life`, `_is_update`' if kept }}
         ),
         {{ '`_at`' if convention.gap else 'if(`_begins`, `_at`, null)' }}
             as {{ dbt_history._quote(convention.start) }},
@@ -69,7 +115,16 @@
         {%- endif %}
     from (
         select
-            *,
+            *
+            {%- if kept %} except ({{ kept | join(', ') }})
+            {%- for column in kept %},
+            last_value(if(`_begins`, {{ column }}, null), true) over (
+                partition by {{ keys }}, `_life`
+                order by {{ in_order }}
+                rows between unbounded preceding and current row
+            ) as {{ column }}
+            {%- endfor %}
+            {%- endif %},
             row_number() over (
                 partition by {{ keys }}, `_at`
                 order by
@@ -77,12 +132,30 @@
                     `_commit_version` desc, `_begins` desc
             ) as `_place`
         from (
+            {%- if kept %}
+            select
+                *,
+                count_if(
+                    not `_begins` and not (`_change_type` = 'update_preimage' and `_is_update`)
+                ) over (
+                    partition by {{ keys }}
+                    order by {{ in_order }}
+                    rows between unbounded preceding and current row
+                ) as `_life`
+            from (
+            {%- endif %}
             select
                 *,
                 {{ begins }} as `_begins`,
+                {%- if kept %}
+                max(`_change_type` = 'update_postimage') over (
+                    partition by {{ keys }}, `_commit_version`
+                ) as `_is_update`,
+                {%- endif %}
                 {{ dbt_history._position_of_change(at, keys, convention) | indent(16) }} as `_at`
-            from {{ dbt_history._read_from(changes) }} as `changes`
+            from {{ source }} as `changes`
         ) as `points`
+        {%- if kept %}) as `lives`{% endif %}
     ) as `last_changes`
     where `_place` = 1
 )
@@ -114,4 +187,69 @@ if(
     {{ point }}
 )
 {%- endif -%}
+{% endmacro %}
+
+
+{# The quoted columns in which NULL keeps the value. #}
+{% macro _columns_that_keep(ignore_null_updates, names, key) %}
+    {%- set fixed = dbt_history._key_columns(key) + [
+        '_change_type', '_commit_version', '_commit_timestamp', '_changed_by',
+    ] -%}
+    {%- set chosen = names if ignore_null_updates is boolean
+        else dbt_history._key_columns(ignore_null_updates) -%}
+    {%- set kept = [] -%}
+    {%- for name in names
+        if ignore_null_updates
+            and name | lower in chosen | map('lower') | list
+            and name | lower not in fixed | map('lower') | list -%}
+        {%- do kept.append(dbt_history._quote(name)) -%}
+    {%- endfor -%}
+    {%- do return(kept) -%}
+{% endmacro %}
+
+
+{#
+    The changes with a deletion of every record at each truncation. The records are those of the
+    other changes, and those of the model's table that are open, or end after the first truncation.
+#}
+{% macro _with_truncations(source, names, key, convention, at, truncate_when) %}
+    {%- set keys = dbt_history._key_columns(key) -%}
+    {%- set is_truncation = 'coalesce((' ~ truncate_when ~ '), false)' -%}
+    {%- set table = load_relation(this) -%}
+    {%- set sql -%}
+(
+    select * from {{ source }} as `changes` where not {{ is_truncation }}
+    union all
+    select
+        {%- for name in names %}
+        {% if name | lower in keys | map('lower') | list -%}
+        `records`.{{ dbt_history._quote(name) }}
+        {%- elif name | lower == '_change_type' -%}
+        'delete'
+        {%- else -%}
+        `truncations`.{{ dbt_history._quote(name) }}
+        {%- endif %}{{ ',' if not loop.last }}
+        {%- endfor %}
+    from (select * from {{ source }} as `changes` where {{ is_truncation }}) as `truncations`
+    cross join (
+        select {{ dbt_history._quoted(keys) | join(', ') }}
+        from {{ source }} as `changes`
+        where not {{ is_truncation }}
+        {%- if table %}
+        union
+        select {{ dbt_history._quoted(keys) | join(', ') }}
+        from {{ dbt_history._quoted_relation(table) }} as `stored`
+        where {{ dbt_history._is_open(convention) }}
+            or {{ dbt_history._quote(convention.end) }} > (
+                select min(cast({{ at }} as {{ convention.type }}))
+                from {{ source }} as `changes`
+                where {{ is_truncation }}
+            )
+        {%- else %}
+        group by {{ dbt_history._quoted(keys) | join(', ') }}
+        {%- endif %}
+    ) as `records`
+)
+    {%- endset -%}
+    {%- do return(sql) -%}
 {% endmacro %}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -17,8 +17,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.oracle.convention import CONVENTIONS, VALIDITY, Convention
+from tests.oracle.equal_versions import with_runs
 from tests.oracle.history_batch import UpdateWithoutBase, apply_batch
-from tests.oracle.periods import doubled
+from tests.oracle.periods import doubled, visible
 from tests.oracle.random_histories import (
     DATA_COLUMNS,
     KEY,
@@ -46,6 +47,7 @@ from tests.support.tables import (
 HISTORIES = int(os.environ.get("HISTORIES", "320"))
 BATCHES = 4
 LATE = int(os.environ.get("LATE", "8"))
+RUNS = int(os.environ.get("RUNS", "12"))
 JOINED = int(os.environ.get("JOINED", "12"))
 ALL_CONVENTIONS = {
     **CONVENTIONS,
@@ -259,6 +261,74 @@ def test_late_events_agree_with_the_oracle(
     stored = project.rows(table)
     assert_same_rows(stored, expected, columns, what=f"seed {seed}")
     assert doubled(stored, KEY, convention) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "batches_per_commit"),
+    [
+        ("validity", {"track_columns": ["name"]}, None),
+        thorough("fivetran", {"track_columns": ["name"]}, 1),
+        thorough("validity", {"merge_equal": True}, 1),
+        *(
+            thorough(name, {"except": ["amount", "note"]}, None)
+            for name in ("fivetran", "days", "own_flag", "bigint_maximum")
+        ),
+    ],
+)
+def test_runs_of_equal_versions_do_not_depend_on_the_order_of_arrival(
+    name: str,
+    options: dict[str, Any],
+    batches_per_commit: int | None,
+    project: Project,
+    spark: SparkSession,
+) -> None:
+    """The rows are those of the changes in order, joined to runs; repeats are compared, too."""
+    convention = ALL_CONVENTIONS[name]
+    seed = hash_of(name) + 90_000
+    tracked = DATA_COLUMNS if "merge_equal" in options else ("name",)
+    plain = [tag(few_values(plain_history(seed + i, convention), tracked), i) for i in range(RUNS)]
+    history = merge(plain)
+    write_table(history, project, spark)
+    table = "joined_runs"
+    project.history(
+        table,
+        "select * from staged_histories"
+        f" {{{{ dbt_history._plain_events_comment({row_options(options)!r}) }}}}",
+        key=KEY,
+        max_deleted_share=None,
+        batches_per_commit=batches_per_commit,
+        **settings(convention),
+    )
+
+    project.run(table)
+
+    expected = history.initial
+    for batch in history.batches:
+        expected = apply_batch(expected, batch, KEY, convention, late_events=True).table
+    changes, expected = expected, with_runs(expected, KEY, convention, tracked)
+    assert len(visible(expected, convention)) < len(visible(changes, convention))
+    columns = (*KEY, *DATA_COLUMNS, *convention.columns())
+    assert_same_rows(project.rows(table), expected, columns, what=f"seed {seed}")
+
+
+def few_values(history: History, tracked: Collection[str]) -> History:
+    """The history with two values in each tracked column, so that many versions are equal."""
+
+    def few(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {
+            name: (len(repr(row[name])) % 2 if name == "amount" else "ab"[len(repr(row[name])) % 2])
+            for name in tracked
+            if row.get(name) is not None
+        }
+
+    batches = [[few(row) for row in batch] for batch in history.batches]
+    return History(history.key, history.convention, history.initial, batches)
+
+
+def row_options(options: dict[str, Any]) -> dict[str, Any]:
+    """What `batch_rows` writes into its SQL for these arguments."""
+    tracked = {"columns": options.get("track_columns"), "omitted": options.get("except", [])}
+    return {"tracked": tracked, "fills": False}
 
 
 def plain_history(seed: int, convention: Convention) -> History:

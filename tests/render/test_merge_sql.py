@@ -42,6 +42,7 @@ class MergeCase:
     staged: dict[str, dict[str, str] | None] = field(default_factory=dict)
     update_without_base: str = "skip"
     late_events: bool = False
+    tracked: list[str] = field(default_factory=list)
     batch: int | None = 7
 
 
@@ -76,6 +77,9 @@ CASES = {
         update_without_base="insert",
     ),
     "late_events": MergeCase("fivetran", DATA, "2024-01-01 00:00:59.999000", late_events=True),
+    "runs": MergeCase(
+        "validity", DATA, "2024-01-01 00:01:00.000000", late_events=True, tracked=["v"]
+    ),
 }
 
 
@@ -125,6 +129,8 @@ def merge_sql(call: Renderer, case: MergeCase) -> str:
                     "convention": convention,
                     "update_without_base": case.update_without_base,
                     "late_events": case.late_events,
+                    "has_repeats": bool(case.tracked),
+                    "tracked": {"columns": case.tracked, "omitted": []} if case.tracked else None,
                     "max_deleted_share": 0.5,
                     "allow_full_refresh": False,
                     "on_schema_change": "append_new_columns",

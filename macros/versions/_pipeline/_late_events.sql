@@ -22,19 +22,58 @@
 #}
 
 
-{# Whether the model takes late events: its setting, else whether its rows come from batch_rows. #}
-{% macro _takes_late_events(settings, select_sql) %}
-    {% do return(
-        settings.late_events if settings.late_events is not none
-            else dbt_history._plain_events_comment() in select_sql
-                and dbt_history._identity_columns(settings.convention) | length == 1
+{#
+    Adds to the settings what the SELECT says by the comments of `batch_rows`, where the model does
+    not say it: `late_events`, `update_without_base`, and `tracked` (see `_row_options`).
+#}
+{% macro _with_event_options(settings, select_sql, caller_name) %}
+    {% set found = dbt_history._event_options(select_sql) %}
+    {% set options = (found[0] if found else none) or {} %}
+    {% set late_events = settings.late_events if settings.late_events is not none
+        else found != [] and dbt_history._identity_columns(settings.convention) | length == 1 %}
+    {% set problems = [] %}
+    {% if found | length > 1 %}
+        {% do problems.append('several batch_rows with different options: ' ~ tojson(found)) %}
+    {% endif %}
+    {% if options.get('tracked') and not late_events %}
+        {% do problems.append(
+            'merge_equal, track_columns and except of batch_rows need late_events'
+        ) %}
+    {% endif %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the options of batch_rows do not fit the model; nothing was written',
+            got='\n    ' ~ problems | join('\n    '), node=model.unique_id,
+        )) %}
+    {% endif %}
+    {% do return(dict(
+        settings,
+        late_events=late_events,
+        tracked=settings.get('tracked') or options.get('tracked'),
+        update_without_base=settings.update_without_base
+            or ('insert' if options.get('fills') else 'skip'),
+    )) %}
+{% endmacro %}
+
+
+{# The different options of the `batch_rows` in a SELECT; empty if it has none. #}
+{% macro _event_options(select_sql) %}
+    {% set found = [] %}
+    {% for said in modules.re.findall(
+        '/[*] dbt_history:plain_events ([{].*?[}] )?[*]/', select_sql,
     ) %}
+        {% set options = fromjson(said) if said else none %}
+        {% do found.append(options) if options not in found %}
+    {% endfor %}
+    {% do return(found) %}
 {% endmacro %}
 
 
 {# In the SQL of `batch_rows`, also if an ephemeral model contains it. #}
-{% macro _plain_events_comment() %}
-    {%- do return('/* dbt_history:plain_events */') -%}
+{% macro _plain_events_comment(options=none) %}
+    {%- set said = '' if options is none
+        else (tojson(options, sort_keys=true) | replace('*', '\\u002a')) ~ ' ' -%}
+    {%- do return('/* dbt_history:plain_events ' ~ said ~ '*/') -%}
 {% endmacro %}
 
 
@@ -168,22 +207,6 @@ last_value(
     )
 )
 {%- endmacro %}
-
-
-{# Whether a version is closed at a finite end; one whose active flag is NULL is not. #}
-{% macro _has_ended_prefixed(convention) %}
-    {%- set end = dbt_history._prefixed(convention.end) -%}
-    {%- set terms = [
-        end ~ ' is not null' if convention.open_end is none
-            else 'coalesce(' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ', false)'
-    ] -%}
-    {%- if convention.active -%}
-        {%- do terms.append(
-            'not coalesce(' ~ dbt_history._prefixed(convention.active) ~ ', true)'
-        ) -%}
-    {%- endif -%}
-    {%- do return('(' ~ terms | join(' and ') ~ ')') -%}
-{% endmacro %}
 
 
 {# The cell of a new tombstone; its key is that of the deletion. #}

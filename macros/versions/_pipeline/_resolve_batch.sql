@@ -46,6 +46,10 @@
 {%- set keys = dbt_history._all_prefixed(key) | join(', ') -%}
 {%- set cells = dbt_history._all_prefixed(columns | map(attribute='name')) | join(', ') -%}
 {%- set late_events = batch.settings.late_events -%}
+{%- set has_repeats = batch.settings.get('has_repeats') -%}
+{%- set stored_cells = 'raw.' ~ (dbt_history._all_prefixed(
+    columns | map(attribute='name'),
+) | join(', raw.')) if has_repeats else cells -%}
 {%- set axis -%}
 partition by {{ keys }}
                 order by
@@ -116,7 +120,7 @@ with_neighbours as (
         {%- endif %}
         lead(if(kind = {{ kinds.stored }} and remains, at, null)) ignore nulls over axis
             as next_stored,
-        last_value(if(kind = {{ kinds.stored }}, struct(at, {{ cells }}), null), true) over (
+        last_value(if(kind = {{ kinds.stored }}, struct(at, {{ stored_cells }}), null), true) over (
             {{ axis | indent(4) }}
             rows between unbounded preceding and current row
         ) as stored
@@ -288,6 +292,10 @@ final_versions as (
     from ended
 ),
 
+{% if has_repeats -%}
+{{ dbt_history._runs_ctes(batch, axis) }}
+
+{% endif -%}
 resolved as (
     select
         kind,
@@ -300,11 +308,15 @@ resolved as (
                 then if({{ dbt_history._needs_tombstone(convention) }}, 'add', null)
             {%- endif %}
             when is_skipped then 'skip'
+            {%- if has_repeats %}
+            when kind = {{ kinds.stored }} and not is_replaced and not remains then 'remove'
+            {%- else %}
             when kind = {{ kinds.stored }} and not is_replaced then
                 case
                     when not remains then 'remove'
                     when {{ dbt_history._period_changed(convention) }} then 'close'
                 end
+            {%- endif %}
             when is_replaced then null
             when not is_stored then 'add'
             when not {{ dbt_history._rows_are_equal(
@@ -327,7 +339,7 @@ resolved as (
         {{ dbt_history._final_column(column, batch.settings) }}
             as {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
-    from final_versions
+    from {{ 'runs' if has_repeats else 'final_versions' }}
 )
 {%- endmacro %}
 
@@ -345,10 +357,22 @@ batch as (
     ) | indent(4) }}
 ),
 
+{% if batch.settings.get('has_repeats') -%}
+{{ dbt_history._stored_changes_ctes(batch) }}
+
+{% endif -%}
 history as (
     select
         {{ kinds.stored }} as kind,
         -1L as batch,
+        {%- if batch.settings.get('has_repeats') %}
+        at,
+        cast(null as bigint) as position,
+        cast(array() as array<string>) as unmodified,
+        raw,
+        {{ dbt_history._all_prefixed(columns | map(attribute='name')) | join(', ') }}
+    from stored_changes
+        {%- else %}
         stored.{{ dbt_history._quote(convention.start) }} as at,
         cast(null as bigint) as position,
         cast(array() as array<string>) as unmodified
@@ -361,6 +385,7 @@ history as (
         stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}
         {{- '\n        and ' if not loop.last }}{% endfor %}
     where {{ dbt_history._target_prune_predicate(convention, plan, 'stored') }}
+        {%- endif %}
 
     union all
 
@@ -375,6 +400,9 @@ history as (
         at,
         position,
         unmodified
+        {%- if batch.settings.get('has_repeats') %},
+        null as raw
+        {%- endif %}
         {%- for column in columns %},
         {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
@@ -473,45 +501,6 @@ end
     {%- do return(
         'if(kind = ' ~ kinds.update_row ~ ', not array_contains(unmodified, '
             ~ dbt_history._string_literal(name | lower) ~ '), base_state)'
-    ) -%}
-{% endmacro %}
-
-
-{#
-    A batch affects only versions that end at or after its earliest time minus a gap. The bound is a
-    literal, so that Delta can skip files by it.
-#}
-{% macro _target_prune_predicate(convention, plan, alias) %}
-    {%- set end = alias ~ '.' ~ dbt_history._quote(convention.end) -%}
-    {%- do return(
-        '(' ~ end ~ ' >= ' ~ dbt_history._literal(plan.bound, convention) ~ ' or ' ~ end
-            ~ ' is null)'
-    ) -%}
-{% endmacro %}
-
-
-{# Whether a version is open, over prefixed columns. #}
-{% macro _is_open_prefixed(convention) %}
-    {%- set end = dbt_history._prefixed(convention.end) -%}
-    {%- if convention.active -%}
-        {%- do return('coalesce(' ~ dbt_history._prefixed(convention.active) ~ ', false)') -%}
-    {%- elif convention.open_end is none -%} {%- do return('(' ~ end ~ ' is null)') -%}
-    {%- else -%}
-        {%- do return(
-            'coalesce(' ~ end ~ ' >= ' ~ dbt_history._open_end(convention) ~ ', true)'
-        ) -%}
-    {%- endif -%}
-{% endmacro %}
-
-
-{#
-    The active flag; NULL means that the version is never closed. Without a flag: whether the
-    version is open.
-#}
-{% macro _is_active_prefixed(convention) %}
-    {%- do return(
-        dbt_history._prefixed(convention.active) if convention.active
-            else dbt_history._is_open_prefixed(convention)
     ) -%}
 {% endmacro %}
 

@@ -19,9 +19,7 @@
         'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
         'spark.sql.codegen.wholeStage', 'spark.sql.codegen.factoryMode',
     ]) %}
-    {% set settings = dict(
-        settings, late_events=dbt_history._takes_late_events(settings, select_sql),
-    ) %}
+    {% set settings = dbt_history._with_event_options(settings, select_sql, caller_name) %}
     {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
     {% set is_new = existing is none or full_refresh %}
     {% do dbt_history._refuse_columns(
@@ -43,7 +41,9 @@
         {% endif %}
     {% endif %}
     {% do dbt_history._refuse_columns(
-        dbt_history._check_void_columns(columns if is_new else added), staged, caller_name,
+        dbt_history._check_void_columns(columns if is_new else added)
+            + dbt_history._check_tracked_columns(columns, settings),
+        staged, caller_name,
     ) %}
 
     {% set log = none if is_new else dbt_history._log_to_write(
@@ -88,6 +88,9 @@
     {% endif %}
     {% if added and pending.batches %}
         {% do dbt_history._append_columns(target, added) %}
+    {% endif %}
+    {% if pending.batches %}
+        {% set settings = dbt_history._with_repeats(settings, target) %}
     {% endif %}
 
     {% set total = {

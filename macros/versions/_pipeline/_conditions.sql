@@ -1,0 +1,66 @@
+{# Conditions over the rows of one pass over a batch, whose columns are prefixed. #}
+
+
+{#
+    A batch affects only versions that end at or after its earliest time minus a gap. The bound is a
+    literal, so that Delta can skip files by it.
+#}
+{% macro _target_prune_predicate(convention, plan, alias) %}
+    {%- set end = alias ~ '.' ~ dbt_history._quote(convention.end) -%}
+    {%- do return(
+        '(' ~ end ~ ' >= ' ~ dbt_history._literal(plan.bound, convention) ~ ' or ' ~ end
+            ~ ' is null)'
+    ) -%}
+{% endmacro %}
+
+
+{# Whether a version is open, over prefixed columns. #}
+{% macro _is_open_prefixed(convention) %}
+    {%- set end = dbt_history._prefixed(convention.end) -%}
+    {%- if convention.active -%}
+        {%- do return('coalesce(' ~ dbt_history._prefixed(convention.active) ~ ', false)') -%}
+    {%- elif convention.open_end is none -%} {%- do return('(' ~ end ~ ' is null)') -%}
+    {%- else -%}
+        {%- do return(
+            'coalesce(' ~ end ~ ' >= ' ~ dbt_history._open_end(convention) ~ ', true)'
+        ) -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{#
+    The active flag; NULL means that the version is never closed. Without a flag: whether the
+    version is open.
+#}
+{% macro _is_active_prefixed(convention) %}
+    {%- do return(
+        dbt_history._prefixed(convention.active) if convention.active
+            else dbt_history._is_open_prefixed(convention)
+    ) -%}
+{% endmacro %}
+
+
+{# Whether a version is closed at a finite end; one whose active flag is NULL is not. #}
+{% macro _has_ended_prefixed(convention) %}
+    {%- set end = dbt_history._prefixed(convention.end) -%}
+    {%- set terms = [
+        end ~ ' is not null' if convention.open_end is none
+            else 'coalesce(' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ', false)'
+    ] -%}
+    {%- if convention.active -%}
+        {%- do terms.append(
+            'not coalesce(' ~ dbt_history._prefixed(convention.active) ~ ', true)'
+        ) -%}
+    {%- endif -%}
+    {%- do return('(' ~ terms | join(' and ') ~ ')') -%}
+{% endmacro %}
+
+
+{# Whether a stored row is closed and empty: start = at, end = at - gap. #}
+{% macro _is_empty_prefixed(convention) %}
+    {%- do return(
+        '(' ~ dbt_history._has_ended_prefixed(convention) ~ ' and '
+            ~ dbt_history._prefixed(convention.end) ~ ' = '
+            ~ dbt_history._shift_by_gap('at', convention) ~ ')'
+    ) -%}
+{% endmacro %}
