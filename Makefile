@@ -49,7 +49,7 @@ test-all: ## Run the same with every variant, kill and random stream
 	@$(MAKE) --no-print-directory test PART=
 
 check: lint ## Lint, then run the tests without Spark: the rules in plain Python, the text of SQL and messages
-	@$(RUN) pytest -n $(TEST_PROCESSES) tests/oracle tests/render $(ARGS)
+	@$(RUN) pytest $(PART) -n $(TEST_PROCESSES) tests/oracle tests/render $(ARGS)
 
 iceberg: setup ## Build the examples with version tables on Iceberg (ARGS="--select …")
 	@DBT_HISTORY_FORMAT=iceberg $(RUN) dbt build --target iceberg --indirect-selection cautious \

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ from pyspark.sql import SparkSession
 from bench.measure import in_turn, plain_project, run_dbt, say, start_spark, workspace
 from bench.report import machine, markdown_table, write_page
 from bench.tables import DATA_SQL, INPUT, LAST, OPEN, T0, VERSIONS_A_KEY, Warehouse
-from tests.support.project import ROOT, Project
+from tests.support.project import ROOT, Project, install_package
 
 REPORT = ROOT / "docs" / "measured_fixed_cost.md"
 WRITES = ROOT / "seeds" / "examples" / "naksha" / "naksha_writes.csv"
@@ -284,9 +285,8 @@ def main() -> None:
 def project_of(package: Path, path: Path, spark: SparkSession) -> Project:
     """A dbt project that uses the package in a checkout, with a schema of its own."""
     project = Project.create(path, spark)
-    link = path / "dbt_packages" / "dbt_history"
-    link.unlink()
-    link.symlink_to(package, target_is_directory=True)
+    shutil.rmtree(path / "dbt_packages")
+    install_package(path, package)
     return replace(project, schema=f"{SCHEMA}_{path.name}")
 
 

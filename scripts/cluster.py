@@ -124,10 +124,11 @@ def run_environment() -> dict[str, str]:
 
 
 class Cluster:
-    """A cluster with its state in `folder`."""
+    """A cluster with its state in `folder`; `settings` of Spark beyond the usual ones."""
 
-    def __init__(self, folder: Path = FOLDER) -> None:
+    def __init__(self, folder: Path = FOLDER, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder.resolve()
+        self.settings = dict(settings or {})
 
     @property
     def warehouse(self) -> Path:
@@ -238,6 +239,7 @@ class Cluster:
             "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
             "spark.databricks.delta.snapshotPartitions": 2,
             "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled": "true",
+            **self.settings,
         }  # fmt: skip
         lines = (f"{name} {value}\n" for name, value in settings.items())
         self._write("conf/spark-defaults.conf", "".join(lines))
@@ -289,6 +291,8 @@ class Cluster:
             "SPARK_CONF_DIR": str(self.folder / "conf"),
             "SPARK_LOCAL_DIRS": str(self.folder / "work"),
             "SPARK_DAEMON_MEMORY": "512m",
+            # The master and the workers only manage processes.
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }
         program = Path(environment["SPARK_HOME"]) / "bin" / command[0]
         with (self.folder / "logs" / f"{name}.log").open("w") as log:

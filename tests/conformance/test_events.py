@@ -1,4 +1,4 @@
-"""Every case of the area `events` through `event_rows`, `core_history` and `column_changes`."""
+"""Cases of the area `events` through `event_rows`, `core_history` and `column_changes`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.support.project import Project, drop_schema
 from tests.support.selection import IS_ALL, selected
 from tests.support.tables import data_frame
 
-ALL = selected(read_json_cases("events"))
+# What events have in common with mirrors is what captures the changes of a table.
+ALL = selected(read_json_cases("events"), elsewhere=read_json_cases("hx_mirror"))
 REPORTS = [case for case in ALL if case.get("kind") == "report"]
 CASES = [case for case in ALL if case.get("kind") != "report"]
 # Some cases again, with writers that name themselves, but no transaction: each statement is one.

@@ -14,6 +14,7 @@ from tests.oracle.feature_state_cases import case_names, is_scenario, read, time
 from tests.oracle.feature_states import ERRORS, Database, sets_of
 from tests.support.features import COLUMNS, LOG, Space, create_log_view, state_row
 from tests.support.project import Project
+from tests.support.selection import IS_ALL
 from tests.support.tables import assert_same_rows, data_frame
 
 # Cases that need their own tables.
@@ -21,7 +22,9 @@ SEPARATE_TABLES = ("NP12", "NP9")
 ARGUMENTS = "id=['space', 'id'], payload=['payload'], json='payload'"
 STATES = "{{ dbt_history.feature_states('%s', " + ARGUMENTS + ") }}"
 OUTCOMES = "{{ dbt_history.feature_outcomes('%s', " + ARGUMENTS + "%s) }}"
-TABLES = ("at_once", "in_parts")
+# The log that each table reads: all writes in one run, or in two.
+LOGS = {"in_parts": "some_writes"} | ({"at_once": "all_writes"} if IS_ALL else {})
+TABLES = tuple(LOGS)
 
 
 @dataclass
@@ -107,7 +110,7 @@ def as_of_select(logged: LoggedCase, place: int) -> str:
         at = str(logged.txn(question["txn"]))
     return (
         f"select '{logged.id}:{place}' as question, id, payload "
-        f"from {{{{ dbt_history.as_of(ref('at_once'), {at}, 'naksha') }}}} as states "
+        f"from {{{{ dbt_history.as_of(ref('in_parts'), {at}, 'naksha') }}}} as states "
         f"where space = '{space_of(logged, question)}'"
     )
 
@@ -126,7 +129,7 @@ def changes_select(kind: str, logged: LoggedCase, place: int) -> str:
             arguments.append(f"{name}='{question[name]}'")
     if kind == "squashed":
         arguments.append("squash=true")
-    call = f"dbt_history.feature_changes(ref('at_once'), ['space', 'id'], {', '.join(arguments)})"
+    call = f"dbt_history.feature_changes(ref('in_parts'), ['space', 'id'], {', '.join(arguments)})"
     name = f"{kind}:{logged.id}:{place}"
     return f"select '{name}' as question, txn, id, change from {{{{ {call} }}}} as changes"
 
@@ -136,12 +139,12 @@ def activity_select(logged: LoggedCase, place: int) -> str:
     arguments = f"where=\"space = '{space_of(logged, question)}'\""
     if "from_txn" in question:
         arguments += f", from_txn={logged.txn(question['from_txn'])}"
-    call = f"dbt_history.feature_activity(ref('at_once'), ['space', 'id'], {arguments})"
+    call = f"dbt_history.feature_activity(ref('in_parts'), ['space', 'id'], {arguments})"
     return f"select '{logged.id}:{place}' as question, i, patch from {{{{ {call} }}}} as activity"
 
 
 def write_models(project: Project, last: int) -> None:
-    for name, log in zip(TABLES, ("all_writes", "some_writes"), strict=True):
+    for name, log in LOGS.items():
         project.history(
             name, STATES % log, key=["space", "id"], convention="naksha", max_deleted_share=None
         )
@@ -151,7 +154,7 @@ def write_models(project: Project, last: int) -> None:
         "later_outcomes": OUTCOMES % ("writes_with_history", later),
         "transaction_log": "{{ dbt_history.transaction_rows(ref('outcomes'), 'space') }}",
         "deleted": "select space, id from {{ dbt_history.deleted_features("
-        "ref('at_once'), ['space', 'id']) }} as tombstones",
+        "ref('in_parts'), ['space', 'id']) }} as tombstones",
         "as_of_answers": union([as_of_select(*question) for question in asked("as_of")]),
         "changes": union(
             [
@@ -174,7 +177,7 @@ def write_models(project: Project, last: int) -> None:
 
 @pytest.fixture(scope="module")
 def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str, Any]]]:
-    """All tables after all cases; `at_once` read the log in one run, `in_parts` in two."""
+    """All tables after all cases."""
     dbt_project.schema = "tests_feature_states"
     spark.sql("create schema if not exists tests_feature_states")
     rows = [row for logged in LOGGED for row in logged.space.rows]
@@ -187,7 +190,7 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str
         "select * except (history) from all_writes where space not like 'ND10:%'"
     )
     write_models(dbt_project, last)
-    dbt_project.run("at_once", "in_parts", "outcomes", "transaction_log")
+    dbt_project.run(*TABLES, "outcomes", "transaction_log")
     create_log_view(spark, rows, "some_writes")
     for _ in range(2):
         dbt_project.dbt(
@@ -232,7 +235,7 @@ def test_the_table_has_the_expected_states(logged: LoggedCase, tables: dict[str,
     origins = {state.origin: n for n, state in logged.space.database.ever.items()}
     uuids = {logged.space.uuid(n): n for n in logged.space.database.ever}
     got = []
-    for row in map(state_row, rows_of(logged, tables["at_once"])):
+    for row in map(state_row, rows_of(logged, tables["in_parts"])):
         wanted = {name: row[name] for name in ("id", "version", "action", "app_id", "author")}
         numbers = {
             "txn": row["txn"], "closed_by": row["txn_next"], "author_txn": row["author_txn"],
@@ -317,7 +320,7 @@ def test_numbers_have_no_gaps(tables: dict[str, Any]) -> None:
 
 @having("head")
 def test_the_head_is_the_set_of_open_states(logged: LoggedCase, tables: dict[str, Any]) -> None:
-    rows = [row for row in rows_of(logged, tables["at_once"]) if row["txn_next"] is None]
+    rows = [row for row in rows_of(logged, tables["in_parts"]) if row["txn_next"] is None]
     for collection, expected in logged.case["expected"]["head"].items():
         own = [row for row in rows if row["space"].split(":")[1] == collection]
         assert {row["id"]: json.loads(row["payload"]) for row in own} == expected

@@ -33,6 +33,7 @@ def cells(rows: list[dict[str, Any]]) -> list[list[Any]]:
     return [[row[name] for name in ODD] for row in ordered]
 
 
+@pytest.mark.thorough
 def test_a_column_whose_name_begins_with_a_hash_is_kept_in_a_new_table(project: Project) -> None:
     by = "# col_name"
     project.history("h", select(1, "a"), "#k", convention="validity", config={"partition_by": by})
@@ -51,6 +52,7 @@ def test_a_column_whose_name_begins_with_a_hash_is_kept_in_a_new_table(project: 
     assert project.rows("log") == [{"#k": 1, "#x": "a", "b": "b"}]
 
 
+@pytest.mark.thorough
 def test_an_adopted_table_keeps_every_column_after_one_that_begins_with_a_hash(
     project: Project,
 ) -> None:

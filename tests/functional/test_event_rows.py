@@ -37,6 +37,7 @@ def rows(project: Project, *columns: str) -> list[tuple[Any, ...]]:
     return [(row["_hist_event"], *(row.get(name) for name in columns)) for row in found]
 
 
+@pytest.mark.thorough
 def test_letter_codes_not_null_and_altered_columns_are_carried_over(project: Project) -> None:
     spark = project.spark
     table = source(project, "id bigint not null, w string not null, v string, n int")

@@ -152,6 +152,7 @@ def test_two_concurrent_appends_with_different_last_batches_append_every_batch_o
     assert message == "5 rows appended"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("moment", ["create temporary view", "insert into"])
 def test_outcomes_that_another_run_appends_meanwhile_are_appended_once(
     project: Project, monkeypatch: pytest.MonkeyPatch, moment: str

@@ -248,6 +248,7 @@ def test_keys_appear_in_no_plan_log_or_error(
             assert not any(form in text for text in texts)
 
 
+@pytest.mark.thorough
 def test_a_landed_request_becomes_history(project: Project, tmp_path: Path) -> None:
     table = LandingTable(project.spark, project.schema, "items_landing")
     first = RequestWriter(tmp_path, COLUMNS, compression="ZSTD", is_encrypted=True)

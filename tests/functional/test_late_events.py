@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.project import Project
+from tests.support.selection import thorough
 from tests.support.staging import COLUMNS, before, day, delete, stage, upsert, version
 from tests.support.tables import assert_same_rows, data_frame
 
@@ -105,7 +106,7 @@ def test_no_reader_or_test_finds_a_tombstone_and_cleaning_removes_it(project: Pr
     assert_same_rows(project.rows("h"), seen[2:], COLUMNS)
 
 
-@pytest.mark.parametrize("convention", ["fivetran", "validity"])
+@pytest.mark.parametrize("convention", ["fivetran", thorough("validity")])
 def test_changes_arrive_in_any_order_unless_the_model_refuses_late_events(
     project: Project, convention: str
 ) -> None:
@@ -153,6 +154,7 @@ def test_changes_arrive_in_any_order_unless_the_model_refuses_late_events(
     assert project.rows("found") == []
 
 
+@pytest.mark.thorough
 def test_a_delete_at_the_start_of_a_version_ends_it_also_with_a_gap(project: Project) -> None:
     """The time of a deletion is the record's last `happened`: the start of its version."""
     types = {

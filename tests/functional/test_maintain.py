@@ -124,6 +124,7 @@ def test_cleaning_changes_no_state_at_or_after_the_horizon_or_at_a_tag(
             assert str(horizon) in str(refused.value)
 
 
+@pytest.mark.thorough
 def test_versions_to_clean_are_limited_by_age_by_number_and_by_reference(
     project: Project, operate: Operation
 ) -> None:
@@ -162,6 +163,7 @@ def test_versions_to_clean_are_limited_by_age_by_number_and_by_reference(
     assert "no model, snapshot or seed has this name" in nothing.log
 
 
+@pytest.mark.thorough
 def test_a_view_created_before_a_cleaning_fails_after_it(
     project: Project, operate: Operation, spark: SparkSession
 ) -> None:
@@ -313,6 +315,7 @@ def test_verification_finds_changes_by_other_writers(
     assert "1 records with several open versions" in run.log
 
 
+@pytest.mark.thorough
 def test_verification_finds_a_value_that_was_changed_by_hand(
     project: Project, operate: Operation, spark: SparkSession
 ) -> None:
@@ -381,6 +384,7 @@ def test_erasing_a_subject_leaves_keys_periods_and_counts(
     )
 
 
+@pytest.mark.thorough
 def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
     project: Project, operate: Operation, spark: SparkSession
 ) -> None:

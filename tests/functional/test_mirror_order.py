@@ -111,6 +111,7 @@ def test_rows_of_a_resumption_link_to_each_other_in_any_order_of_resuming(
     assert moments[1] < moments[2] == moments[3] < moments[4]
 
 
+@pytest.mark.thorough
 def test_a_resumption_is_captured_as_a_whole_when_its_mirror_runs_first(
     project: Project, change: Any
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_resumption_is_captured_as_a_whole_when_its_mirror_runs_first(
     assert links(project) == [(1, 1, 1), (2, 1, 2)]
 
 
+@pytest.mark.thorough
 def test_a_mirror_waits_for_a_suspended_reference(project: Project, change: Any) -> None:
     change("insert into a values (1, 1)")
     project.run("a_hx", "b_hx")
@@ -235,6 +237,7 @@ def test_a_reference_column_is_renamed_while_changes_are_pending(
     assert tested.results["mirrored"].failures == 1
 
 
+@pytest.mark.thorough
 def test_commit_delay_waits_for_commits_that_become_visible_late(
     project: Project, change: Any, tmp_path: Path
 ) -> None:

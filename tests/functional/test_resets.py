@@ -178,7 +178,7 @@ def test_settings_left_by_a_failed_statement_are_reset_before_the_next_write(
     for name, value in left.items():
         project.spark.conf.set(name, value)
     try:
-        project.history("h", SELECT, batches_per_commit=1)
+        project.history("h", SELECT, batches_per_commit=None)
         project.run("h")
         assert [name for name in left if project.spark.conf.get(name, None)] == []
     finally:
@@ -187,7 +187,8 @@ def test_settings_left_by_a_failed_statement_are_reset_before_the_next_write(
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
 
 
-@pytest.mark.parametrize("moment", ["insert into", thorough("create temporary view")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("moment", ["insert into", "create temporary view"])
 def test_changes_undone_by_a_reset_of_the_log_during_a_run_are_captured_again(
     project: Project, before_statement: Interrupt, moment: str
 ) -> None:
@@ -243,6 +244,7 @@ def test_numbered_rows_undone_by_a_reset_after_last_batch_was_read_are_appended_
     assert sorted(row["id"] for row in project.rows("log")) == [1, 2, 3, 4]
 
 
+@pytest.mark.thorough
 def test_batches_after_a_restored_time_are_applied_again_in_any_time_zone(
     project: Project, new_york: Callable[[], None]
 ) -> None:
@@ -282,6 +284,7 @@ def test_a_request_after_a_restored_time_is_landed_again_in_any_time_zone(
     ]
 
 
+@pytest.mark.thorough
 def test_a_mirror_waits_for_an_earlier_change_when_local_time_repeats_an_hour(
     project: Project, new_york: Callable[[], None]
 ) -> None:
@@ -324,7 +327,7 @@ def test_a_mirror_waits_for_an_earlier_change_when_local_time_repeats_an_hour(
 def test_a_table_with_numbered_batches_of_another_model_is_refused_unless_continued(
     project: Project,
 ) -> None:
-    project.history("h", SELECT, batches_per_commit=1)
+    project.history("h", SELECT, batches_per_commit=None)
     project.run("h")
     project.clear()
     five, expected = batches_of_one(5)

@@ -29,6 +29,7 @@ def relation(schema: str, name: str) -> str:
     return f"api.Relation.create(schema='{schema}', identifier='{name}')"
 
 
+@pytest.mark.thorough
 def test_tables_become_version_tables_and_a_pinned_version_does_not_change(
     project: Project, spark: SparkSession
 ) -> None:

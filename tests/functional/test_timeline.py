@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
 from dbt_history.cli import main
@@ -30,6 +31,7 @@ def command(project: Project, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["timeline", *arguments, "--target-path", target])
 
 
+@pytest.mark.thorough
 def test_a_history_is_drawn_with_the_records_of_its_commits(
     project: Project, tmp_path: Path
 ) -> None:

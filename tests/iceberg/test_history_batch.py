@@ -42,6 +42,7 @@ AFTER_FIRST = [
 ]
 
 
+@pytest.mark.thorough
 def test_every_case_with_every_batch_replayed_ends_in_its_expected_rows(
     project: Project, spark: SparkSession
 ) -> None:

@@ -24,6 +24,7 @@ from tests.render.test_timeline import picture
 from tests.support.markdown import blocks
 from tests.support.pages import Page, leaves_the_file
 from tests.support.project import ROOT
+from tests.support.selection import IS_ALL
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -49,8 +50,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def site(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site. Drawing its flow charts takes a minute; only `make test-all` does so."""
     folder = tmp_path_factory.mktemp("site") / "pages"
-    write(folder, all_files(project, [Picture("things", "time", (picture(),))]))
+    with pytest.MonkeyPatch.context() as patch:
+        if not IS_ALL:
+            patch.setattr(
+                flow, "drawing", lambda chart: '<svg xmlns="http://www.w3.org/2000/svg"/>'
+            )
+        write(folder, all_files(project, [Picture("things", "time", (picture(),))]))
     return folder
 
 
@@ -169,6 +176,7 @@ def test_a_flow_chart_is_drawn_again_only_when_it_changes(tmp_path: Path) -> Non
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.thorough
 def test_each_flow_chart_of_the_site_is_an_image_without_external_resources(site: Path) -> None:
     charts = sorted((site / "flow").glob("*.svg"))
 

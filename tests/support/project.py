@@ -38,6 +38,18 @@ def profiles(targets: Mapping[str, Any]) -> dict[str, Any]:
 PROFILE = profiles({"session": SESSION})
 
 
+def install_package(project: Path, root: Path = ROOT) -> None:
+    """Install the package in a project as `dbt deps` does, without the examples.
+
+    A project that installs the package has none of the examples enabled, but dbt parses them and
+    reads them again in every run.
+    """
+    package = project / "dbt_packages" / "dbt_history"
+    package.mkdir(parents=True)
+    for name in ("dbt_project.yml", "macros"):
+        (package / name).symlink_to(root / name)
+
+
 def _keep(event: Any, lines: list[str]) -> None:
     """Collect dbt's log messages above debug level."""
     if event.info.level not in ("debug", "test"):
@@ -74,9 +86,9 @@ class Project:
 
         dbt uses the first of `targets`; without targets it uses the session of this process.
         """
-        for folder in ("models", "macros", "dbt_packages"):
+        for folder in ("models", "macros"):
             (path / folder).mkdir(parents=True)
-        (path / "dbt_packages" / "dbt_history").symlink_to(ROOT, target_is_directory=True)
+        install_package(path)
         (path / "packages.yml").write_text(json.dumps({"packages": [{"local": str(ROOT)}]}))
         (path / "dbt_project.yml").write_text(
             json.dumps(

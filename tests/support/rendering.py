@@ -11,7 +11,7 @@ from dbt.adapters.factory import FACTORY
 from dbt.cli.main import dbtRunner
 from dbt_common.clients.agate_helper import table_from_data_flat
 
-from tests.support.project import NAME, PROFILE, ROOT
+from tests.support.project import NAME, PROFILE, ROOT, install_package
 
 
 class Renderer:
@@ -70,8 +70,7 @@ class Renderer:
 
 def renderer(path: Path) -> Renderer:
     """Parse a project at `path`, an empty folder, that has the package installed."""
-    (path / "dbt_packages").mkdir()
-    (path / "dbt_packages" / "dbt_history").symlink_to(ROOT, target_is_directory=True)
+    install_package(path)
     files = {
         "packages.yml": {"packages": [{"local": str(ROOT)}]},
         "profiles.yml": PROFILE,

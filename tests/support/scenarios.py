@@ -72,6 +72,7 @@ class ScenarioRunner:
         self.spark = spark
         self.last = 0
         self.is_ahead = False
+        self.unwritten: list[dict[str, Any]] = []
         self.log, self.states = project.table("scenario_log"), project.table("scenarios")
         self.branches = project.table("scenario_branches")
         data_frame(spark, [], LOG).write.format("delta").saveAsTable(self.log)
@@ -87,15 +88,24 @@ class ScenarioRunner:
         )
 
     def write(self, rows: list[dict[str, Any]]) -> None:
-        data_frame(self.spark, rows, LOG).write.format("delta").mode("append").saveAsTable(self.log)
+        """Add rows to the log, by one statement for all transactions up to the next operation."""
+        self.unwritten += rows
         self.is_ahead = True
 
+    def flush(self) -> None:
+        if self.unwritten:
+            rows = data_frame(self.spark, self.unwritten, LOG)
+            rows.write.format("delta").mode("append").saveAsTable(self.log)
+            self.unwritten = []
+
     def catch_up(self) -> None:
+        self.flush()
         if self.is_ahead or not self.spark.catalog.tableExists(self.states):
             self.project.run("scenarios")
             self.is_ahead = False
 
     def operate(self, name: str, **arguments: Any) -> Run:
+        self.flush()
         # Naming a point needs only an existing table; other operations need the states up to date.
         names_a_point = name in ("create_branch", "drop_tag") or (
             name in ("create_tag", "move_tag") and arguments.get("at") is not None

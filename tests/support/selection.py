@@ -6,7 +6,7 @@ With ALL_VARIANTS (`make test-all`) all of them, with their variants.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import pytest
@@ -16,25 +16,35 @@ IS_ALL = bool(os.environ.get("ALL_VARIANTS"))
 CHOSEN = os.environ.get("CASES", "").split()
 
 
-def selected(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The cases to play, in their order."""
+def selected(
+    cases: Sequence[dict[str, Any]], elsewhere: Sequence[dict[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """The cases to play, in their order; rules of the cases `elsewhere` are touched by those."""
     if CHOSEN:
         return [case for case in cases if case["id"] in CHOSEN]
     if IS_ALL:
         return list(cases)
-    chosen = covering(cases)
+    chosen = covering(cases, {rule for case in elsewhere for rule in case["rules"]})
     return [case for case in cases if case["id"] in chosen]
 
 
-def covering(cases: Sequence[dict[str, Any]]) -> set[str]:
-    """The ids of cases that touch every rule; each case adds the most rules for its cost."""
-    missing = {rule for case in cases for rule in case["rules"]}
-    chosen: set[str] = set()
+def covering(cases: Sequence[dict[str, Any]], known: Set[str] = frozenset()) -> set[str]:
+    """The ids of cases that touch every rule but the known ones.
+
+    Each case adds the most rules for its cost.
+    """
+    missing = every = {rule for case in cases for rule in case["rules"]} - known
+    chosen: list[dict[str, Any]] = []
     while missing:
         case = max(cases, key=lambda case: len(missing & {*case["rules"]}) / _cost(case))
-        chosen.add(case["id"])
-        missing -= {*case["rules"]}
-    return chosen
+        chosen.append(case)
+        missing = missing - {*case["rules"]}
+    # Later cases may have added all rules of an earlier one.
+    for case in sorted(chosen, key=_cost, reverse=True):
+        others = [other for other in chosen if other is not case]
+        if every <= {rule for other in others for rule in other["rules"]}:
+            chosen = others
+    return {case["id"] for case in chosen}
 
 
 def _cost(case: dict[str, Any]) -> float:
