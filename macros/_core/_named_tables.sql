@@ -61,9 +61,8 @@
     {% endif %}
     {% set names = [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model' %}
-        {% if 'history_batch' in [
-            node.config.get('materialized'), node.config.get('incremental_strategy'),
-        ] %}
+        {% if node.config.get('materialized') in ['history', 'history_batch']
+            or node.config.get('incremental_strategy') == 'history_batch' %}
             {% do names.append(node.name) %}
         {% endif %}
     {% endfor %}
@@ -74,7 +73,9 @@
 {# Key and convention: the operation's arguments, else the node's settings. #}
 {% macro _table_settings(node, convention, key, caller_name) %}
     {% set meta = dbt_history._history_meta(node, caller_name) if node else {} %}
-    {% set default = 'dbt_snapshot' if node and node.resource_type == 'snapshot' else 'fivetran' %}
+    {% set default = 'dbt_snapshot' if node and node.resource_type == 'snapshot'
+        else 'validity' if node and (node.config or {}).get('materialized') == 'history'
+        else 'fivetran' %}
     {% do return({
         'key': dbt_history._key_columns(key or (node.config if node else {}).get('unique_key')),
         'convention': dbt_history.convention(convention) if convention

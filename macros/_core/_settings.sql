@@ -51,15 +51,20 @@
 {# Reads and checks the settings of a history model. All problems are raised in one message. #}
 {% macro _history_settings(node, caller_name) %}
     {% set meta = dbt_history._history_meta(node, caller_name) %}
+    {% set is_history = node.config.get('materialized') == 'history' %}
     {% set known = [
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
-        'update_without_base', 'max_deleted_share', 'allow_full_refresh', 'version_order',
-        'continues', 'batches_per_commit', 'late_events', 'mod_user',
-    ] %}
+        'max_deleted_share', 'allow_full_refresh', 'continues', 'late_events',
+    ] + (
+        ['source', 'updated_at', 'deleted'] if is_history
+            else ['update_without_base', 'version_order', 'batches_per_commit', 'mod_user']
+    ) %}
     {% set problems = dbt_history._unknown_settings(meta, known)
         + dbt_history._shared_problems(node, meta) %}
     {% set key = dbt_history._columns_of_key(node.config.get('unique_key')) or [] %}
-    {% set convention = dbt_history._node_convention(node, meta, 'fivetran') %}
+    {% set convention = dbt_history._node_convention(
+        node, meta, 'validity' if is_history else 'fivetran',
+    ) %}
     {% if not key and dbt_history._columns_of_key(node.config.get('unique_key')) is not none %}
         {% do problems.append(
             'unique_key is missing: name the columns that identify records, without the start'
@@ -88,6 +93,9 @@
         'continues': dbt_history._continued_models(meta, problems),
         'on_schema_change': dbt_history._on_schema_change(node),
     } %}
+    {% do settings.update(
+        dbt_history._select_settings(node, meta, key, convention, problems)
+    ) if is_history %}
     {% if settings.update_without_base not in [none, 'skip', 'insert', 'fail'] %}
         {% do problems.append(
             'update_without_base is ' ~ settings.update_without_base ~ ': skip, insert or fail'
@@ -122,6 +130,57 @@
     {% endif %}
     {% do dbt_history._refuse_settings(problems, node, caller_name) %}
     {% do return(settings) %}
+{% endmacro %}
+
+
+{#
+    The settings that say how the SELECT of a `history` model is read: `source`, `updated_at`,
+    `deleted`. `updated_at` may be in the model's config, too, as for a snapshot.
+#}
+{% macro _select_settings(node, meta, key, convention, problems) %}
+    {% set source = meta.get('source', 'state') %}
+    {% set updated_at = meta.get('updated_at') or node.config.get('updated_at') %}
+    {% set deleted = meta.get('deleted') %}
+    {% if source not in ['state', 'changes'] %}
+        {% do problems.append(
+            'source is ' ~ tojson(source, source) ~ ': state (a missing record was deleted) or'
+                ~ ' changes (a missing record is unchanged)'
+        ) %}
+    {% endif %}
+    {% for name, column in {'updated_at': updated_at, 'deleted': deleted}.items()
+        if column is not none %}
+        {% if column is not string or not column | trim %}
+            {% do problems.append(
+                name ~ ' is ' ~ tojson(column, column) ~ ', which is not the name of a column'
+            ) %}
+        {% elif column | lower in key | map('lower') %}
+            {% do problems.append(name ~ ' is ' ~ column ~ ', a column of unique_key') %}
+        {% endif %}
+    {% endfor %}
+    {% if meta.get('updated_at') and node.config.get('updated_at') not in [none, updated_at] %}
+        {% do problems.append(
+            'updated_at is ' ~ updated_at ~ ' in meta.history and '
+                ~ tojson(node.config.updated_at) ~ ' in the config: remove one of them'
+        ) %}
+    {% endif %}
+    {% if deleted is not none and source != 'changes' %}
+        {% do problems.append(
+            'deleted is for source: changes. A state has no deleted records: filter them out in the'
+                ~ ' SELECT'
+        ) %}
+    {% endif %}
+    {% if convention.get('append_only') or dbt_history._identity_columns(convention) | length > 1 %}
+        {% do problems.append(
+            'convention ' ~ convention.name
+                ~ ' cannot be used: it needs an end, and one version per start'
+        ) %}
+    {% elif convention.type == 'bigint' and (source != 'changes' or not updated_at) %}
+        {% do problems.append(
+            'a period of numbers (type: bigint) needs updated_at, and source: changes: the run has'
+                ~ ' a time, but no number for a deletion'
+        ) %}
+    {% endif %}
+    {% do return({'source': source, 'updated_at': updated_at, 'deleted': deleted}) %}
 {% endmacro %}
 
 

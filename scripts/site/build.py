@@ -32,7 +32,7 @@ SECTIONS = {
     "How it works": "docs/flow/*.md",
     "More": "docs/*.md",
 }
-ORDER = ["analysts", "engineers", "batches", "how_it_works", "comparison"]
+ORDER = ["history", "analysts", "engineers", "batches", "how_it_works", "comparison"]
 PROJECT = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "dbt_history"
-HISTORIES = ("history_batch", "history_append", "incremental", "snapshot")
+HISTORIES = ("history", "history_batch", "history_append", "incremental", "snapshot")
 Node = Mapping[str, Any]
 
 

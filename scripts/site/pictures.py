@@ -44,7 +44,7 @@ def is_drawn(node: Node) -> bool:
     kind = node.get("config", {}).get("materialized")
     if kind == "history_append":
         return bool(node["columns"].keys() & set(COLUMNS_OF_LOGS))
-    return kind in ("history_batch", "snapshot")
+    return kind in ("history", "history_batch", "snapshot")
 
 
 def key_of(node: Node) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-VERSION_TABLE, LOG_TABLE = "history_batch", "history_append"
+VERSION_TABLES, LOG_TABLE = ("history", "history_batch"), "history_append"
 COUNTS = ("added", "closed", "removed", "skipped", "replayed")
 
 
@@ -99,7 +99,7 @@ def run_report(run_results: Mapping[str, Any], manifest: Mapping[str, Any]) -> R
         if result["status"] in ("error", "fail"):
             failures.append(unique_id)
         node = manifest["nodes"].get(unique_id, {})
-        if node.get("config", {}).get("materialized") in (VERSION_TABLE, LOG_TABLE):
+        if node.get("config", {}).get("materialized") in (*VERSION_TABLES, LOG_TABLE):
             tables.append(table_report(node, result))
     return RunReport(tables, statuses, failures, run_results["elapsed_time"])
 

@@ -78,7 +78,7 @@ def test_the_readme_example_gives_the_tables_it_shows(project: Project) -> None:
 
 
 def test_the_smallest_model_keeps_every_version(project: Project) -> None:
-    (sql,) = blocks(README, "sql")
+    sql = blocks(README, "sql")[1]
     schema = project.schema.removeprefix("tests_")
     project.write("models/customers.sql", sql.replace("config(", f"config(schema='{schema}', ", 1))
     project.model(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_history.conventions import ConventionError
+from dbt_history.conventions import KNOWN, ConventionError
 from dbt_history.timeline.settings import settings_of
 from tests.support.rendering import Renderer, renderer
 
@@ -97,6 +97,46 @@ def test_late_events_is_a_boolean_and_needs_one_version_per_start(call: Renderer
     numbered = {"history": {"convention": "naksha", "late_events": True}}
     assert "versions have numbers of their own (i)" in refusal(call, numbered)
     assert settings(call, {"history": {**HISTORY, "late_events": True}})["late_events"] is True
+
+
+def of_history(call: Renderer, meta: Any = None, key: Any = "id", **config: Any) -> Any:
+    made = node({"history": meta} if meta else None, key, materialized="history", **config)
+    return call("_history_settings", node=made, caller_name="history")
+
+
+def test_a_history_has_the_convention_validity_unless_another_is_named(call: Renderer) -> None:
+    found = of_history(call)
+    assert (found["convention"]["name"], found["source"]) == ("validity", "state")
+    assert of_history(call, "fivetran")["convention"]["name"] == "fivetran"
+    assert of_history(call, {"updated_at": "at"})["updated_at"] == "at"
+    assert of_history(call, updated_at="at")["updated_at"] == "at"
+    of_table = {**node(None, materialized="history"), "schema": "s"}
+    assert settings_of({"nodes": {"h": of_table}}, "s.customers").convention == KNOWN["validity"]
+
+
+@pytest.mark.parametrize(
+    ("meta", "config", "problem"),
+    [
+        ({"source": "chnages"}, {}, 'source is "chnages": state'),
+        ({"updated": "at"}, {}, "no setting updated"),
+        ({"update_at": "at"}, {}, "no setting update_at, did you mean updated_at?"),
+        ({"updated_at": ["at"]}, {}, 'updated_at is ["at"], which is not the name of a column'),
+        ({"updated_at": "ID"}, {}, "updated_at is ID, a column of unique_key"),
+        ({"updated_at": "at"}, {"updated_at": "on"}, "remove one of them"),
+        ({"deleted": "gone"}, {}, "deleted is for source: changes"),
+        ({"batches_per_commit": 1}, {}, "no setting batches_per_commit"),
+        ("naksha", {}, "convention naksha cannot be used"),
+        ({"convention": "validity", "type": "bigint"}, {}, "needs updated_at, and source: changes"),
+    ],
+    ids=repr,
+)
+def test_settings_of_a_history_that_contradict_each_other_are_refused(
+    call: Renderer, meta: Any, config: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(DbtRuntimeError) as refused:
+        of_history(call, meta, **config)
+    assert problem in str(refused.value)
+    assert "dbt_history.history: " in str(refused.value)
 
 
 @pytest.mark.parametrize("number", ["1", True, 0, -1, 1.5], ids=repr)

@@ -260,7 +260,8 @@ from {{ table }}
         capture.caller_name, 'several rows of the source have the same key',
         expected='one row per key (' ~ capture.key | join(', ') ~ ') of ' ~ capture.relation,
         node=model.unique_id,
-        way_out='remove the duplicates from the source, or name the columns that identify its rows',
+        way_out=capture.get('way_out')
+            or 'remove the duplicates from the source, or name the columns that identify its rows',
     ) -%}
     {%- do return(
         'concat(' ~ dbt_history._string_literal(text ~ '\n  got: ')

@@ -18,7 +18,8 @@
     {%- set layout = capture.layout -%}
     {%- if (layout or {}).get('is_source') -%}
         {%- do return('select ' ~ cells ~ ' from ' ~ dbt_history._version_taken(capture)) -%}
-    {%- elif layout is none and model.config.materialized != 'history_append' -%}
+    {%- elif (layout or {}).get('is_versions')
+        or (layout is none and model.config.materialized != 'history_append') -%}
         {%- set convention = dbt_history._history_settings(
             model, capture.caller_name,
         ).convention -%}

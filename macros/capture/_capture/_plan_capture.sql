@@ -11,19 +11,21 @@
                                     or capture was suspended
 
     `layout` describes how the model's own table stores the newest state (`_known_state`; with
-    `is_source` it stores none: the source at the version last taken is the state). `references` are
+    `is_source` it stores none: the source at the version last taken is the state; with
+    `is_versions` its open versions are the state, whatever source they came from). `references` are
     the histories that the rows will link to (a list for a mirror, else none): no change is taken
     that is later than a change that one of them has not taken yet, or, in seconds, younger than
-    `commit_delay`.
+    `commit_delay`. `log` is that of the model's own table, if the caller has read it.
 #}
 {% macro _plan_capture(
-    relation, key, method, layout=none, references=none, caller_name='changes', commit_delay=0
+    relation, key, method, layout=none, references=none, caller_name='changes', commit_delay=0,
+    log=none
 ) %}
     {% set capture = {
         'relation': relation, 'key': dbt_history._key_columns(key), 'layout': layout,
         'caller_name': caller_name,
         'source': dbt_history._quoted_relation(relation) | lower, 'segments': [], 'diff': none,
-        'entries': [], 'watermark': none, 'is_mirror': references is not none,
+        'entries': [], 'watermark': none, 'is_mirror': references is not none, 'log': log,
     } %}
     {% set method = var('dbt_history_capture', method) %}
     {% do dbt_history._refuse_capture(capture, method) %}

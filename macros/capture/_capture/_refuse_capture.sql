@@ -14,7 +14,8 @@
     {% endif %}
     {% set materialized = model.config.get('materialized') if model.resource_type == 'model'
         else none %}
-    {% if materialized and materialized not in ['history_append', 'history_batch', 'incremental'] %}
+    {% if materialized
+        and materialized not in ['history', 'history_append', 'history_batch', 'incremental'] %}
         {% do problems.append(
             'the model is a ' ~ materialized ~ ', which does not keep how far a source was read'
         ) %}

@@ -12,7 +12,7 @@
     {% if own is none or own.is_view or should_full_refresh() %}
         {% do return(taken) %}
     {% endif %}
-    {% set log = dbt_history._commit_log(own, model.unique_id) %}
+    {% set log = capture.get('log') or dbt_history._commit_log(own, model.unique_id) %}
     {% set control = log.control or {} %}
     {% do taken.update({
         'number': (log.last_batch or 0) + 1,

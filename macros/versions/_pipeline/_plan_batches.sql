@@ -145,7 +145,11 @@
             'name': 'null_start',
             'sql': 'kind in (' ~ kinds.upsert_row ~ ', ' ~ kinds.update_row ~ ', '
                 ~ kinds.earliest_start ~ ') and at is null',
-            'reason': convention.start ~ ' is NULL',
+            'reason': convention.start ~ ' is NULL'
+                ~ (
+                    ' (updated_at: ' ~ settings.updated_at ~ ')' if settings.get('updated_at')
+                        else ''
+                ),
         },
         {
             'name': 'null_end', 'sql': 'kind = ' ~ kinds.delete_row ~ ' and at is null',

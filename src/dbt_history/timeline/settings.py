@@ -43,7 +43,10 @@ def settings_of(manifest: Mapping[str, Any], table: str) -> Settings:
         key = config.get("unique_key") or ()
         key = (key,) if isinstance(key, str) else tuple(key)
         history = history_settings(node)
-        is_versions = config.get("materialized") == "history_batch" or history
+        materialized = config.get("materialized")
+        if materialized == "history" and not history.get("start"):
+            history = {"convention": "validity", **history}
+        is_versions = materialized in ("history", "history_batch") or history
         return Settings(key, from_settings(history) if is_versions else None)
     return Settings()
 

@@ -1,0 +1,410 @@
+"""`materialized='history'`: the history of a SELECT, as small as a snapshot."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.test_resets import Interrupt, before_statement, fail
+from tests.support.markdown import blocks, page, table_after
+from tests.support.processes import start, together
+from tests.support.project import Project
+from tests.support.selection import thorough
+
+__all__ = ["before_statement"]
+
+FEED = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
+
+
+def model(project: Project, name: str, sql: str, key: Any = "id", **history: Any) -> None:
+    config = history.pop("config", {})
+    more = {"meta": {"history": history}} if history else {}
+    project.model(name, sql, materialized="history", unique_key=key, **more, **config)
+
+
+def items(project: Project, name: str = "items", options: str = FEED) -> str:
+    """An empty source in the test's schema."""
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    table = project.table(name)
+    project.spark.sql(f"create table {table} (id bigint, v string) using delta {options}")
+    return table
+
+
+def versions(project: Project, name: str = "h") -> list[tuple[Any, ...]]:
+    """Key, value and whether the version is open; without empty versions, in order of time."""
+    rows = [
+        row
+        for row in project.rows(name)
+        if row["valid_to"] is None or row["valid_to"] > row["valid_from"]
+    ]
+    rows.sort(key=lambda row: (row["id"], row["valid_from"]))
+    for row, following in pairwise(rows):
+        if row["id"] == following["id"]:
+            assert row["valid_to"] is not None
+            assert row["valid_to"] <= following["valid_from"]
+    return [(row["id"], row["v"], row["valid_to"] is None) for row in rows]
+
+
+@pytest.mark.parametrize("is_feed", [True, False], ids=["feed", "difference"])
+def test_three_lines_keep_what_happened_to_a_table(project: Project, is_feed: bool) -> None:
+    """Between the runs:
+
+    run 1   1 a                 2 b
+    run 2   1 c                 2 deleted     3 d and 3 e
+    run 3   nothing
+    run 4   1 c                 2 b again
+    """
+    spark = project.spark
+    table = items(project, options=FEED if is_feed else "")
+    model(project, "h", f"select * from {table}")
+    project.run("h")
+    spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
+    project.run("h")
+    spark.sql(f"update {table} set v = 'c' where id = 1")
+    spark.sql(f"delete from {table} where id = 2")
+    spark.sql(f"insert into {table} values (3, 'd')")
+    spark.sql(f"update {table} set v = 'e' where id = 3")
+    done = project.run("h")
+    assert done.message("h").startswith("1 batch: ")
+    between = [(3, "d", False)] if is_feed else []
+    found = [(1, "a", False), (1, "c", True), (2, "b", False), *between, (3, "e", True)]
+    assert versions(project) == found
+
+    number = len(project.log_of("h"))
+    assert project.run("h").message("h").startswith("no new batch")
+    assert len(project.log_of("h")) == number
+
+    spark.sql(f"insert into {table} values (2, 'b')")
+    project.run("h")
+    found.insert(3, (2, "b", True))
+    assert versions(project) == found
+    assert {*project.rows("h")[0]} == {"id", "v", "valid_from", "valid_to"}
+
+
+# What the source shows before each run: id, value, minute of updated_at.
+STATES = [
+    [(1, "a", 10), (2, "b", 10), (3, "c", 10)],
+    # 1 changes, 2 is deleted, the time of 3 goes back, 4 appears.
+    [(1, "a2", 11), (3, "late", 5), (4, "d", 1)],
+    # 1 has another value at the same time, 2 reappears as it was, 4 is deleted.
+    [(1, "a3", 11), (2, "b", 10), (3, "c2", 30)],
+    [],
+    # All reappear with times before their deletion.
+    [(1, "a3", 11), (2, "b", 10), (3, "c2", 30), (4, "d", 1)],
+    # 1 changes at the same time, 2 at a later one; the time of 3 goes back.
+    [(1, "a4", 11), (2, "b2", 12), (3, "early", 4), (4, "d", 1)],
+]
+# Several versions of a record in one result, in any order.
+MORE = [
+    [(5, "x", 20)], [(5, "x", 20), (5, "y", 15)], [(5, "z", 40), (5, "x", 20)], [],
+    [(5, "x", 20), (5, "z", 40)], [(5, "x", 20), (5, "z", 41)],
+]  # fmt: skip
+
+
+def expected(states: list[list[tuple[int, str, int]]]) -> set[tuple[int, str, int]]:
+    """Id, value and begin of every version; what run n deletes or finds again is at 1000 * n."""
+    points: dict[int, dict[int, str | None]] = {}
+    current: dict[int, tuple[str, int]] = {}
+    for number, rows in enumerate(states, 1):
+        newest = {id_: at for id_, _, at in sorted(rows, key=lambda row: row[2])}
+        before = {id_: max(own) for id_, own in points.items()}
+        for id_, value, at in rows:
+            own = points.setdefault(id_, {})
+            last = before.get(id_, 0)
+            is_open = bool(own.get(last))
+            if is_open and current[id_] == (value, at):
+                continue
+            since = current[id_][1] if is_open else 0
+            is_moved = since <= at < last if is_open else bool(last) and at <= last
+            point = 1000 * number if is_moved and at == newest[id_] else at
+            own[point] = value
+            if point == max(own):
+                current[id_] = (value, at)
+        for id_, own in points.items():
+            if id_ not in newest and own[max(own)] is not None:
+                own[1000 * number] = None
+    return {(id_, value, at) for id_, own in points.items() for at, value in own.items() if value}
+
+
+@pytest.mark.parametrize(
+    ("convention", "is_feed"), [("validity", False), ("fivetran", True)], ids=["diff", "feed"]
+)
+def test_updated_at_gives_the_time_also_of_late_and_reappearing_rows(
+    project: Project, convention: str, is_feed: bool
+) -> None:
+    """Compared with a dictionary of points of each record; a period ends at the next point."""
+    spark = project.spark
+    start, end = ("valid_from", "valid_to") if convention == "validity" else (
+        "_fivetran_start", "_fivetran_end",
+    )  # fmt: skip
+    spark.sql(f"create schema {project.schema}")
+    table = project.table("items")
+    spark.sql(
+        f"create table {table} (id bigint, v string, at timestamp) using delta"
+        + (f" {FEED}" if is_feed else "")
+    )
+    model(
+        project, "h", f"select * from {table}", convention=convention, config={"updated_at": "at"}
+    )
+    epoch = datetime(2024, 1, 1)
+    states = STATES if is_feed else [one + more for one, more in zip(STATES, MORE, strict=True)]
+    clocks: list[datetime] = []
+
+    def place(moment: datetime) -> int:
+        """A minute of updated_at, or the run that gave the time."""
+        minutes = (moment - epoch) / timedelta(minutes=1)
+        later = sum(moment > clock for clock in clocks)
+        return int(minutes) if minutes < 1000 else 1000 * (later + 1)
+
+    for number, rows in enumerate(states, 1):
+        cells = [f"({id_}, '{v}', timestamp'2024-01-01 00:{at:02}:00')" for id_, v, at in rows]
+        spark.sql(
+            f"insert overwrite {table} "
+            + (f"values {', '.join(cells)}" if cells else f"select * from {table} where false")
+        )
+        # A feed gives the times of the commits, several of which are taken by one run.
+        if is_feed:
+            clocks.append(datetime.now())
+            if number not in (1, 3, 6):
+                continue
+        project.run("h")
+        found = sorted(project.rows("h"), key=lambda row: (row["id"], row[start]))
+        shown = [row for row in found if row[end] is None or row[end] > row[start]]
+        seen = [(row["id"], row["v"], place(row[start])) for row in shown]
+        assert len(seen) == len({*seen})
+        assert {*seen} == expected(states[:number])
+        open_ = {row["id"] for row in shown if row[end] is None or row[end].year == 9999}
+        assert open_ == {id_ for id_, _, _ in rows}
+        if not is_feed:
+            clocks.append(datetime.now())
+
+
+def shown(project: Project, sql: str, name: str = "source") -> str:
+    """Let the source, a view of the session, return these rows."""
+    project.spark.sql(f"create or replace temporary view {name} as {sql}")
+    return f"select * from {name}"
+
+
+def test_a_source_of_changes_keeps_what_is_missing(project: Project) -> None:
+    """
+    run 1    1 a at 1    2 b at 1    3 c at 1
+    run 2    1 d at 2    2 deleted at 3            3 is missing, 4 is deleted before it is known
+    run 3    the same result again
+    """
+    columns = "as rows(id, v, gone, at)"
+    times = "select id, v, gone, timestamp_seconds(60 * at) as at from values "
+    sql = shown(
+        project, times + f"(1, 'a', false, 1), (2, 'b', null, 1), (3, 'c', false, 1) {columns}"
+    )
+    model(project, "timed", sql, source="changes", deleted="gone", updated_at="at")
+    model(project, "h", "select id, v, gone from source", source="changes", deleted="gone")
+    project.run("timed", "h")
+    shown(
+        project,
+        times + f"(1, 'd', false, 2), (2, 'x', true, 3), (4, 'y', true, 1), (3, 'c', false, 1)"
+        f" {columns} where id <> 3",
+    )
+    project.run("timed", "h")
+    found = [(1, "a", False), (1, "d", True), (2, "b", False), (3, "c", True)]
+    for _ in range(2):
+        assert versions(project, "h") == versions(project, "timed") == found
+        ends = [row["valid_to"] for row in project.rows("timed") if row["v"] == "b"]
+        assert ends == [datetime(1970, 1, 1, 0, 3)]
+        done = project.run("timed", "h")
+        assert done.message("h").startswith("no new batch")
+    assert "gone" not in project.rows("h")[0]
+
+
+def test_odd_names_a_key_of_two_columns_and_values_that_look_equal(project: Project) -> None:
+    """NULL, '' and 'NULL' are three values; a new column is appended, a dropped one stays."""
+    columns = "as rows(`Customer id`, `select`, `a.b`, `m`)"
+    rows = "select * from values "
+    sql = shown(project, rows + f"(1, 'x', null, map(1, 'a')), (1, '', 'NULL', null) {columns}")
+    model(project, "h", sql, key=["customer ID", "select"], convention="fivetran")
+    project.run("h")
+    shown(project, rows + f"(1, 'x', '', map(1, 'a')), (1, '', 'NULL', null) {columns}")
+    assert "1 added, 1 closed" in project.run("h").message("h")
+    shown(
+        project,
+        "select *, if(`select` = '', null, 7) as `new one` from (select `Customer id`, `select`,"
+        f" `m` from values (1, 'x', null, map(1, 'a')), (1, '', 'NULL', null) {columns})",
+    )
+    assert "1 added, 1 closed" in project.run("h").message("h")
+    assert project.run("h").message("h").startswith("no new batch")
+    found = sorted(
+        (row["select"], row["_fivetran_start"], row["a.b"], row["new one"], row["_fivetran_active"])
+        for row in project.rows("h")
+    )
+    assert [row[:1] + row[2:] for row in found] == [
+        ("", "NULL", None, True), ("x", None, None, False), ("x", "", None, False),
+        ("x", None, 7, True),
+    ]  # fmt: skip
+
+
+def test_a_clock_that_goes_back_loses_no_change(project: Project) -> None:
+    """The versions of the adopted table, and later those of a run, begin after the next run."""
+    spark = project.spark
+    spark.sql(f"create schema {project.schema}")
+    soon = "current_timestamp() + interval 2 hours"
+    spark.sql(
+        f"create table {project.table('h')} using delta as select cast(id as bigint) as id, v,"
+        f" {soon} as valid_from, cast(null as timestamp) as valid_to"
+        " from values (1, 'a'), (2, 'b') as rows(id, v)"
+    )
+    rows = "select cast(id as bigint) as id, v from values "
+    model(project, "h", shown(project, rows + "(1, 'c') as rows(id, v)"))
+    project.run("h")
+    assert versions(project) == [(1, "a", False), (1, "c", True), (2, "b", False)]
+    shown(project, rows + "(1, 'd'), (2, 'b') as rows(id, v)")
+    project.run("h")
+    found = [(1, "a", False), (1, "c", False), (1, "d", True), (2, "b", False), (2, "b", True)]
+    assert versions(project) == found
+
+
+def test_a_restored_table_and_a_killed_run_take_the_changes_again(
+    project: Project, before_statement: Interrupt
+) -> None:
+    table = items(project)
+    model(project, "feed", f"select * from {table}")
+    model(project, "h", f"select * from {table} where true")
+    spark = project.spark
+    spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
+    project.run("feed", "h")
+    spark.sql(f"update {table} set v = 'c' where id = 1")
+    project.run("feed", "h")
+    for name in ("feed", "h"):
+        last = project.log_of(name)[0]["version"]
+        spark.sql(f"restore table {project.table(name)} to version as of {last - 1}")
+    spark.sql(f"delete from {table} where id = 2")
+    before_statement("merge into", 1, fail)
+    assert not project.run("feed", "h", check=False).success
+    project.run("feed", "h")
+    found = [(1, "a", False), (1, "c", True), (2, "b", False)]
+    assert versions(project, "feed") == versions(project, "h") == found
+
+    spark.sql(f"create or replace table {table} using delta {FEED} as select 1L as id, 'e' as v")
+    spark.sql(f"drop table {table}")
+    items(project)
+    spark.sql(f"insert into {table} values (1, 'c'), (2, 'b')")
+    project.run("feed", "h")
+    found.append((2, "b", True))
+    assert versions(project, "feed") == versions(project, "h") == found
+
+
+@pytest.mark.thorough
+def test_two_runs_at_once_make_each_version_once(
+    project: Project, warehouse: Path, tmp_path: Path
+) -> None:
+    config = {"materialized": "history", "unique_key": "id"}
+    select = "select * from values (1, 'a'), (2, 'b') as rows(id, v)"
+    both = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.sql").write_text(select)
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+        both.append(start(tmp_path / name, warehouse, project.schema))
+
+    together(both)
+
+    model(project, "h", select)
+    assert project.run("h").message("h").startswith("no new batch")
+    assert versions(project) == [(1, "a", True), (2, "b", True)]
+
+
+def test_input_that_cannot_be_a_history_is_refused_with_a_way_out(project: Project) -> None:
+    rows = "select cast(id as bigint) as id, v, at, w as {} from values {} as rows(id, v, at, w)"
+    one = "(1, 'a', timestamp'2024-01-01', 1)"
+    cases = {
+        "doubles": (rows.format("w", one + ", (1, 'b', null, 1)"), {}, [
+            "several rows of the source have the same key", "one row per key (id) of the SELECT",
+            "meta.history.updated_at",
+        ]),
+        "copies": (rows.format("w", one + ", " + one), {"updated_at": "at"}, [
+            "one row per key (id, at) of the SELECT",
+        ]),
+        "no_time": (rows.format("w", one + ", (1, 'b', null, 1)"), {"updated_at": "at"}, [
+            "1 rows: valid_from is NULL (updated_at: at)", '"id": 1',
+        ]),
+        "no_key": (rows.format("w", one + ", (null, 'b', null, 1)"), {}, [
+            "1 rows: a key column is NULL",
+        ]),
+        "own_name": (rows.format("`Valid_To`", one), {}, [
+            "column Valid_To has the name of a column of the period (convention validity)",
+            "way out: rename the column in the SELECT, or give the period other names",
+        ]),
+        "reserved": (rows.format("_batch", one), {"updated_at": "att"}, [
+            "column _batch has a name that the history needs",
+            "updated_at is att, and the SELECT has no such column, did you mean at?",
+        ]),
+        "no_type": (rows.format("w", one), {"updated_at": "v", "source": "changes",
+                                            "deleted": "w"}, [
+            "updated_at is v, which is string, not timestamp: cast it in the SELECT",
+            "deleted is w, which is int, not boolean",
+        ]),
+    }  # fmt: skip
+    for name, (sql, history, _) in cases.items():
+        model(project, name, sql, **history)
+    run = project.run(*cases, check=False)
+    for name, (_, _, texts) in cases.items():
+        for text in ["dbt_history.history: ", *texts]:
+            assert text in run.message(name), (name, run.message(name))
+        assert not project.spark.catalog.tableExists(project.table(name)), name
+
+
+@pytest.mark.parametrize("option", ["--empty", thorough("--sample=1 day")])
+def test_rows_that_dbt_hides_were_not_deleted(project: Project, option: str) -> None:
+    sql = "select cast(id as bigint) as id, v, day from values (1, 'a', date'2024-01-01')"
+    project.model("items", f"{sql} as rows(id, v, day)", materialized="table", event_time="day")
+    model(project, "h", "select * from {{ ref('items') }}")
+    project.run("items", "h")
+
+    project.run("h", options=option.split("=") if "=" in option else [option])
+
+    assert versions(project) == [(1, "a", True)]
+
+
+def test_the_model_of_the_readme_and_of_the_guide_makes_the_table_of_the_guide(
+    project: Project,
+) -> None:
+    guide = page("docs/guides/history.md")
+    sql, timed = blocks(guide, "sql")
+    assert sql == blocks(page("README.md"), "sql")[0]
+    schema = project.schema.removeprefix("tests_")
+    for name, text in {"customer_versions": sql, "timed": timed}.items():
+        text = text.replace("config(", f"config(schema='{schema}', ", 1)
+        project.write(f"models/{name}.sql", text)
+    source = {"name": "shop", "schema": project.schema, "tables": [{"name": "customers"}]}
+    project.write("models/sources.yml", json.dumps({"version": 2, "sources": [source]}))
+    project.spark.sql(f"create schema {project.schema}")
+    customers = project.table("customers")
+    row = f"(customer_id bigint, city string, changed_at timestamp) using delta {FEED}"
+    project.spark.sql(f"create table {customers} {row}")
+    at = "timestamp'2024-01-01'"
+    clocks = []
+    for rows in (f"(1, 'Bonn', {at}), (2, 'Kiel', {at})", f"(1, 'Ulm', {at}), (3, 'Jena', {at})"):
+        project.spark.sql(f"insert overwrite {customers} values {rows}")
+        clocks.append(datetime.now())
+        project.run("customer_versions", "timed")
+
+    def run_of(moment: datetime | None) -> str:
+        return f"run {sum(moment > clock for clock in clocks) + 1}" if moment else ""
+
+    found = [
+        {
+            "customer_id": str(row["customer_id"]),
+            "city": row["city"],
+            "valid_from": run_of(row["valid_from"]),
+            "valid_to": run_of(row["valid_to"]),
+        }
+        for row in project.rows("customer_versions")
+    ]
+    found.sort(key=lambda row: (row["customer_id"], row["valid_from"]))
+    assert found == table_after(guide, "true before")
+    assert sorted(row["city"] for row in project.rows("timed") if not row["valid_to"]) == [
+        "Jena", "Ulm",
+    ]  # fmt: skip
