@@ -45,7 +45,7 @@
     }) %}
     {% do log.update({
         'watermarks': found.get('watermarks'), 'about': found.get('about'),
-        'control': found.get('control'),
+        'control': found.get('control') or dbt_history._control_by_property(relation, found),
     }) %}
     {% do log.update({
         'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
@@ -70,6 +70,19 @@
         before if before is not none else dbt_history._session_settings(settings.keys() | list),
     ) %}
     {% do return(run_query(detail).rows[0]) %}
+{% endmacro %}
+
+
+{#
+    Whether the table is suspended, if its log does not say it: after a reset, and if the entries
+    have expired. None: it is not, or the log says it.
+#}
+{% macro _control_by_property(relation, found) %}
+    {% set is_asked = found.get('is_reset') or not found.is_final %}
+    {% do return(
+        {'suspended': true} if is_asked
+            and dbt_history._table_property(relation, 'dbt_history.suspended') == 'true' else none
+    ) %}
 {% endmacro %}
 
 
@@ -156,7 +169,7 @@
 {% macro _find_last_batch(entries) %}
     {% set walk = namespace(
         is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none,
-        oldest=none, record={}, control=none, owner=none, misplaced=none, key=none,
+        oldest=none, record={}, control=none, owner=none, misplaced=none, key=none, is_reset=false,
     ) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
@@ -170,6 +183,7 @@
             {% elif dbt_history._is_reset(entry) %}
                 {% set walk.epoch = entry.version if walk.epoch is none else walk.epoch %}
                 {% set walk.is_final = true %}
+                {% set walk.is_reset = true %}
             {% elif dbt_history._is_misplaced(entry, entries) %}
                 {% set walk.misplaced = entry %}
                 {% set walk.owner = walk.owner or entry.record.get('model') %}
@@ -181,6 +195,7 @@
                 {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none
                     else walk.epoch %}
                 {% set walk.is_final = true %}
+                {% set walk.control = walk.control or dbt_history._unseen_control(entry, entries) %}
             {% elif entry.record is not none and walk.control is none %}
                 {% set walk.control = entry.record.get('control') %}
             {% endif %}
@@ -195,9 +210,28 @@
         'is_restored': walk.resume_at is not none, 'is_known': walk.is_known, 'owner': walk.owner,
         'misplaced': walk.misplaced,
         'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}),
-        'control': walk.control,
+        'control': walk.control, 'is_reset': walk.is_reset,
         'key': walk.key,
     }) %}
+{% endmacro %}
+
+
+{#
+    What was suspended or resumed between the commit that the batch's run had `seen` and the batch:
+    the run did not know it. None if nothing was.
+
+        version   4          5          6
+                  batch 2    suspend    batch 3, seen 4      the table is suspended
+#}
+{% macro _unseen_control(batch, entries) %}
+    {% set seen = batch.record.get('seen') %}
+    {% set controls = [] %}
+    {% for entry in entries
+        if seen is not none and seen | int < entry.version < batch.version
+            and (entry.record or {}).get('control') %}
+        {% do controls.append(entry.record.control) %}
+    {% endfor %}
+    {% do return(controls | first if controls else none) %}
 {% endmacro %}
 
 

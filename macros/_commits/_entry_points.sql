@@ -39,6 +39,12 @@
 {% endmacro %}
 
 
+{# Whether `suspend_history` was the last control of a table; `log`: its commit log, or none. #}
+{% macro _is_suspended(log) %}
+    {% do return(((log or {}).get('control') or {}).get('suspended', false)) %}
+{% endmacro %}
+
+
 {# The properties of a new version table (`is_log` false) or log; the model's own come last. #}
 {% macro _properties_of_format(relation, columns, is_log) %}
     {% set properties = dbt_history._iceberg_properties(is_log) if relation.is_iceberg

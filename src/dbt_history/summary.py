@@ -12,6 +12,7 @@ from typing import Any, Self
 
 VERSION_TABLES, LOG_TABLE = ("history", "history_batch"), "history_append"
 COUNTS = ("added", "closed", "removed", "skipped", "replayed")
+HELD = "held back"
 
 
 class SummaryError(Exception):
@@ -36,16 +37,19 @@ class TableReport:
     def from_message(cls, name: str, message: str, seconds: float, is_log: bool = False) -> Self:
         """Read ``2 batches: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed``.
 
-        For a log ``12 rows appended``; other texts mean that no rows were appended.
+        For a log ``12 rows appended``; other texts mean that no rows were appended. The message of
+        a suspended table ends in ``2 held back``, the one of a log in ``2 rows held back``.
         """
+        waiting = re.search(r"(\d+)(?: rows?)? held back$", message)
+        held = {HELD: int(waiting[1]) if waiting else 0}
         if is_log:
             appended = re.match(r"(\d+) rows? appended", message)
-            rows = {"added": int(appended[1]) if appended else 0}
+            rows = {"added": int(appended[1]) if appended else 0, **held}
             return cls(name, 0, rows, seconds, is_log=True)
         head, _, tail = message.partition(":")
         number = re.match(r"(\d+) batch", head)
         found = {noun: int(count) for count, noun in re.findall(r"(\d+) (\w+)", tail)}
-        counts = {noun: found.get(noun, 0) for noun in COUNTS}
+        counts = {noun: found.get(noun, 0) for noun in COUNTS} | held
         return cls(name, int(number[1]) if number else 0, counts, seconds)
 
 
@@ -116,24 +120,29 @@ def aligned(rows: list[list[str]]) -> Iterable[str]:
 def table_lines(tables: list[TableReport]) -> Iterable[str]:
     built = [table for table in tables if not table.problem and not table.is_log]
     logs = [table for table in tables if not table.problem and table.is_log]
+    # The column is there only if a suspended table holds something back.
+    shown = [*COUNTS, *([HELD] if any(table.counts[HELD] for table in built) else [])]
     if built:
-        rows = [["history table", "batches", *COUNTS, "seconds"]]
+        rows = [["history table", "batches", *shown, "seconds"]]
         for table in built:
-            numbers = [table.batches, *(table.counts[noun] for noun in COUNTS)]
+            numbers = [table.batches, *(table.counts[noun] for noun in shown)]
             rows.append(
                 [table.name, *(f"{number:,}" for number in numbers), f"{table.seconds:.1f}"]
             )
         if len(built) > 1:
             sums = [sum(table.batches for table in built)]
-            sums += [sum(table.counts[noun] for table in built) for noun in COUNTS]
+            sums += [sum(table.counts[noun] for table in built) for noun in shown]
             seconds = sum(table.seconds for table in built)
             rows.append(["all", *(f"{number:,}" for number in sums), f"{seconds:.1f}"])
         yield from aligned(rows)
     if built and logs:
         yield ""
     if logs:
-        rows = [["log", "rows", "seconds"]]
-        rows += [[one.name, f"{one.counts['added']:,}", f"{one.seconds:.1f}"] for one in logs]
+        nouns = ["added", *([HELD] if any(one.counts[HELD] for one in logs) else [])]
+        rows = [["log", "rows", *nouns[1:], "seconds"]]
+        for one in logs:
+            numbers = [f"{one.counts[noun]:,}" for noun in nouns]
+            rows.append([one.name, *numbers, f"{one.seconds:.1f}"])
         yield from aligned(rows)
     for table in tables:
         if table.problem:

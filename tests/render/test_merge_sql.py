@@ -493,6 +493,17 @@ def test_a_batch_committed_after_a_reset_its_run_had_not_read_does_not_count(
     assert walk(call, *entries) == (True, 0, 5)
 
 
+def test_a_batch_whose_run_did_not_see_a_suspension_does_not_end_it(call: Renderer) -> None:
+    """The run read the log at 7, the table was suspended at 8, and the run committed at 9."""
+    unaware, suspension = merged(9, 5), commit(8, "SET TBLPROPERTIES")
+    unaware["record"]["seen"] = 7
+    suspension["record"] = {"dbt_history": "1", "control": {"suspended": True}}
+    entries = [unaware, suspension, merged(7, 4)]
+    assert call("_find_last_batch", entries=entries)["control"] == {"suspended": True}
+    unaware["record"]["seen"] = 8
+    assert call("_find_last_batch", entries=entries)["control"] is None
+
+
 def test_a_restore_to_a_version_after_a_restore_skips_the_commits_of_both(call: Renderer) -> None:
     entries = [
         commit(6, "RESTORE", version="4"),

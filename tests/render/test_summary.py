@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dbt_history.cli import main
+from dbt_history.summary import COUNTS
 
 HISTORY = "model.dbt_history.fivetran_history"
 PRICES = "model.dbt_history.atoti_prices"
@@ -114,6 +116,26 @@ def test_a_run_without_a_new_batch_shows_zeros(tmp_path: Path) -> None:
     message = "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 2 replayed"
     line = summary(tmp_path, result(HISTORY, "success", message)).output.splitlines()[2]
     assert line.split() == ["history.fivetran_history", "0", "0", "0", "0", "0", "2", "1.0"]
+
+
+def test_what_suspended_tables_hold_back_has_a_column(tmp_path: Path) -> None:
+    held = "suspended: 0 added, 0 closed, 0 removed, 0 skipped, 1 replayed, 2 held back"
+    plain = "1 batch: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed"
+    shown = summary(
+        tmp_path,
+        result(HISTORY, "success", held),
+        result(PRICES, "success", plain),
+        result(MIRROR, "success", "suspended: 12 rows held back"),
+    ).output.splitlines()
+    assert [re.split(r"  +", line) for line in shown[1:7]] == [
+        ["history table", "batches", *COUNTS, "held back", "seconds"],
+        ["history.fivetran_history", "0", "0", "0", "0", "0", "1", "2", "1.0"],
+        ["history.atoti_prices", "1", "6", "3", "0", "1", "0", "0", "1.0"],
+        ["all", "1", "6", "3", "0", "1", "1", "2", "2.0"],
+        [""],
+        ["log", "rows", "held back", "seconds"],
+    ]
+    assert re.split(r"  +", shown[7]) == ["history.prices_hx", "0", "12", "1.0"]
 
 
 def test_a_failed_table_shows_the_first_line_of_the_message(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@
         'watermark': (log.watermarks or {}).get(capture.source),
         'has_rows': log.last_batch is not none or not log.is_empty,
         'other_sources': (log.watermarks or {}).keys() | reject('equalto', capture.source) | list,
-        'is_suspended': control.get('suspended', false),
+        'is_suspended': dbt_history._is_suspended(log),
         'resumed': control.get('resumed', {}),
         'resumed_at': control.get('at'),
         'about': log.about or {},

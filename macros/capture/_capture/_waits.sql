@@ -113,7 +113,7 @@
     {% endif %}
     {% set why = 'it has not taken the changes of ' ~ source ~ ' since version '
         ~ watermark.version %}
-    {% set is_suspended = (reference.log.control or {}).get('suspended', false) %}
+    {% set is_suspended = dbt_history._is_suspended(reference.log) %}
     {% do return({
         'before': dbt_history._micros_of(untaken[-1]['timestamp']),
         'why': why ~ (' (it is suspended)' if is_suspended else ''),

@@ -76,6 +76,10 @@
         {% do return({
             'added': 0, 'message': 'applied by another run' if plan.is_taken else 'nothing new',
         }) %}
+    {% elif dbt_history._is_suspended(log) and captured is none %}
+        {% set held = dbt_history._count_held(target, staged, change.names, plan) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return({'added': 0, 'message': held}) %}
     {% endif %}
     {% do dbt_history._alter_log(
         target, change, ((log.about or {}).get('not_null') or []) | reject('in', not_null) | list,
@@ -107,6 +111,20 @@
     {% set message = added ~ (' row' if added == 1 else ' rows') ~ ' appended' %}
     {% do dbt_history._log_append(message) %}
     {% do return({'added': added, 'message': message}) %}
+{% endmacro %}
+
+
+{#
+    The message of a run of a suspended log. Its rows are appended after `resume_history`, if the
+    SELECT still returns them.
+#}
+{% macro _count_held(target, staged, names, plan) %}
+    {% set rows = 'select * from ' ~ staged.view ~ ' where `_batch` > ' ~ plan['from']
+        if plan.kind == 'batch' else dbt_history._new_rows_sql(target, staged, names, plan) %}
+    {% set held = run_query('select count(*) from (' ~ rows ~ ') as held').rows[0][0] | int %}
+    {% set message = 'suspended: ' ~ held ~ (' row' if held == 1 else ' rows') ~ ' held back' %}
+    {% do log('dbt_history: ' ~ model.name ~ ': ' ~ message ~ ' until resume_history', info=true) %}
+    {% do return(message) %}
 {% endmacro %}
 
 

@@ -1,7 +1,7 @@
 {#
     The pipeline of a version table: evaluates the SELECT once, checks everything, then commits the
     batches. Returns the counts of the run: {'batches', 'added', 'closed', 'removed', 'skipped',
-    'replayed'}.
+    'replayed'}, and 'held', the batches that a suspended table does not take.
 #}
 {% macro _write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% do return(dbt_history._write_planned(
@@ -59,6 +59,10 @@
         log or {}, settings, dbt_history._has_numbers(pending, staged, captured), staged,
         caller_name,
     ) %}
+    {% if dbt_history._is_suspended(log) and pending.batches %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return(dbt_history._held_batches(pending, target)) %}
+    {% endif %}
     {% do dbt_history._refuse_bad_rows(staged, pending.batches, columns, settings, caller_name) %}
 
     {% if is_new %}
@@ -111,6 +115,28 @@
     {% do dbt_history._finish_writes(target, log) %}
     {% do dbt_history._drop_staged(staged) %}
     {% do return(total) %}
+{% endmacro %}
+
+
+{#
+    The counts of a run of a suspended table: all pending batches stay pending, so the first run
+    after `resume_history` applies them, in order.
+
+        batches   1    2    3    4          5
+        table     1    2  | suspended     | 3 4 5
+                          ^ suspend       ^ resume
+#}
+{% macro _held_batches(pending, target) %}
+    {% set held = pending.batches | length %}
+    {% do log(
+        'dbt_history: ' ~ target.identifier ~ ' is suspended: ' ~ held
+            ~ (' batch is' if held == 1 else ' batches are') ~ ' held back until resume_history',
+        info=true,
+    ) %}
+    {% do return({
+        'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0,
+        'replayed': pending.replayed, 'held': held,
+    }) %}
 {% endmacro %}
 
 
@@ -220,10 +246,11 @@
 
 {% macro _result_message(result) %}
     {%- set batches = result.batches ~ (' batch' if result.batches == 1 else ' batches')
-        if result.batches else 'no new batch' -%}
+        if result.batches else 'suspended' if result.get('held') else 'no new batch' -%}
     {%- do return(
         batches ~ ': ' ~ result.added ~ ' added, ' ~ result.closed ~ ' closed, ' ~ result.removed
             ~ ' removed, '
         ~ result.skipped ~ ' skipped, ' ~ result.replayed ~ ' replayed'
+            ~ (', ' ~ result.held ~ ' held back' if result.get('held') else '')
     ) -%}
 {% endmacro %}

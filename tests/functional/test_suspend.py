@@ -1,0 +1,124 @@
+"""Suspended tables that are not fed by capture: what is pending stays pending until the resume."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.project import Project
+from tests.support.tables import as_counter
+
+BATCHES = """
+select * from values
+    (1, 1, 'upsert', 'a', timestamp'2024-01-01 00:00:00 UTC', cast(null as timestamp)),
+    (1, 2, 'upsert', 'b', timestamp'2024-01-01 00:00:00 UTC', null),
+    (2, 1, 'upsert', 'A', timestamp'2024-01-02 00:00:00 UTC', null),
+    (3, 2, 'delete', null, null, timestamp'2024-01-03 00:00:00 UTC'),
+    (3, 1, 'upsert', 'c', timestamp'2024-01-03 00:00:00 UTC', null)
+    as batches (_batch, id, _stage, v, valid_from, valid_to)
+"""
+WRITES = """
+select * from values
+    (1, 0, 'CREATE', 'f', 'one', 'app', timestamp'2024-01-01 00:00:00 UTC'),
+    (2, 0, 'UPDATE', 'f', 'two', 'app', timestamp'2024-01-02 00:00:00 UTC'),
+    (3, 0, 'DELETE', 'f', null, 'app', timestamp'2024-01-03 00:00:00 UTC')
+    as writes (txn, position, action, id, v, app_id, at)
+"""
+
+
+def write_models(project: Project, prefix: str) -> list[str]:
+    """A version table, feature states, and a log by number and one by key."""
+    names = [f"{prefix}_{kind}" for kind in ("versions", "states", "numbered", "keyed")]
+    versions, states, numbered, keyed = names
+    arrived = "select * from suspended_batches"
+    project.history(
+        versions, arrived, convention="validity", max_deleted_share=None, batches_per_commit=None
+    )
+    project.history(
+        states,
+        "{{ dbt_history.feature_states('suspended_writes', payload=['v']) }}",
+        convention="naksha",
+        max_deleted_share=None,
+    )
+    project.model(numbered, f"{arrived} -- by number", materialized="history_append")
+    project.model(
+        keyed,
+        "select _batch * 10 + id as id, v from suspended_batches",
+        materialized="history_append",
+        unique_key="id",
+    )
+    return names
+
+
+def rows_of(project: Project, name: str) -> Counter[str]:
+    columns = project.spark.table(project.table(name)).columns
+    return as_counter(project.rows(name), columns)
+
+
+def arrive(spark: SparkSession, up_to: int) -> None:
+    for name, rows, number in (
+        ("suspended_batches", BATCHES, "_batch"),
+        ("suspended_writes", WRITES, "txn"),
+    ):
+        spark.sql(
+            f"create or replace temporary view {name} as"
+            f" select * from ({rows}) where {number} <= {up_to}"
+        )
+
+
+def control(project: Project, kind: str, names: list[str]) -> None:
+    for name in names:
+        arguments = f"{{table: {project.table(name)}}}"
+        project.dbt("run-operation", f"{kind}_history", "--args", arguments)
+
+
+def test_what_is_pending_waits_until_the_resume_and_is_then_taken(
+    project: Project, spark: SparkSession
+) -> None:
+    """
+    batches    1        2          3        -
+    plain      1        2          3
+    suspended  1   [   held       held   )  2 3
+    """
+    arrive(spark, 1)
+    names = write_models(project, "held")
+    project.run(*names)
+    before = {name: rows_of(project, name) for name in names}
+    control(project, "suspend", names)
+    arrive(spark, 3)
+
+    held = project.run(*names)
+
+    assert {name: rows_of(project, name) for name in names} == before
+    versions, states, numbered, keyed = (held.message(name) for name in names)
+    nothing = "suspended: 0 added, 0 closed, 0 removed, 0 skipped"
+    assert versions == f"{nothing}, 1 replayed, 2 held back"
+    assert states == f"{nothing}, 0 replayed, 1 held back"
+    assert numbered == keyed == "suspended: 3 rows held back"
+    assert "2 batches are held back until resume_history" in held.log
+
+    control(project, "resume", names)
+    plain = write_models(project, "plain")
+    project.run(*names, *plain)
+
+    for name, other in zip(names, plain, strict=True):
+        assert rows_of(project, name) == rows_of(project, other), name
+    assert len(project.rows(names[0])) == 4
+
+
+@pytest.mark.thorough
+def test_a_truncated_table_is_still_suspended(project: Project, spark: SparkSession) -> None:
+    """The log shows a reset; the table's property shows the suspension."""
+    arrive(spark, 1)
+    versions = write_models(project, "held")[0]
+    project.run(versions)
+    control(project, "suspend", [versions])
+    spark.sql(f"truncate table {project.table(versions)}")
+
+    assert project.run(versions).message(versions).endswith("0 replayed, 1 held back")
+
+    control(project, "resume", [versions])
+    project.run(versions)
+    assert len(project.rows(versions)) == 2
