@@ -1,6 +1,6 @@
 {#
     The log is protected against updates and deletes, and its commits, as far as they are kept,
-    contain none.
+    contain none, except for the recorded updates of `erase_subject`.
 #}
 {% test is_append_only(model) %}
 {%- set problems = [] -%}
@@ -16,8 +16,11 @@
     {%- for entry in dbt_history._history_entries(table) -%}
         {%- set overwrites = entry.operation == 'WRITE'
             and entry.parameters.get('mode') == 'Overwrite' -%}
-        {%- if overwrites or entry.operation in ['DELETE', 'UPDATE', 'MERGE', 'TRUNCATE', 'RESTORE']
-            or 'REPLACE TABLE' in entry.operation -%}
+        {%- set is_erasure = entry.operation == 'UPDATE'
+            and dbt_history._recorded_operation(entry) == 'erase_subject' -%}
+        {%- set changes_rows = overwrites or 'REPLACE TABLE' in entry.operation
+            or entry.operation in ['DELETE', 'UPDATE', 'MERGE', 'TRUNCATE', 'RESTORE'] -%}
+        {%- if changes_rows and not is_erasure -%}
             {%- do problems.append(
                 'version ' ~ entry.version ~ ' of the table was written by ' ~ entry.operation
             ) -%}
@@ -31,3 +34,13 @@ union all
 select cast(null as string) as problem
 where 1 = 0
 {% endtest %}
+
+
+{# The run-operation that a commit records; none if it is a commit of somebody else. #}
+{% macro _recorded_operation(entry) %}
+    {% set said = entry.record or entry.said %}
+    {% if said is string %}
+        {% set said = fromjson(said, none) if said.startswith('{') else none %}
+    {% endif %}
+    {% do return(said.get('history_operation') if said is mapping else none) %}
+{% endmacro %}

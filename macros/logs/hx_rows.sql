@@ -24,7 +24,11 @@
     {%- do capture.update({
         'about': {
             'hx': dict(
-                {'id': own_id, 'key': capture.key}, **({'renamed': former} if former else {}),
+                {'id': own_id, 'key': capture.key},
+                **dict(
+                    {'renamed': former} if former else {},
+                    **({'links': links | map(attribute='name') | list} if links else {})
+                ),
             )
         }
     }) -%}

@@ -1,23 +1,24 @@
 {#
     Erases one record's data in all its versions: the columns become NULL; keys, periods and the
     number of versions are kept. The same is done in `mirrors`, such as `_hx` and event tables with
-    the same key. The erasure is recorded, without the value of the key.
+    the same key. `table` may be such a log itself, if there is no version table: its ids, links,
+    times and users are kept. The erasure is recorded, without the value of the key.
 
     dbt run-operation erase_subject --args '{table: customers, only: {customer_id: 7},
         mirrors: [customers_hx], reason: "request 12"}'
 
-    `columns`: what to erase, by default everything except key and period. All tables are checked
-    before the first one is changed. Repeating the call completes the erasure of a killed run, and
-    changes nothing if everything is erased. Older files still hold the data until they are
+    `mirrors`: names, or `all` for the project's history tables that are filled from the same
+    source. `columns`: what to erase, by default everything except key and period. All tables are
+    checked before the first one is changed. Repeating the call completes the erasure of a killed
+    run, and changes nothing if everything is erased. Older files still hold the data until they are
     vacuumed, which compact_history does.
 #}
 {% macro erase_subject(
     table, only, columns=none, mirrors=[], dry_run=false, convention=none, key=none, author=none,
     reason=none
 ) %}
-    {% set tables = dbt_history._maintained(table, convention, key, 'erase_subject') %}
-    {% set main = tables | first %}
-    {% set problems = ['name one table; the others are mirrors'] if tables | length > 1 else [] %}
+    {% set problems = [] %}
+    {% set main = dbt_history._subject_table(table, convention, key, problems) %}
     {% set places = dbt_history._erased_places(main, only, columns, mirrors, problems) %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(

@@ -1,7 +1,7 @@
 {#
     Run-operation: from now on runs of the model take nothing from its sources, until
-    `resume_history`. Main tables may be changed meanwhile. Batches, writes of features and rows of a
-    log are held back: they stay pending. `table`: the name of a model, or schema.table.
+    `resume_history`. Main tables may be changed meanwhile. Batches, writes of features and rows of
+    a log are held back: they stay pending. `table`: the name of a model, or schema.table.
 #}
 {% macro suspend_history(table, dry_run=false) %}
     {% set relation = dbt_history._history_named(table, 'suspend_history') %}

@@ -141,8 +141,8 @@ def table_lines(tables: list[TableReport]) -> Iterable[str]:
         nouns = ["added", *([HELD] if any(one.counts[HELD] for one in logs) else [])]
         rows = [["log", "rows", *nouns[1:], "seconds"]]
         for one in logs:
-            numbers = [f"{one.counts[noun]:,}" for noun in nouns]
-            rows.append([one.name, *numbers, f"{one.seconds:.1f}"])
+            cells = [f"{one.counts[noun]:,}" for noun in nouns]
+            rows.append([one.name, *cells, f"{one.seconds:.1f}"])
         yield from aligned(rows)
     for table in tables:
         if table.problem:

@@ -1,31 +1,129 @@
 {#
+    The table that the operation names: {'name', 'relation', 'key', 'kept', 'is_log'}; `kept`: the
+    columns that an erasure leaves, in lower case. A log says its key itself, or its node does.
+#}
+{% macro _subject_table(table, convention, key, problems) %}
+    {% set log = dbt_history._erased_log(table) if table is string else none %}
+    {% if log is not none %}
+        {% set node = dbt_history._node_named(table) %}
+        {% set key = dbt_history._key_columns(
+            key or log.key or ((node or {}).get('config') or {}).get('unique_key')
+        ) %}
+        {% do problems.append(table ~ ': say which columns are the key') if not key %}
+        {% do return(dict(log, name=table, key=key)) %}
+    {% endif %}
+    {% set tables = dbt_history._maintained(table, convention, key, 'erase_subject') %}
+    {% do problems.append('name one table; the others are mirrors') if tables | length > 1 %}
+    {% set main = tables | first %}
+    {% do return(dict(main, is_log=false, kept=dbt_history._period_columns(main.convention))) %}
+{% endmacro %}
+
+
+{% macro _period_columns(convention) %}
+    {% do return(
+        (dbt_history._identity_columns(convention) + [convention.end, convention.active])
+            | reject('none') | map('lower') | list
+    ) %}
+{% endmacro %}
+
+
+{#
+    A log: {'relation', 'is_log', 'key', 'kept'}; none if it is another table, or none at all. Kept
+    is what makes the row a row of the log, and who wrote it: an auditor still needs both.
+#}
+{% macro _erased_log(name) %}
+    {% set relation = dbt_history._mirror_relation(name) %}
+    {% if relation is none or relation.is_view %}
+        {% do return(none) %}
+    {% endif %}
+    {% set node = dbt_history._node_named(name) %}
+    {% set relation = dbt_history._with_format(relation) %}
+    {% set about = (dbt_history._commit_log(relation, '') or {}).get('about') or {} %}
+    {% set of_log = about.get('hx') or about.get('events') or {} %}
+    {% if not of_log and ((node or {}).get('config') or {}).get('materialized') != 'history_append'
+        and (relation.is_iceberg
+            or dbt_history._log_lock(dbt_history._quoted_relation(relation)) is none) %}
+        {% do return(none) %}
+    {% endif %}
+    {% set names = dbt_history._table_columns(relation) | map(attribute='name') | map('lower')
+        | list %}
+    {% set kept = [
+        '_hist_trans_id', '_hist_event', '_hist_time', '_hist_user', '_change_type',
+        '_commit_version', '_commit_timestamp', '_changed_by', '_batch',
+    ] + [(of_log.get('id') or '') | lower] + of_log.get('links', []) | map('lower') | list %}
+    {% for column in names if column.endswith('_hx_id') %}{% do kept.append(column) %}{% endfor %}
+    {% if 'mod_time' in names and 'deleted' in names %}
+        {% do kept.extend(['mod_time', 'mod_user', 'deleted']) %}
+    {% endif %}
+    {% do return({
+        'relation': relation, 'is_log': true, 'key': of_log.get('key'),
+        'kept': kept | select('in', names) | unique | list,
+    }) %}
+{% endmacro %}
+
+
+{#
+    The models of the project that take their rows from the same source as a table, or from the
+    table itself, by the records in their commits. They hold the same keys.
+#}
+{% macro _same_source(main) %}
+    {% set own = dbt_history._sources_of(main.relation)
+        + [dbt_history._quoted_relation(main.relation) | lower] %}
+    {% set found = [] %}
+    {% for node in graph.nodes.values() if node.resource_type == 'model'
+        and node.config.get('materialized') in ['history_append', 'history_batch'] %}
+        {% set relation = dbt_history._mirror_relation(node.name) %}
+        {% if relation is not none and not relation.is_view
+            and dbt_history._sources_of(relation) | select('in', own) | list %}
+            {% do found.append(node.name) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(found | sort) %}
+{% endmacro %}
+
+
+{% macro _sources_of(relation) %}
+    {% set log = dbt_history._commit_log(dbt_history._with_format(relation), '') or {} %}
+    {% do return((log.get('watermarks') or {}).keys() | map('lower') | list) %}
+{% endmacro %}
+
+
+{#
     The tables with what is erased in each: {'name', 'relation', 'columns', 'rows', 'changed',
-    'lock'}; `changed` counts the rows that still hold a value. Errors are appended to `problems`.
+    'lock'}; `changed` counts the rows that still hold a value. In a log everything is erased that
+    the log does not need; in another mirror, the columns that are erased in the table. Errors are
+    appended to `problems`.
 #}
 {% macro _erased_places(main, only, columns, mirrors, problems) %}
     {% set only = only if only is mapping else {} %}
     {% set main_columns = dbt_history._table_columns(main.relation) %}
     {% set erased = dbt_history._erased_columns(main, main_columns, only, columns, problems) %}
-    {% set relations, full_names = [main.relation], [dbt_history._quoted_relation(main.relation)] %}
+    {% set tables, full_names = [main], [dbt_history._quoted_relation(main.relation)] %}
+    {% set mirrors = dbt_history._same_source(main) if mirrors == 'all' else mirrors %}
     {% for mirror in ([mirrors] if mirrors is string else mirrors or []) %}
         {% set relation = dbt_history._mirror_relation(mirror) %}
         {% if relation is none or relation.is_view %}
             {% do problems.append('mirror ' ~ mirror ~ ': there is no such table') %}
         {% elif dbt_history._quoted_relation(relation) not in full_names %}
-            {% do relations.append(relation) %}
+            {% do tables.append(
+                dbt_history._erased_log(mirror) or {'relation': relation, 'is_log': false}
+            ) %}
             {% do full_names.append(dbt_history._quoted_relation(relation)) %}
         {% endif %}
     {% endfor %}
     {% set places = [] %}
-    {% for relation in relations %}
+    {% for table in tables %}
+        {% set relation = table.relation %}
         {% set there = main_columns if loop.first else dbt_history._table_columns(relation) %}
         {% set names = there | map(attribute='name') | map('lower') | list %}
         {% set lacking = main.key | map('lower') | reject('in', names) | list %}
         {% if lacking %}
             {% do problems.append(relation ~ ': has no key column ' ~ lacking | join(', ')) %}
         {% else %}
+            {% set gone_names = erased if columns is not none or not table.is_log
+                else names | reject('in', table.kept + main.key | map('lower') | list) | list %}
             {% set gone = [] %}
-            {% for column in there if column.name | lower in erased %}
+            {% for column in there if column.name | lower in gone_names %}
                 {% do gone.append(column) %}
             {% endfor %}
             {% do places.append({
@@ -47,15 +145,12 @@
 
 
 {#
-    The columns to erase, in lower case: those named, else all except key and period. `only` must
-    name a whole key.
+    The columns to erase in the named table, in lower case: those named, else all except the key and
+    what is kept. `only` must name a whole key.
 #}
 {% macro _erased_columns(table, there, only, columns, problems) %}
-    {% set convention = table.convention %}
     {% set key = table.key | map('lower') | list %}
-    {% set kept = (
-        table.key + dbt_history._identity_columns(convention) + [convention.end, convention.active]
-    ) | reject('none') | map('lower') | list %}
+    {% set kept = key + table.kept %}
     {% set columns = [columns] if columns is string else columns %}
     {% set named = only.keys() | map('lower') | list %}
     {% for name in table.key if name | lower not in named %}
@@ -74,7 +169,10 @@
     {% set names = there | map(attribute='name') | map('lower') | list %}
     {% for name in columns or [] %}
         {% if name | string | lower in kept %}
-            {% do problems.append(name ~ ' belongs to the key or the period') %}
+            {% do problems.append(
+                name ~ (' belongs to the log itself' if table.is_log and name | lower not in key
+                    else ' belongs to the key or the period')
+            ) %}
         {% elif name | string | lower not in names %}
             {% do problems.append(table.name ~ ' has no column ' ~ name) %}
         {% endif %}

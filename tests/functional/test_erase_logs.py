@@ -1,0 +1,107 @@
+"""The erasure of a subject where only logs exist: mirrors, event tables, other logs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+
+from tests.support.project import Project
+
+FEED = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
+LOGS = ["people_hx", "people_history", "people_log", "visits_hx"]
+
+
+def write_models(project: Project) -> None:
+    """A mirror, an event table and a log of one source, and a mirror of another one."""
+
+    def main(name: str) -> str:
+        return f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
+
+    reference = "{'column': 'boss', 'history': this, 'key': 'id', 'name': 'led_by'}"
+    for name, rows in (
+        ("people_hx", f"hx_rows({main('people')}, 'id', references=[{reference}])"),
+        ("people_history", f"event_rows({main('people')}, 'id')"),
+        ("people_log", f"changes({main('people')}, 'id')"),
+        ("visits_hx", f"hx_rows({main('visits')}, 'id')"),
+    ):
+        project.model(
+            name, f"select * from {{{{ dbt_history.{rows} }}}}", materialized="history_append"
+        )
+    tests = [
+        {"name": name, "data_tests": [{"dbt_history.is_append_only": {"name": f"{name}_kept"}}]}
+        for name in LOGS
+    ]
+    project.write("models/tests.yml", yaml.safe_dump({"version": 2, "models": tests}))
+
+
+def outcomes(project: Project) -> dict[str, str]:
+    results = project.dbt("test", "--select", *LOGS, check=False).results
+    return {name: str(result.status) for name, result in results.items()}
+
+
+@pytest.fixture
+def recorded(project: Project, spark: SparkSession) -> Project:
+    """Two people and a visit, all with a change."""
+    people, visits = project.table("people"), project.table("visits")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(f"create table {people} (id bigint, boss bigint, name string) using delta {FEED}")
+    spark.sql(f"create table {visits} (id bigint, place string) using delta {FEED}")
+    spark.sql(f"insert into {people} values (1, null, 'Ada'), (2, 1, 'Ben')")
+    spark.sql(f"insert into {visits} values (1, 'Rome')")
+    write_models(project)
+    project.run(*LOGS)
+    spark.sql(f"update {people} set name = concat(name, '!')")
+    project.run(*LOGS)
+    spark.sql(f"update {people} set name = null, boss = null where id = 1")
+    return project
+
+
+def test_a_subject_is_erased_in_all_logs_of_its_source(
+    recorded: Project, spark: SparkSession
+) -> None:
+    before = {name: len(recorded.rows(name)) for name in LOGS}
+    arguments = {"table": "people_hx", "only": {"id": 1}, "mirrors": "all", "reason": "request"}
+
+    run = recorded.dbt("run-operation", "erase_subject", "--args", json.dumps(arguments))
+
+    for name in ("people_hx", "people_history", "people_log"):
+        assert f"`{name}`: {before[name] // 2} versions erased" in run.log
+        names = {(row["id"], row["name"]) for row in recorded.rows(name)}
+        assert names == {(1, None), (2, "Ben"), (2, "Ben!")}
+    assert {name: len(recorded.rows(name)) for name in LOGS} == before
+    assert [row["place"] for row in recorded.rows("visits_hx")] == ["Rome"]
+    mirror = sorted(recorded.rows("people_hx"), key=lambda row: row["people_hx_id"])
+    assert [(row["id"], row["boss"], row["led_by"]) for row in mirror] == [
+        (1, None, None),
+        (2, 1, 1),
+        (1, None, None),
+        (2, 1, 3),
+    ]
+    assert all(row["mod_time"] and row["deleted"] is False for row in mirror)
+    assert [row["kind"] for row in recorded.rows("history_marks")] == ["erasure"]
+
+    assert set(outcomes(recorded).values()) == {"pass"}
+    log = recorded.table("people_history")
+    spark.sql(f"alter table {log} set tblproperties ('delta.appendOnly' = 'false')")
+    spark.sql(f"update {log} set name = 'forged' where id = 2")
+    spark.sql(f"alter table {log} set tblproperties ('delta.appendOnly' = 'true')")
+    failed = [name for name, status in outcomes(recorded).items() if status != "pass"]
+    assert failed == ["people_history_kept"]
+
+
+@pytest.mark.thorough
+def test_what_makes_a_row_of_a_log_is_not_erased(recorded: Project) -> None:
+    columns = ["people_hx_id", "led_by", "mod_time", "deleted", "name"]
+    arguments = {"table": "people_hx", "only": {"id": 1}, "columns": columns}
+
+    run = recorded.dbt(
+        "run-operation", "erase_subject", "--args", json.dumps(arguments), check=False
+    )
+
+    for column in columns[:-1]:
+        assert f"{column} belongs to the log itself" in run.log
+    assert "name belongs" not in run.log
+    assert {row["name"] for row in recorded.rows("people_hx")} == {"Ada", "Ada!", "Ben", "Ben!"}
