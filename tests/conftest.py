@@ -15,7 +15,7 @@ from pyspark.sql.connect.dataframe import DataFrame
 
 from scripts.cluster import Cluster
 from scripts.spark_settings import ONE_TASK
-from tests.support import connect, thrift
+from tests.support import connect, java, thrift
 from tests.support.project import COMPILED, SCHEMA, Project, drop_schema
 from tests.support.selection import IS_ALL
 
@@ -55,12 +55,6 @@ INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     **{name: str(value) for name, value in ONE_TASK.items()},
 }
-
-
-# Java's optimizing compiler pays off in a process of an hour, but not in one of ten minutes
-# (docs/decisions/0089).
-OPTIMIZING = "-XX:+UseSerialGC -Duser.timezone=UTC"
-QUICK = f"{OPTIMIZING} -Xmn400m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -122,7 +116,7 @@ def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSess
         SparkSession.builder.master("local[2]")
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.sql.warehouse.dir", str(warehouse))
-        .config("spark.driver.extraJavaOptions", OPTIMIZING if IS_ALL else QUICK)
+        .config("spark.driver.extraJavaOptions", java.OPTIONS)
         # With every variant the tests compile statements, of several tasks each.
         .config(map=COMPILED if IS_ALL else ONE_TASK)
         .getOrCreate()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support import java
 from tests.support.iceberg import SETTINGS, Catalog, drop_tables, is_configured
 from tests.support.project import SCHEMA, Project
 
@@ -32,7 +33,7 @@ def spark(catalog: Catalog, warehouse: Path) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.sql.warehouse.dir", str(warehouse))
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Duser.timezone=UTC")
+        .config("spark.driver.extraJavaOptions", java.OPTIONS)
         .config(map={SETTINGS + name: value for name, value in catalog.settings.items()})
     )
     session = builder.getOrCreate()
