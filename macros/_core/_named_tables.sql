@@ -82,3 +82,32 @@
             else dbt_history._node_convention(node, meta, default),
     }) %}
 {% endmacro %}
+
+
+{#
+    The convention of a relation: the argument, else that of the history model or snapshot behind
+    it, else fivetran. A `ref` of a model is found by its name; dbt knows the models when it runs.
+#}
+{% macro _convention_of(relation, convention, caller_name) %}
+    {% if convention is not none %}{% do return(convention) %}{% endif %}
+    {% set node = dbt_history._node_of_relation(relation) %}
+    {% do return(
+        dbt_history._table_settings(node, none, none, caller_name).convention if node is not none
+            else 'fivetran'
+    ) %}
+{% endmacro %}
+
+
+{# The model, snapshot or seed that makes a relation; none for text and other tables. #}
+{% macro _node_of_relation(relation) %}
+    {% if not execute or relation is string or not relation.identifier or graph is not defined %}
+        {% do return(none) %}
+    {% endif %}
+    {% for node in (graph.get('nodes') or {}).values()
+        if node.resource_type in ['model', 'snapshot', 'seed']
+            and (node.alias or '') | lower == relation.identifier | string | lower
+            and (node.schema or '') | lower == relation.schema | string | lower %}
+        {% do return(node) %}
+    {% endfor %}
+    {% do return(none) %}
+{% endmacro %}

@@ -3,8 +3,10 @@
     according to its active column or, in a convention without one, its end. A failing row is a key,
     with the number of its open versions.
 #}
-{% test one_active_version(model, key, convention='fivetran', at_least_one=false) %}
-{%- set convention = dbt_history.convention(convention) -%}
+{% test one_active_version(model, key, convention=none, at_least_one=false) %}
+{%- set convention = dbt_history.convention(
+    dbt_history._convention_of(model, convention, 'one_active_version'),
+) -%}
 {%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) -%}
 {%- set start = dbt_history._quote(convention.start) -%}
 with

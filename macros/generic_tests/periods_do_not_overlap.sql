@@ -3,8 +3,10 @@
     version may start where an earlier one ends. A failing row is a version that starts inside an
     earlier one.
 #}
-{% test periods_do_not_overlap(model, key, convention='fivetran') %}
-{%- set convention = dbt_history.convention(convention) -%}
+{% test periods_do_not_overlap(model, key, convention=none) %}
+{%- set convention = dbt_history.convention(
+    dbt_history._convention_of(model, convention, 'periods_do_not_overlap'),
+) -%}
 with
 {{ dbt_history._ctes_of_neighbours(model, key, convention) }}
 

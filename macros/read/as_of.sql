@@ -7,7 +7,7 @@
     Returns a sub-query for the FROM clause. Compiling runs no query. Both columns are compared bare
     with a constant, so that Delta skips files that cannot contain the instant.
 #}
-{% macro as_of(relation, at, convention='fivetran') %}
+{% macro as_of(relation, at, convention=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'as_of') -%}
     {%- set convention = reader.convention -%}
     {%- set point = dbt_history._point(at, reader, 'as_of') -%}

@@ -11,7 +11,7 @@
     `key`, an end and a beginning of the same key at the same instant are an update; without it
     every beginning is an insert and every end a delete.
 #}
-{% macro changeset(relation, from_at, to_at, convention='fivetran', key=none) %}
+{% macro changeset(relation, from_at, to_at, convention=none, key=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'changeset') -%}
     {%- set convention = reader.convention -%}
     {%- set range = dbt_history._range(from_at, to_at, reader, 'changeset') -%}

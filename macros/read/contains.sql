@@ -7,7 +7,7 @@
              |---------------)    no: begins later
         |---------------)         no: ends earlier
 #}
-{% macro contains(relation, from_at, to_at, convention='fivetran') %}
+{% macro contains(relation, from_at, to_at, convention=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'contains') -%}
     {%- set range = dbt_history._range(from_at, to_at, reader, 'contains') -%}
     {%- do return(dbt_history._versions_where(reader, [

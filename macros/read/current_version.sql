@@ -9,7 +9,7 @@
     `empty_table_version` is returned for a table without rows. Cleaning does not lower the version.
     Returns a sub-query of one row and one column, `version`: for the FROM clause, or as a value.
 #}
-{% macro current_version(relation, convention='fivetran', empty_table_version=none) %}
+{% macro current_version(relation, convention=none, empty_table_version=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'current_version') -%}
     {%- set convention = reader.convention -%}
     {%- set empty = 'cast(null as ' ~ convention.type ~ ')' if empty_table_version is none

@@ -8,7 +8,7 @@
 
     An empty version, or an empty range, overlaps nothing.
 #}
-{% macro overlaps(relation, from_at, to_at, convention='fivetran') %}
+{% macro overlaps(relation, from_at, to_at, convention=none) %}
     {%- do return(dbt_history._overlapping(relation, from_at, to_at, convention, 'overlaps')) -%}
 {% endmacro %}
 

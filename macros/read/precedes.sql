@@ -6,7 +6,7 @@
         |----------------)    yes: the end is outside the period
         |-----------------    no
 #}
-{% macro precedes(relation, at, convention='fivetran') %}
+{% macro precedes(relation, at, convention=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'precedes') -%}
     {%- set range = dbt_history._range(at, at, reader, 'precedes') -%}
     {%- do return(dbt_history._versions_where(reader, [

@@ -405,6 +405,16 @@ def test_the_model_of_the_readme_and_of_the_guide_makes_the_table_of_the_guide(
     ]
     found.sort(key=lambda row: (row["customer_id"], row["valid_from"]))
     assert found == table_after(guide, "true before")
+
+    # Readers and tests take the convention from the model.
+    reader = "dbt_history.as_of(ref('customer_versions'), 'now')"
+    project.model("current", f"select city from {{{{ {reader} }}}} as found", materialized="table")
+    rule = {"dbt_history.one_active_version": {"arguments": {"key": "customer_id"}}}
+    tested = {"name": "customer_versions", "data_tests": [rule]}
+    project.write("models/tests.yml", json.dumps({"version": 2, "models": [tested]}))
+    project.run("current")
+    assert sorted(row["city"] for row in project.rows("current")) == ["Jena", "Ulm"]
+    assert project.dbt("test", "--select", "customer_versions").results
     assert sorted(row["city"] for row in project.rows("timed") if not row["valid_to"]) == [
         "Jena", "Ulm",
     ]  # fmt: skip

@@ -6,6 +6,7 @@
 {% macro _reader(relation, convention, caller_name) %}
     {% set from = dbt_history._read_from(relation) %}
     {% set table = none if relation is string else relation %}
+    {% set convention = dbt_history._convention_of(relation, convention, caller_name) %}
     {% if not dbt_history._is_log(convention) %}
         {% do return({
             'from': from, 'convention': dbt_history.convention(convention), 'table': table,
