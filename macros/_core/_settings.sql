@@ -56,7 +56,7 @@
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
         'max_deleted_share', 'allow_full_refresh', 'continues', 'late_events',
     ] + (
-        ['source', 'updated_at', 'deleted'] if is_history
+        ['source', 'updated_at', 'deleted', 'merge_equal', 'track_columns', 'except'] if is_history
             else ['update_without_base', 'version_order', 'batches_per_commit', 'mod_user']
     ) %}
     {% set problems = dbt_history._unknown_settings(meta, known)
@@ -135,7 +135,8 @@
 
 {#
     The settings that say how the SELECT of a `history` model is read: `source`, `updated_at`,
-    `deleted`. `updated_at` may be in the model's config, too, as for a snapshot.
+    `deleted`, and which changes make a version (see `batch_rows`). `updated_at` may be in the
+    model's config, too, as for a snapshot.
 #}
 {% macro _select_settings(node, meta, key, convention, problems) %}
     {% set source = meta.get('source', 'state') %}
@@ -180,7 +181,11 @@
                 ~ ' a time, but no number for a deletion'
         ) %}
     {% endif %}
-    {% do return({'source': source, 'updated_at': updated_at, 'deleted': deleted}) %}
+    {% do return({
+        'source': source, 'updated_at': updated_at, 'deleted': deleted,
+        'merge_equal': meta.get('merge_equal', false), 'track_columns': meta.get('track_columns'),
+        'except': meta.get('except'),
+    }) %}
 {% endmacro %}
 
 

@@ -173,6 +173,36 @@ def test_null_keeps_a_value_and_a_truncation_ends_every_record(project: Project)
     }  # fmt: skip
 
 
+def test_a_history_keeps_one_version_while_no_tracked_column_changes(project: Project) -> None:
+    """Days of `changed`; each run reads the whole state:
+
+    run       1         2          3          4
+    state     a, 10     a, 50      b, 50      -
+    day       1         5          9
+    stored    [ a, 50 -------------[ b, 50 ---)     ends at the time of run 4
+    """
+    types = {"id": "bigint", "name": "string", "seen": "bigint", "changed": "timestamp"}
+
+    def state(*rows: tuple[Any, ...]) -> None:
+        found = [dict(zip(types, row, strict=True)) for row in rows]
+        data_frame(project.spark, found, types).createOrReplaceTempView("state")
+
+    project.model(
+        "h", "select id, name, seen, changed from state", materialized="history",
+        unique_key="id",
+        meta={"history": {"updated_at": "changed", "except": ["seen"]}},
+    )  # fmt: skip
+    for row in [(1, "a", 10, day(1)), (1, "a", 50, day(5)), (1, "b", 50, day(9))]:
+        state(row)
+        project.run("h")
+    assert seen_versions(project) == {("a", 50, day(1), day(9)), ("b", 50, day(9), None)}
+
+    state()
+    project.run("h")
+
+    assert {row[3] is None for row in seen_versions(project)} == {False}
+
+
 def everything(project: Project) -> Found:
     sql = f"select id, name, `it's`, valid_from, valid_to from {project.table('h')}"
     return {

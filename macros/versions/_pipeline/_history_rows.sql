@@ -53,11 +53,23 @@
     {%- set staged = dbt_history.batch_rows(
         rows, settings.key, settings.convention, at,
         delete_when=dbt_history._quote(deleted) if deleted else none,
+        merge_equal=settings.merge_equal, track_columns=settings.track_columns,
+        except=dbt_history._columns_without_version(settings),
     ) -%}
     {%- do return(
         'select *' ~ (' except (' ~ left_out | join(', ') ~ ')' if left_out else '') ~ '\nfrom '
             ~ staged
     ) -%}
+{% endmacro %}
+
+
+{# A new `updated_at` alone makes no version, if equal versions are joined. #}
+{% macro _columns_without_version(settings) %}
+    {% set omitted = dbt_history._key_columns(settings.except) %}
+    {% do return(
+        omitted + [settings.updated_at]
+            if settings.updated_at and (settings.merge_equal or omitted) else omitted
+    ) %}
 {% endmacro %}
 
 
@@ -385,9 +397,9 @@
 
 
 {#
-    By key, for the changed records: the start of the open version, its `updated_at`, and when the
-    record ended if it has none. Several open versions would contradict each other: a deletion of
-    one of them is not a deletion of the record.
+    By key, for the changed records: the start of the open version or of its last change, its
+    `updated_at`, and when the record ended if it has none. Several open versions would contradict
+    each other: a deletion of one of them is not a deletion of the record.
 #}
 {% macro _stored_points(changes, capture, settings) %}
 {%- set convention = settings.convention -%}
@@ -406,7 +418,7 @@ select
             expected='one open version per record (the test one_active_version lists the others)',
             way_out='close all but the newest one',
         )) }}),
-        max(if({{ is_open }}, {{ start }}, null))
+        if(count_if({{ is_open }}) = 1, max({{ start }}), null)
     ) as `__start`,
     max(if({{ is_open }}, {{ time }}, null)) as `__seen`,
     if(
