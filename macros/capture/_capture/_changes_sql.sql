@@ -190,13 +190,14 @@ from (
         {%- set table = capture.table
             ~ (' version as of ' ~ diff.version if diff.version is not none else '') -%}
         {%- do parts.append(dbt_history._image_part(
-            capture, table, diff.number ~ 'L', time, 'true', 'false', diff.columns, diff.commit,
+            capture, table, diff.number ~ 'L', time, 'true', 'false', diff.columns,
+            diff.get('commit') or 'cast(null as bigint)',
         )) -%}
         {%- if diff.state -%}
             {%- do parts.append(dbt_history._image_part(
                 capture, '(' ~ dbt_history._known_state(capture) ~ ') as `state`',
                 diff.number ~ 'L', time, 'false', 'false', diff.state_columns,
-                diff.version ~ 'L' if diff.is_one_commit else 'cast(null as bigint)',
+                diff.version ~ 'L' if diff.get('is_one_commit') else 'cast(null as bigint)',
             )) -%}
         {%- endif -%}
     {%- endif -%}

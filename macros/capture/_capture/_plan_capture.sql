@@ -49,7 +49,8 @@
     {% do dbt_history._log_waiting(capture) %}
     {% do capture.update({'renames': dbt_history._pending_renames(capture)}) %}
     {% do capture.update({'columns': dbt_history._captured_columns(capture)}) %}
-    {% if capture.diff is not none %}
+    {# The materialization history does not store who changed a row. #}
+    {% if capture.diff is not none and not (layout or {}).get('is_versions') %}
         {% do dbt_history._attribute_difference(capture) %}
     {% endif %}
     {% do dbt_history._refuse_renamed_key(capture) %}

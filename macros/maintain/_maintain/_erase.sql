@@ -71,7 +71,7 @@
         + [dbt_history._quoted_relation(main.relation) | lower] %}
     {% set found = [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model'
-        and node.config.get('materialized') in ['history_append', 'history_batch'] %}
+        and node.config.get('materialized') in ['history', 'history_append', 'history_batch'] %}
         {% set relation = dbt_history._mirror_relation(node.name) %}
         {% if relation is not none and not relation.is_view
             and dbt_history._sources_of(relation) | select('in', own) | list %}
