@@ -1,10 +1,10 @@
 {#
     The log of transactions with its documented columns: one row per transaction and space that it
-    changed, and one row per commit message (schema `COMMIT_MSG`). It is made from the rows of
-    `feature_outcomes`; a transaction that changed nothing has no row. `space`, `id` and `ts` are
-    set when the transaction is numbered (`number_transactions`); `commit_json` holds the counts.
-    For a `history_append` model: `_batch` is the transaction, so select the outcomes `where txn >
-    last_batch()`.
+    changed, and one row per commit message (schema `COMMIT_MSG`), also if the writes of a
+    transaction have several. It is made from the rows of `feature_outcomes`; a transaction that
+    changed nothing has no row. `space`, `id` and `ts` are set when the transaction is numbered
+    (`number_transactions`); `commit_json` holds the counts. For a `history_append` model: `_batch`
+    is the transaction, so select the outcomes `where txn > last_batch()`.
 #}
 {% macro transaction_rows(outcomes, space, schema=none, database_id=0) %}
     {%- set space = dbt_history._quote(space) -%}
@@ -39,19 +39,30 @@ tables as (
     group by `txn`, {{ space }}
 ),
 
-messages as (
+said as (
     select
         `txn`,
-        0 as place,
-        'COMMIT_MSG' as `schema`,
-        cast(`txn` as string) as `table`,
-        max(`message`) as commit_msg,
-        cast(null as string) as commit_json,
+        `message`,
+        row_number() over (partition by `txn` order by min(`position`), `message`) as number,
         max(`at`) as txts,
         max(utc_day) as utc_day
     from changes
     where `message` is not null
-    group by `txn`
+    group by `txn`, `message`
+),
+
+messages as (
+    select
+        `txn`,
+        -- The first message precedes the spaces of its transaction, others follow them.
+        if(number = 1, 0, 524288 + number) as place,
+        'COMMIT_MSG' as `schema`,
+        cast(`txn` as string) as `table`,
+        `message` as commit_msg,
+        cast(null as string) as commit_json,
+        txts,
+        utc_day
+    from said
 ),
 
 entries as (

@@ -37,6 +37,39 @@ ODD_STATES = (
 )
 
 
+def test_every_message_of_a_transaction_is_kept(project: Project, spark: SparkSession) -> None:
+    """In the order of the writes; a message that changed nothing is not one of the transaction."""
+    spark.sql(
+        """
+        create or replace temporary view message_outcomes as
+        select *, 'app' as app_id, 'ann' as author, true as has_state,
+            timestamp'2024-03-01 00:00:00 UTC' as at from values
+            (7, 0, 'roads', 'CREATED', false, 'z: first'), (7, 1, 'rails', 'CREATED', false, null),
+            (7, 2, 'roads', 'CREATED', false, 'a: second'),
+            (7, 3, 'roads', 'CREATED', false, 'z: first'),
+            (7, 4, 'roads', 'ERROR', true, 'refused'), (8, 0, 'roads', 'CREATED', false, 'NULL')
+            as outcomes (txn, position, space, outcome, is_refused, message)
+        """
+    )
+    project.model(
+        "transaction_log",
+        "{{ dbt_history.transaction_rows('message_outcomes', 'space') }}",
+        materialized="history_append",
+    )
+
+    project.run("transaction_log")
+
+    rows = sorted(project.rows("transaction_log"), key=lambda row: int(row["i"]))
+    assert [(row["txid"], row["commit_msg"] or row["table"]) for row in rows] == [
+        (7, "z: first"),
+        (7, "rails"),
+        (7, "roads"),
+        (7, "a: second"),
+        (8, "NULL"),
+        (8, "roads"),
+    ]
+
+
 def test_special_names_and_types_give_the_same_states_in_any_session(
     project: Project, spark: SparkSession
 ) -> None:
