@@ -14,5 +14,9 @@
 #}
 {% macro changes(relation, key, method='auto', changed_by=none, noop_updates='record') %}
     {%- set capture = dbt_history._plan_capture(relation, key, method, caller_name='changes') -%}
+    {%- if capture.taken is defined
+        and model.config.get('materialized') in ['history_batch', 'incremental'] -%}
+        {%- do dbt_history._let_times_increase(capture) -%}
+    {%- endif -%}
     {%- do return(dbt_history._changes_sql(capture, changed_by, noop_updates)) -%}
 {% endmacro %}

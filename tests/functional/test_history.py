@@ -266,6 +266,37 @@ def test_a_clock_that_goes_back_loses_no_change(project: Project) -> None:
     assert versions(project) == found
 
 
+def test_a_clock_that_goes_back_loses_no_change_of_batch_rows(project: Project) -> None:
+    """The record of the first run has a time that the clock of the second run has not reached."""
+    rows = "select cast(id as bigint) as id, v from values "
+    shown(project, rows + "(1, 'a') as rows(id, v)", "state")
+    project.model("state_table", "select * from state", materialized="table")
+    captured = "dbt_history.changes(ref('state_table'), 'id', method='diff')"
+    project.history(
+        "h",
+        f"select * from {{{{ dbt_history.batch_rows({captured}, 'id', 'validity') }}}}",
+        convention="validity",
+    )
+    project.run("state_table", "h")
+    record = json.loads(next(e["userMetadata"] for e in project.log_of("h") if e["userMetadata"]))
+    later = record["about"]["times"]["latest"] + 7_200_000_000
+    record["about"]["times"]["latest"] = later
+    metadata = "spark.databricks.delta.commitInfo.userMetadata"
+    project.spark.conf.set(metadata, json.dumps(record))
+    project.spark.sql(f"alter table {project.table('h')} set tblproperties ('moved' = '1')")
+    project.spark.conf.unset(metadata)
+
+    shown(project, rows + "(1, 'b') as rows(id, v)", "state")
+    project.run("state_table", "h")
+
+    starts = project.spark.sql(
+        f"select v, unix_micros(valid_from), valid_to is null from {project.table('h')}"
+    )
+    found = {row[0]: (row[1], row[2]) for row in starts.collect()}
+    assert found["b"] == (later + 1, True)
+    assert not found["a"][1]
+
+
 def test_a_restored_table_and_a_killed_run_take_the_changes_again(
     project: Project, before_statement: Interrupt
 ) -> None:

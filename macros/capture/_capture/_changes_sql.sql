@@ -29,7 +29,7 @@
         {%- endfor %}
         `change`.`kind` as `_change_type`,
         `version` as `_commit_version`,
-        `time` as `_commit_timestamp`,
+        {{ dbt_history._time_of_change(capture) }} as `_commit_timestamp`,
         `who` as `_changed_by`
     from (
         select

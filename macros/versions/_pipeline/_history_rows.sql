@@ -29,7 +29,9 @@
 {% macro _history_rows(select_sql, settings, log) %}
     {%- set capture = dbt_history._capture_of_select(select_sql, settings, log) -%}
     {%- do dbt_history._refuse_history_columns(capture, settings) -%}
-    {%- do dbt_history._number_times(capture, settings, log) -%}
+    {%- do dbt_history._let_times_increase(
+        capture, dbt_history._first_floor(capture, settings),
+    ) -%}
     {%- set updated_at, deleted = settings.updated_at, settings.deleted -%}
     {%- set is_timed = updated_at and settings.source == 'state' -%}
     {%- if updated_at and (settings.source == 'changes' or not capture.segments) -%}
@@ -47,7 +49,7 @@
         {%- endif -%}
     {%- endset -%}
     {%- set at = '`__at`' if is_timed else dbt_history._quote(updated_at) if updated_at
-        else dbt_history._moment(capture) -%}
+        else '`_commit_timestamp`' -%}
     {%- set left_out = (['`__at`'] if is_timed else [])
         + ([dbt_history._quote(deleted)] if deleted else []) -%}
     {%- set staged = dbt_history.batch_rows(
@@ -206,46 +208,17 @@
 
 
 {#
-    The times that this run gives: the commit's or the run's, but always later than those of earlier
-    runs, because a later change with an earlier time would be taken for a late one and the version
-    before it would stay current. `latest` is committed with the rows.
-
-        clock of the run        12:00        11:58 (another machine)
-        time of its changes     12:00        12:00:00.000001
-
-    `floor` is the latest time given before; for a table without this record (adopted, or its log
-    has expired) the latest point of its versions.
+    What the times of this run have to exceed, where no earlier run has recorded it (an adopted
+    table, or its log has expired): the latest point of the versions. None if rows have their own
+    times.
 #}
-{% macro _number_times(capture, settings, log) %}
-    {% set taken = capture.taken %}
-    {% set floor = (taken.about.get('history') or {}).get('latest') %}
+{% macro _first_floor(capture, settings) %}
     {% set is_given = settings.updated_at and settings.source == 'changes' %}
-    {% if floor is none and taken.has_rows and not is_given %}
-        {% set floor = dbt_history._latest_point(settings.convention) %}
-    {% endif %}
-    {% set head, diff = capture.head, capture.diff %}
-    {% set first = ((taken.watermark or {}).get('version') or 0) if head.is_delta
-        else taken.number - 1 %}
-    {% do capture.update({'floor': floor, 'first': first}) %}
-    {% if capture.watermark is none %}
-        {% do return(none) %}
-    {% endif %}
-    {% set time = dbt_history._version_micros(capture, head.version) if head.is_delta
-        else diff.micros %}
-    {% set steps = [1, (head.version or 0) - first] | max %}
-    {% do capture.update({'about': {'history': {
-        'latest': time if floor is none else [time, floor + steps] | max,
-    }}}) %}
-{% endmacro %}
-
-
-{# SQL: the commit's or the run's time of a change, later than all that earlier runs gave. #}
-{% macro _moment(capture) %}
-    {%- do return(
-        '`_commit_timestamp`' if capture.floor is none
-            else 'greatest(`_commit_timestamp`, timestamp_micros(' ~ capture.floor
-                ~ 'L + greatest(1L, `_commit_version` - ' ~ capture.first ~ 'L)))'
-    ) -%}
+    {% set is_recorded = 'latest' in (capture.taken.about.get('times') or {}) %}
+    {% do return(
+        dbt_history._latest_point(settings.convention)
+            if capture.taken.has_rows and not is_given and not is_recorded else none
+    ) %}
 {% endmacro %}
 
 
@@ -356,9 +329,7 @@
                     select
                         `changes`.* except (`_changed_by`),
                         {{ time }} as `__time`,
-                        cast(
-                            {{ dbt_history._moment(capture) }} as {{ convention.type }}
-                        ) as `__moment`,
+                        cast(`_commit_timestamp` as {{ convention.type }}) as `__moment`,
                         {%- for name in ['__start', '__seen', '__until'] %}
                         {{ '`stored`.`' ~ name ~ '`' if has_rows else nothing }} as `{{ name }}`,
                         {%- endfor %}
