@@ -600,3 +600,23 @@ def run_and_fail(project: Project) -> str:
     failed = project.run("log", check=False)
     assert not failed.success
     return failed.message("log")
+
+
+def test_columns_of_a_source_are_not_taken_for_bookkeeping(project: Project) -> None:
+    """An updated row with an old number of its own would count as applied."""
+    project.model("main", "select 1L as id, 3L as _batch, 'a' as v", materialized="table")
+    project.model("renamed", "select * except (_batch), _batch as load from {{ ref('main') }}")
+    for name, source in [("h", "main"), ("good", "renamed")]:
+        changes = f"dbt_history.changes(ref('{source}'), 'id', method='diff')"
+        project.history(
+            name,
+            f"select * from {{{{ dbt_history.batch_rows({changes}, 'id', 'validity') }}}}",
+            convention="validity",
+        )
+    project.run("main", "renamed")
+
+    run = project.run("h", "good", check=False)
+
+    assert "column _batch of the source has a name that staged rows need" in run.log
+    assert not project.spark.catalog.tableExists(project.table("h"))
+    assert [row["load"] for row in project.rows("good")] == [3]

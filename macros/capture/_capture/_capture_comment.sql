@@ -8,16 +8,22 @@
         'after': capture.watermark,
         'about': capture.get('about', {}),
     } -%}
+    {%- set bookkeeping = [] -%}
+    {%- for column in capture.columns
+        if column.name | lower in ['_batch', '_order', '_unmodified'] -%}
+        {%- do bookkeeping.append(column.name) -%}
+    {%- endfor -%}
+    {%- do note.update({'bookkeeping': bookkeeping}) if bookkeeping -%}
     {%- do return(dbt_history._note('capture', note)) -%}
 {% endmacro %}
 
 
 {#
     All captures of a compiled SELECT: {'number' of the batch, 'watermarks' after it, 'before' it,
-    'about', 'is_new', 'has_moved'}; none if there is no capture. With several sources use the
+    'about', 'is_new', 'has_moved', 'bookkeeping'}; none if there is no capture. With several sources use the
     lowest next batch number: if another run committed in between, that number is taken.
     `has_moved`: a source was read further than before, or for the first time; this is committed
-    even if there are no rows.
+    even if there are no rows. `bookkeeping`: columns of the sources that have names of staged rows.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = dbt_history._notes('capture', select_sql) %}
@@ -26,7 +32,7 @@
     {% endif %}
     {% set captured = {
         'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {},
-        'about': {}, 'is_new': false, 'has_moved': false,
+        'about': {}, 'is_new': false, 'has_moved': false, 'bookkeeping': [],
     } %}
     {% for note in notes %}
         {% set reached = note.after if note.after is not none else note.before %}
@@ -36,8 +42,14 @@
         {% if reached is not none %}
             {% do captured.watermarks.update({note.source: reached}) %}
         {% endif %}
+        {% set latest = [] %}
+        {% for about in [captured.about, note.about] if about.get('times') %}
+            {% do latest.append(about.times.latest) %}
+        {% endfor %}
         {% do captured.about.update(note.about) %}
+        {% do captured.about.update({'times': {'latest': latest | max}}) if latest %}
         {% do captured.update({
+            'bookkeeping': captured.bookkeeping + note.get('bookkeeping', []),
             'is_new': captured.is_new or note.after is not none,
             'has_moved': captured.has_moved or note.after not in [none, note.before],
         }) %}

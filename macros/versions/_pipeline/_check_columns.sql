@@ -110,3 +110,20 @@
     {% endfor %}
     {% do return(added) %}
 {% endmacro %}
+
+
+{#
+    Columns of a source that `batch_rows` would hand over as bookkeeping: a changed row whose own
+    `_batch` is an old number would count as applied, and be lost.
+#}
+{% macro _check_source_names(captured, staged, select_sql) %}
+    {% set problems = [] %}
+    {% for name in (captured or {}).get('bookkeeping', []) | unique
+        if name | lower in staged.names and dbt_history._event_options(select_sql) %}
+        {% do problems.append(
+            'column ' ~ name ~ ' of the source has a name that staged rows need: read the source'
+                ~ ' through a view that renames it'
+        ) %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}

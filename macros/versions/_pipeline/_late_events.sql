@@ -28,7 +28,7 @@
 #}
 {% macro _with_event_options(settings, select_sql, caller_name) %}
     {% set found = dbt_history._event_options(select_sql) %}
-    {% set options = (found[0] if found else none) or {} %}
+    {% set options = found[0] if found else {} %}
     {% set late_events = settings.late_events if settings.late_events is not none
         else found != [] and dbt_history._identity_columns(settings.convention) | length == 1 %}
     {% set problems = [] %}
@@ -59,11 +59,8 @@
 {# The different options of the `batch_rows` in a SELECT; empty if it has none. #}
 {% macro _event_options(select_sql) %}
     {% set found = [] %}
-    {% for said in modules.re.findall(
-        '/[*] dbt_history:plain_events ([{].*?[}] )?[*]/', select_sql,
-    ) %}
-        {% set options = fromjson(said) if said else none %}
-        {% do found.append(options) if options not in found %}
+    {% for options in dbt_history._notes('plain_events', select_sql) if options not in found %}
+        {% do found.append(options) %}
     {% endfor %}
     {% do return(found) %}
 {% endmacro %}
@@ -71,9 +68,7 @@
 
 {# In the SQL of `batch_rows`, also if an ephemeral model contains it. #}
 {% macro _plain_events_comment(options=none) %}
-    {%- set said = '' if options is none
-        else (tojson(options, sort_keys=true) | replace('*', '\\u002a')) ~ ' ' -%}
-    {%- do return('/* dbt_history:plain_events ' ~ said ~ '*/') -%}
+    {%- do return(dbt_history._note('plain_events', options or {})) -%}
 {% endmacro %}
 
 

@@ -50,6 +50,9 @@
         existing, caller_name, model.pop('_last_batch_log', none),
     ) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
+    {% do dbt_history._refuse_columns(
+        dbt_history._check_source_names(captured, staged, select_sql), staged, caller_name,
+    ) %}
     {% set last_batch = log.last_batch if log else none %}
     {% set pending = dbt_history._pending_batches(
         dbt_history._plan_batches(staged, columns, settings, last_batch), last_batch, settings,

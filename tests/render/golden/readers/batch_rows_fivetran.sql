@@ -1,4 +1,4 @@
-( /* dbt_history:plain_events */
+( /* dbt_history:plain_events {} */
     select
         if(`_begins`, 'upsert', 'delete') as `_stage`,
         * except (
