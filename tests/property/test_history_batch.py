@@ -47,7 +47,7 @@ from tests.support.tables import (
 HISTORIES = int(os.environ.get("HISTORIES", "320"))
 BATCHES = 4
 LATE = int(os.environ.get("LATE", "8"))
-RUNS = int(os.environ.get("RUNS", "12"))
+RUNS = int(os.environ.get("RUNS", "12" if IS_ALL else "3"))
 JOINED = int(os.environ.get("JOINED", "12" if IS_ALL else "6"))
 ALL_CONVENTIONS = {
     **CONVENTIONS,

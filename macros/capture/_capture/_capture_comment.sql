@@ -20,10 +20,11 @@
 
 {#
     All captures of a compiled SELECT: {'number' of the batch, 'watermarks' after it, 'before' it,
-    'about', 'is_new', 'has_moved', 'bookkeeping'}; none if there is no capture. With several sources use the
-    lowest next batch number: if another run committed in between, that number is taken.
-    `has_moved`: a source was read further than before, or for the first time; this is committed
-    even if there are no rows. `bookkeeping`: columns of the sources that have names of staged rows.
+    'about', 'is_new', 'has_moved', 'bookkeeping'}; none if there is no capture. With several
+    sources use the lowest next batch number: if another run committed in between, that number is
+    taken. `has_moved`: a source was read further than before, or for the first time; this is
+    committed even if there are no rows. `bookkeeping`: columns of the sources that have names of
+    staged rows.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = dbt_history._notes('capture', select_sql) %}
