@@ -1,4 +1,4 @@
--- The main tables, with rows from before tracking.
+-- The main tables, with rows from before tracking. Row tracking keeps who wrote them.
 -- user: data_manager
 
 create database if not exists crmp;
@@ -9,14 +9,16 @@ create table crmp.meta_network (
     description string,
     is_published boolean
 ) using delta
-tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true');
+tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true',
+    'delta.enableRowTracking' = 'true');
 
 create table crmp.meta_station (
     station_id bigint not null,
     network_id bigint,
     native_id string
 ) using delta
-tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true');
+tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true',
+    'delta.enableRowTracking' = 'true');
 
 create table crmp.meta_history (
     history_id bigint not null,
@@ -28,7 +30,8 @@ create table crmp.meta_history (
     started_on date,
     ended_on date
 ) using delta
-tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true');
+tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true',
+    'delta.enableRowTracking' = 'true');
 
 create table crmp.meta_vars (
     vars_id bigint not null,
@@ -36,7 +39,8 @@ create table crmp.meta_vars (
     variable_name string,
     unit string
 ) using delta
-tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true');
+tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true',
+    'delta.enableRowTracking' = 'true');
 
 create table crmp.obs_raw (
     obs_raw_id bigint not null,
@@ -45,7 +49,8 @@ create table crmp.obs_raw (
     observed_at timestamp,
     datum double
 ) using delta
-tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true');
+tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true',
+    'delta.enableRowTracking' = 'true');
 
 -- The portal's downloads, and a copy of the delivered rows, which the example compares with the rebuilt ones.
 create table crmp.downloads (
