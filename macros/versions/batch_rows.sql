@@ -72,9 +72,12 @@
         ) -%}
     {%- endif -%}
     {%- set kept = dbt_history._columns_that_keep(ignore_null_updates, names, key) -%}
-    {%- set begins = "`_change_type` in ('insert', 'update_postimage')"
+    {%- set is_new = "`_change_type` in ('insert', 'update_postimage')" -%}
+    {%- set begins = is_new
         ~ (' and not coalesce((' ~ delete_when ~ '), false)' if delete_when else '') -%}
-    {%- set in_order = (['`_at`'] + sequence + ['`_commit_version`', '`_begins`']) | join(', ') -%}
+    {# Within a commit, a new row follows the old one, and an event that deletes follows others. #}
+    {%- set ties = [is_new, 'not `_begins`'] if delete_when else ['`_begins`'] -%}
+    {%- set in_order = (['`_at`'] + sequence + ['`_commit_version`'] + ties) | join(', ') -%}
     {%- set sql -%}
 ( {{ dbt_history._plain_events_comment(options) }}
     select
@@ -129,7 +132,7 @@
                 partition by {{ keys }}, `_at`
                 order by
                     {%- for column in sequence %} {{ column }} desc,{% endfor %}
-                    `_commit_version` desc, `_begins` desc
+                    `_commit_version` desc, {{ ties | join(' desc, ') }} desc
             ) as `_place`
         from (
             {%- if kept %}
