@@ -14,7 +14,7 @@
     (the first has one), `full` (any has one). `inner` allows several records of a table per key;
     `left` and `full` need one record per key.
 #}
-{% macro history_join(tables, key, convention='fivetran', kind='inner') %}
+{% macro history_join(tables, key, convention=none, kind='inner') %}
     {%- set sides = dbt_history._join_sides(tables, key, convention, kind) -%}
     {%- do return(
         dbt_history._inner_refinement(sides) if kind == 'inner'

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from scripts.site import flow
 
+ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"^([a-z_][a-z0-9_]*)(\(.*\))?$", re.DOTALL)
 
 
@@ -107,11 +108,23 @@ class Renderer:
                 inside -= 1
                 if not dropped:
                     found.append(token)
+            elif token.type == "image":
+                found.append(self.image(token, source, page))
             elif token.type == "code_inline" and not inside:
                 found.append(self.code(token, page))
             else:
                 found.append(token)
         return found
+
+    def image(self, token: Token, source: str, page: str) -> Token:
+        """An SVG of the repository, copied into the site."""
+        file = posixpath.normpath(
+            posixpath.join(posixpath.dirname(source), str(token.attrs["src"]))
+        )
+        place = output_path(file).removesuffix(".html") + ".svg"
+        self.drawings[place] = (ROOT / file).read_text("utf-8")
+        token.attrSet("src", relative(place, page))
+        return token
 
     def code(self, token: Token, page: str) -> Token:
         """`as_of(…)` as a link to its description in dbt's docs."""

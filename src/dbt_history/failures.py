@@ -93,6 +93,15 @@ def failures_command(target_path: Path, limit: int) -> None:
     """Show the rows for which the tests of the last dbt run failed.
 
     Reads stored failures, or runs the test's query again. Writes nothing.
+
+    \b
+    Examples: dbt-history failures
+              dbt-history failures --limit 20
+
+    \b
+    Exit codes: 0  the rows are printed, or no test failed
+                1  there are no artifacts of dbt, or they cannot be read
+                2  the options are invalid
     """
     try:
         run_results = read_artifact(target_path / "run_results.json")

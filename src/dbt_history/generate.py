@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from dbt_history.operations import OperationError, run_operation
+
 FILE = re.compile(r"^-- file: (\S+)\n(.*?)^-- end of file$", re.MULTILINE | re.DOTALL)
 
 
 class GenerateError(Exception):
-    """The run-operation failed, or printed a path outside the project."""
+    """The run-operation printed a path outside the project."""
 
 
 def read_files(output: str) -> dict[str, str]:
@@ -41,21 +41,6 @@ def write_files(project: Path, files: Mapping[str, str]) -> list[str]:
     return written
 
 
-def run_operation(project: Path, folder: str) -> str:
-    """The output of `dbt run-operation generate_history`. Raises GenerateError."""
-    arguments = json.dumps({"folder": folder})
-    done = subprocess.run(
-        ["dbt", "--quiet", "run-operation", "generate_history", "--args", arguments],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise GenerateError(done.stdout + done.stderr)
-    return done.stdout
-
-
 @click.command("generate")
 @click.option(
     "--project-dir",
@@ -71,11 +56,21 @@ def run_operation(project: Path, folder: str) -> str:
     help="Folder for the files, relative to the project.",
 )
 def generate_command(project_dir: Path, folder: str) -> None:
-    """Write a history model for each model and source with `meta: {history: true}`."""
+    """Write a history model for each model and source with `meta: {history: true}`.
+
+    \b
+    Examples: dbt-history generate
+              dbt-history generate --project-dir shop --folder models/mirrors
+
+    \b
+    Exit codes: 0  the files are written, or were as they should be
+                1  dbt failed, or a table cannot be tracked; nothing is written
+                2  the options are invalid
+    """
     try:
-        files = read_files(run_operation(project_dir, folder))
+        files = read_files(run_operation(project_dir, "generate_history", {"folder": folder}))
         written = write_files(project_dir, files)
-    except GenerateError as error:
+    except (GenerateError, OperationError) as error:
         raise click.ClickException(str(error)) from None
     for name in written:
         click.echo(f"wrote {name}")

@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+# Inherited by the subcommands.
+HELP = {"help_option_names": ["-h", "--help"]}
+
 
 def target_path(what_for: str = "") -> Callable[[Any], Any]:
     """`--target-path`: dbt's target folder. `what_for` is appended to the help text."""

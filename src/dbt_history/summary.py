@@ -6,9 +6,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
+
+import click
+
+from dbt_history.options import target_path
 
 VERSION_TABLES, LOG_TABLE = ("history", "history_batch"), "history_append"
 COUNTS = ("added", "closed", "removed", "skipped", "replayed")
@@ -196,3 +200,34 @@ def read_report(target: Path) -> RunReport:
     return run_report(
         read_artifact(target / "run_results.json"), read_artifact(target / "manifest.json")
     )
+
+
+@click.command("summary")
+@target_path()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of lines.")
+def summary_command(target_path: Path, as_json: bool) -> None:
+    """Print the changes of the last dbt run to the history tables. Needs no Spark.
+
+    \b
+    Examples: dbt-history summary
+              dbt-history summary --json | jq '.tables[] | select(.problem != "")'
+
+    \b
+    Exit codes: 0  the summary is printed, also of a run that failed
+                1  there are no artifacts of dbt, or they cannot be read
+                2  the options are invalid
+    """
+    try:
+        report = read_report(target_path)
+    except SummaryError as error:
+        raise click.ClickException(str(error)) from None
+    if as_json:
+        document = {
+            "tables": [asdict(table) for table in report.tables],
+            "statuses": {kind: dict(counts) for kind, counts in report.statuses.items()},
+            "failures": report.failures,
+            "seconds": report.seconds,
+        }
+        click.echo(json.dumps(document, indent=2))
+    else:
+        click.echo(render(report))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dbt_history.doctor import CATALOG, FACTS
 from tests.functional.test_resets import Interrupt, before_statement, fail
 from tests.support.markdown import blocks, page, table_after
 from tests.support.processes import start, together
@@ -400,7 +401,7 @@ def test_rows_that_dbt_hides_were_not_deleted(project: Project, option: str) -> 
 
 
 def test_the_model_of_the_readme_and_of_the_guide_makes_the_table_of_the_guide(
-    project: Project,
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     guide = page("docs/guides/history.md")
     sql, timed = blocks(guide, "sql")
@@ -449,3 +450,13 @@ def test_the_model_of_the_readme_and_of_the_guide_makes_the_table_of_the_guide(
     assert sorted(row["city"] for row in project.rows("timed") if not row["valid_to"]) == [
         "Jena", "Ulm",
     ]  # fmt: skip
+
+    # What `dbt-history doctor` reads.
+    capsys.readouterr()
+    project.dbt("run-operation", "dbt_history._doctor_facts")
+    found_facts = FACTS.search(capsys.readouterr().out)
+    assert found_facts
+    facts = json.loads(found_facts[1])
+    assert (facts["delta"], facts["threads"]) == ("4.4.0", 1)
+    assert facts["settings"]["spark.sql.catalog.spark_catalog"] == CATALOG
+    assert [(one["table"], one["feed"]) for one in facts["sources"]] == [(customers, True)]

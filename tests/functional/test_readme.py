@@ -1,16 +1,20 @@
-"""Run the README: its example batch by batch, and its smallest model."""
+"""Run the README's questions, the documented example, and the smallest model of batches."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
+from tests.render.test_readme import QUESTIONS
 from tests.support.markdown import blocks, page, table_after
 from tests.support.project import Project
 from tests.support.staging import OPEN, stage
 from tests.support.tables import assert_same_rows
 
-README = page("README.md")
+EXAMPLE = page("docs/examples.md")
+BATCHES = page("docs/guides/batches.md")
 TYPES = {
     "id": "int",
     "col1": "string",
@@ -52,12 +56,12 @@ def update_row(row: dict[str, str]) -> dict[str, Any]:
 
 
 def after(words: str) -> list[dict[str, Any]]:
-    return [version(row) for row in table_after(README, words)]
+    return [version(row) for row in table_after(EXAMPLE, words)]
 
 
-def test_the_readme_example_gives_the_tables_it_shows(project: Project) -> None:
+def test_the_documented_example_gives_the_tables_it_shows(project: Project) -> None:
     first = [{**row, "_stage": "upsert", "_batch": 1} for row in after("**After batch 1**")]
-    updates = [update_row(row) for row in table_after(README, "The update file contains")]
+    updates = [update_row(row) for row in table_after(EXAMPLE, "The update file contains")]
     earliest = [
         {"_stage": "earliest_start", "_batch": 2, "id": 1, "_fivetran_start": instant("T3")},
         {"_stage": "earliest_start", "_batch": 2, "id": 2, "_fivetran_start": instant("T4")},
@@ -78,7 +82,7 @@ def test_the_readme_example_gives_the_tables_it_shows(project: Project) -> None:
 
 
 def test_the_smallest_model_keeps_every_version(project: Project) -> None:
-    sql = blocks(README, "sql")[1]
+    sql = blocks(BATCHES, "sql")[0]
     schema = project.schema.removeprefix("tests_")
     project.write("models/customers.sql", sql.replace("config(", f"config(schema='{schema}', ", 1))
     project.model(
@@ -112,3 +116,34 @@ def test_the_smallest_model_keeps_every_version(project: Project) -> None:
         ],
         ["customer_id", "name", "valid_from", "valid_to"],
     )
+
+
+@pytest.mark.thorough
+def test_the_five_questions_of_the_readme_have_answers(project: Project) -> None:
+    for name, column in {"customer_history": "city", "contract_history": "fee"}.items():
+        project.model(
+            name,
+            f"""
+            select customer_id, {column}, at from values
+                (1, 'a', timestamp'2024-01-10 00:00:00 UTC'),
+                (1, 'b', timestamp'2024-03-03 00:00:00 UTC') as rows(customer_id, {column}, at)
+            """,
+            materialized="history",
+            unique_key="customer_id",
+            meta={"history": {"updated_at": "at"}},
+        )
+    names = [f"question_{number}" for number in range(1, 6)]
+    for name, query in zip(names, QUESTIONS, strict=True):
+        project.model(name, f"select * from {query} as answer", materialized="table")
+
+    project.run("customer_history", "contract_history")
+    project.run(*names)
+
+    assert [row["city"] for row in project.rows("question_1")] == ["b"]
+    assert [row["city"] for row in project.rows("question_2")] == ["a"]
+    kinds = [row["_change_type"] for row in project.rows("question_3")]
+    assert sorted(kinds) == ["update_postimage", "update_preimage"]
+    (run,) = project.rows("question_4")
+    assert (run["table"], run["inserted"], run["commits"]) == ("customer_history", 2, 1)
+    together = [(row["city"], row["fee"]) for row in project.rows("question_5")]
+    assert sorted(together) == [("a", "a"), ("b", "b")]

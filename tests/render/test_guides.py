@@ -14,7 +14,13 @@ from dbt_history.landing.request import parse_request
 from tests.support.markdown import blocks, page
 from tests.support.project import ROOT
 
-PAGES = sorted([*(ROOT / "docs/guides").glob("*.md"), *(ROOT / "docs/systems").glob("*.md")])
+PAGES = sorted(
+    [
+        *(ROOT / "docs/guides").glob("*.md"),
+        *(ROOT / "docs/systems").glob("*.md"),
+        *(ROOT / name for name in ("README.md", "docs/cluster.md")),
+    ]
+)
 TESTS = {
     name
     for file in (ROOT / "tests").rglob("test_*.py")

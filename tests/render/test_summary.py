@@ -178,3 +178,14 @@ def test_an_unreadable_artifact_is_an_error(
     shown = CliRunner().invoke(main, ["summary", "--target-path", str(tmp_path)])
     assert shown.exit_code == 1
     assert message in shown.output
+
+
+def test_json_has_the_tables_and_their_counts(tmp_path: Path) -> None:
+    summary(tmp_path, result(HISTORY, "success", "2 batches: 6 added, 3 closed"))
+    done = CliRunner().invoke(main, ["summary", "--target-path", str(tmp_path), "--json"])
+    (table,) = json.loads(done.output)["tables"]
+    assert (table["name"], table["batches"], table["counts"]["added"]) == (
+        "history.fivetran_history",
+        2,
+        6,
+    )

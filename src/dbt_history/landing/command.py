@@ -111,6 +111,10 @@ def land_command(
     before changes nothing; a refused request lands nothing.
 
     \b
+    Examples: dbt-history land requests/
+              dbt-history land request.json --schema raw --dry-run
+
+    \b
     Exit codes: 0  all requests are landed, now or earlier; with --dry-run, all are valid
                 1  a request was refused; the requests before it are landed
                 2  the options are invalid

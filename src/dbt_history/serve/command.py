@@ -98,6 +98,11 @@ def serve_command(
     batch answered with success is in its table exactly once, however often the call is repeated.
 
     \b
+    Examples: dbt-history serve --root /batches
+              dbt-history serve --root /batches --host 0.0.0.0 --tls-key key.pem
+              --tls-cert cert.pem --token-file token
+
+    \b
     Exit codes: 0  stopped by a signal after finishing calls in progress
                 1  the dbt package is missing, or the address is not available
                 2  the options are invalid

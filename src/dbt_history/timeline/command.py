@@ -93,7 +93,17 @@ def timeline_command(
     output: Path,
     target_path: Path,
 ) -> None:
-    """Draw the versions of records of TABLE and of related tables on one time axis."""
+    """Draw the versions of records of TABLE and of related tables on one time axis.
+
+    \b
+    Examples: dbt-history timeline customer_history --key customer_id=1
+              dbt-history timeline customers contracts --key customer_id=1 --output both.svg
+
+    \b
+    Exit codes: 0  the page is written
+                1  a table cannot be read or has no known convention, or an extra is missing
+                2  the options are invalid
+    """
     try:
         from dbt_history.timeline.page import render
     except ImportError:

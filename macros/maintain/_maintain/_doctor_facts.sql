@@ -1,0 +1,53 @@
+{#
+    Run-operation of `dbt-history doctor`: prints what the session and the project's history models
+    are, as one line of JSON. Nothing is judged here.
+#}
+{% macro _doctor_facts() %}
+    {% set spark = run_query('select version()').rows[0][0] %}
+    {% set delta = none %}
+    {% if (spark | string).split('.')[0] | int >= 4 %}
+        {# NULL if the class does not exist. #}
+        {% set delta = run_query("select try_reflect('io.delta.package', 'VERSION')").rows[0][0] %}
+    {% endif %}
+    {% set settings = {} %}
+    {% for name in [
+        'spark.sql.extensions', 'spark.sql.catalog.spark_catalog', 'spark.sql.session.timeZone',
+        'spark.sql.shuffle.partitions', 'spark.databricks.delta.snapshotPartitions',
+    ] %}
+        {% set row = run_query('set ' ~ name).rows[0] %}
+        {% do settings.update({name: row[1] if row[1] != '<undefined>' else none}) %}
+    {% endfor %}
+    {% set sources = {} %}
+    {% for node in graph.nodes.values() if node.resource_type == 'model'
+        and node.config.materialized in ['history', 'history_append'] %}
+        {% for id in node.depends_on.nodes %}
+            {% set read = graph.nodes.get(id) or graph.sources.get(id) %}
+            {% if read and read.resource_type in ['source', 'model', 'seed'] %}
+                {% do sources.update({id: dbt_history._doctor_source(read)}) %}
+            {% endif %}
+        {% endfor %}
+    {% endfor %}
+    {% do print('-- facts: ' ~ tojson({
+        'spark': spark, 'delta': delta, 'settings': settings,
+        'profile': target.profile_name, 'target': target.name, 'threads': target.threads,
+        'sources': sources.values() | select('mapping') | list,
+    })) %}
+{% endmacro %}
+
+
+{# A table that history models read: its name, and whether it is Delta and has a feed. #}
+{% macro _doctor_source(node) %}
+    {% set relation = load_relation(api.Relation.create(
+        database=node.database, schema=node.schema, identifier=node.identifier or node.alias,
+    )) %}
+    {% if relation is none %}
+        {% do return(none) %}
+    {% endif %}
+    {% set feed = relation.is_delta and dbt_history._table_property(
+        relation, 'delta.enableChangeDataFeed',
+    ) == 'true' %}
+    {% do return({
+        'table': relation | string, 'is_table': relation.type == 'table',
+        'is_delta': relation.is_delta or false, 'feed': feed or false,
+    }) %}
+{% endmacro %}

@@ -1,0 +1,247 @@
+"""The command `dbt-history doctor`: what an installation lacks, and the line to write."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from dbt_history.operations import OperationError, run_operation
+
+Level = Literal["ok", "note", "problem"]
+FACTS = re.compile(r"^-- facts: (\{.*\})$", re.MULTILINE)
+# What the package is tested with: the lowest version, and the first one above.
+SUPPORTED = {
+    "dbt-core": ((1, 10, 6), (3,)),
+    "dbt-spark": ((1, 10), (2,)),
+    "pyspark": ((4, 1), (4, 2)),
+}
+# Delta is built for one minor version of Spark.
+DELTA_OF_SPARK = {"4.1": "4.4.0"}
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+MANY_PARTITIONS = 64
+# Part of dbt's message: what it means, and the line to write.
+FAILURES = {
+    "JAVA_GATEWAY_EXITED": ("Spark's Java does not start", "export JAVA_HOME=<Java 17 or 21>"),
+    "UnsupportedClassVersionError": ("Java is too old", "export JAVA_HOME=<Java 17 or 21>"),
+    "Cannot find catalog plugin class": (
+        "the session has no jars of Delta",
+        "spark.jars.packages: io.delta:delta-spark_4.1_2.13:4.4.0",
+    ),
+    "Another instance of Derby": (
+        "another process uses the local metastore",
+        "end the other dbt or Spark process",
+    ),
+    "dbt deps": ("packages are not installed", "dbt deps"),
+    "could not find a macro": (
+        "the package dbt_history is not installed, or is older than this command",
+        "dbt deps --upgrade",
+    ),
+    "Could not find profile": ("dbt finds no profile", "dbt debug"),
+    "dbt is not installed": ("dbt is not installed", 'pip install "dbt-spark[session]"'),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check; `line` is what to write or run where something is missing."""
+
+    level: Level
+    what: str
+    found: str
+    line: str = ""
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """`1.10.6rc1` as (1, 10, 6)."""
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def packages(versions: Mapping[str, str | None]) -> Iterator[Finding]:
+    """Python and the packages in dbt's environment. Without dbt-core there is no dbt."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("ok" if sys.version_info >= (3, 11) else "problem", "Python", python)
+    for name, (lowest, above) in SUPPORTED.items():
+        text = versions.get(name)
+        ends = [".".join(map(str, end)) for end in (lowest, above)]
+        line = f'pip install "{name}>={ends[0]},<{ends[1]}"'
+        if text is None:
+            yield Finding("problem", name, "not installed", line)
+        elif not lowest <= numbers(text) < above:
+            yield Finding("problem", name, f"{text}, not between {ends[0]} and {ends[1]}", line)
+        else:
+            yield Finding("ok", name, text)
+
+
+def session(facts: Mapping[str, Any]) -> Iterator[Finding]:
+    """Spark, Delta and the settings of the session that dbt uses."""
+    spark = str(facts["spark"]).split(" ")[0]
+    minor = ".".join(spark.split(".")[:2])
+    wanted = DELTA_OF_SPARK.get(minor)
+    is_tested = wanted is not None
+    yield Finding(
+        "ok" if is_tested else "note", "Spark", spark if is_tested else f"{spark}, not tested"
+    )
+    settings = facts["settings"]
+    delta = facts["delta"]
+    if delta is None:
+        coordinate = f"io.delta:delta-spark_{minor}_2.13:{wanted or '<version for this Spark>'}"
+        line = f"spark.jars.packages: {coordinate}"
+        yield Finding("problem", "Delta", "no jar in the session", line)
+    else:
+        yield Finding("ok", "Delta", str(delta))
+    for name, value in (
+        ("spark.sql.extensions", EXTENSION),
+        ("spark.sql.catalog.spark_catalog", CATALOG),
+    ):
+        text = settings.get(name)
+        is_set = text is not None and value in text.split(",")
+        line = f"{name}: {','.join(filter(None, [text if 'ext' in name else None, value]))}"
+        yield Finding(
+            "ok" if is_set else "problem", name, text or "not set", "" if is_set else line
+        )
+    zone = str(settings.get("spark.sql.session.timeZone"))
+    is_utc = zone in ("UTC", "Etc/UTC", "Z", "GMT")
+    line = "" if is_utc else "spark.sql.session.timeZone: UTC"
+    yield Finding("ok" if is_utc else "note", "time zone", zone, line)
+    for name, few, default in (
+        ("spark.sql.shuffle.partitions", "<number of cores>", 200),
+        ("spark.databricks.delta.snapshotPartitions", "2", 50),
+    ):
+        number = int(settings.get(name) or default)
+        is_few = number < min(default, MANY_PARTITIONS)
+        found = f"{number}" + ("" if is_few else ": slow for small tables")
+        line = "" if is_few else f"{name}: {few}"
+        yield Finding("ok" if is_few else "note", name, found, line)
+    if facts.get("method") == "session":
+        threads = int(facts["threads"])
+        found = f"{threads}" + ("" if threads == 1 else " for one session with shared names")
+        yield Finding(
+            "ok" if threads == 1 else "problem", "threads", found,
+            "" if threads == 1 else "threads: 1",
+        )  # fmt: skip
+
+
+def sources(facts: Mapping[str, Any]) -> Iterator[Finding]:
+    """What history models read: with a feed no change between two runs is lost."""
+    for source in facts["sources"]:
+        if not source["is_table"]:
+            continue
+        name, table = f"source {source['table']}", source["table"]
+        if source["feed"]:
+            yield Finding("ok", name, "change data feed")
+        elif source["is_delta"]:
+            line = f"alter table {table} set tblproperties ('delta.enableChangeDataFeed' = 'true')"
+            yield Finding("note", name, "no feed: only the state at each run is known", line)
+        else:
+            yield Finding("note", name, "not Delta: only the state at each run is known")
+
+
+def method_of(facts: Mapping[str, Any], folders: Sequence[Path]) -> str | None:
+    """How dbt reaches Spark, from the first profiles.yml; dbt does not pass it to macros."""
+    import yaml  # type: ignore[import-untyped]
+
+    for folder in folders:
+        file = folder / "profiles.yml"
+        if file.is_file():
+            profile = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+            outputs = (profile.get(facts["profile"]) or {}).get("outputs") or {}
+            method = (outputs.get(facts["target"]) or {}).get("method")
+            return None if method is None else str(method)
+    return None
+
+
+def profile_folders(project: Path, given: Path | None) -> list[Path]:
+    """Where dbt looks for profiles.yml, in its order."""
+    if given is not None:
+        return [given]
+    named = os.environ.get("DBT_PROFILES_DIR")
+    return [Path(named)] if named else [project, Path.home() / ".dbt"]
+
+
+def failure(output: str) -> Finding:
+    """What dbt's message means."""
+    for text, (what, line) in FAILURES.items():
+        if text.lower() in output.lower():
+            return Finding("problem", "dbt", what, line)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return Finding("problem", "dbt", lines[-1] if lines else "it failed without a message")
+
+
+def render(findings: list[Finding]) -> Iterator[str]:
+    """A line per check, and below it the line to write."""
+    width = max(len(finding.what) for finding in findings)
+    for finding in findings:
+        yield f"{finding.level:<8} {finding.what:<{width}}  {finding.found}".rstrip()
+        if finding.line:
+            yield f"{'':<9}write: {finding.line}"
+    counts = [sum(one.level == level for one in findings) for level in ("problem", "note")]
+    yield f"{counts[0]} problem{'s' * (counts[0] != 1)}, {counts[1]} note{'s' * (counts[1] != 1)}"
+
+
+@click.command("doctor")
+@click.option(
+    "--project-dir",
+    default=".",
+    show_default=True,
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="The dbt project.",
+)
+@click.option("--profiles-dir", type=click.Path(file_okay=False, exists=True, path_type=Path),
+              help="The folder of profiles.yml.  [default: dbt's]")  # fmt: skip
+@click.option("--target", help="The target of the profile.  [default: the profile's]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of lines.")
+def doctor_command(
+    project_dir: Path, profiles_dir: Path | None, target: str | None, as_json: bool
+) -> None:
+    """Check versions, Delta, settings, threads and sources, and print the line to write.
+
+    Runs dbt once with the profile of the project. Writes nothing.
+
+    \b
+    Examples: dbt-history doctor
+              dbt-history doctor --target cluster --json
+
+    \b
+    Exit codes: 0  no problem; notes are advice
+                1  a problem was found
+                2  the options are invalid
+    """
+    findings = list(packages({name: installed(name) for name in SUPPORTED}))
+    options = ["--target", target] if target else []
+    if profiles_dir is not None:
+        options += ["--profiles-dir", str(profiles_dir.resolve())]
+    try:
+        output = run_operation(project_dir, "dbt_history._doctor_facts", {}, options)
+        found = FACTS.search(output)
+        if found is None:
+            raise OperationError(output)
+        facts = json.loads(found[1])
+        facts["method"] = method_of(facts, profile_folders(project_dir, profiles_dir))
+        findings += [*session(facts), *sources(facts)]
+    except OperationError as error:
+        findings.append(failure(str(error)))
+    is_well = all(finding.level != "problem" for finding in findings)
+    if as_json:
+        document = {"ok": is_well, "findings": [asdict(finding) for finding in findings]}
+        click.echo(json.dumps(document, indent=2))
+    else:
+        click.echo("\n".join(render(findings)))
+    if not is_well:
+        raise SystemExit(1)

@@ -1,0 +1,62 @@
+"""The guide for a first project, followed in a new environment: plain pip, and Delta by Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.guide_files import steps
+from tests.support.markdown import page
+from tests.support.project import ROOT
+
+pytestmark = pytest.mark.thorough
+
+GUIDE = page("docs/guides/start.md")
+# The oldest dbt of the package, and the newest that pip installs without a download from elsewhere.
+VERSIONS = {"newest": ">=1.10.6,<1.12", "oldest": "==1.10.6"}
+
+
+@pytest.mark.parametrize("end", VERSIONS)
+def test_the_guide_makes_a_history_in_a_new_environment(tmp_path: Path, end: str) -> None:
+    """Customer 1 moves between the two runs, 2 is deleted and 3 is new."""
+    project = tmp_path / "shop"
+    project.mkdir()
+    # A link would make dbt read the checkout's environment.
+    kept = shutil.ignore_patterns(".*", "docs", "tests", "bench", "scripts")
+    shutil.copytree(ROOT, tmp_path / "dbt_history", ignore=kept)
+    java = os.environ.get("JAVA_HOME", "")
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("DBT_", "SPARK", "PYSPARK", "VIRTUAL_ENV"))
+    }
+    shown = ""
+    for path, text in steps(GUIDE):
+        if path is not None:
+            (project / path).parent.mkdir(parents=True, exist_ok=True)
+            (project / path).write_text(text)
+            continue
+        done = subprocess.run(
+            ["bash", "-ec", text.replace(VERSIONS["newest"], VERSIONS[end])],
+            cwd=project,
+            env=env | ({"JAVA_HOME": java} if java else {}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        shown = done.stdout if "dbt show" in text else shown
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in shown.splitlines()
+        if re.match(r"\| +\d", line)
+    ]
+    versions = [(int(row[0]), row[1], row[3] in ("", "None")) for row in rows]
+    assert versions == [
+        (1, "Bonn", False), (1, "Rome", True), (2, "Oslo", False), (3, "Graz", True),
+    ]  # fmt: skip

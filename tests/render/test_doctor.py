@@ -1,0 +1,156 @@
+"""The command `dbt-history doctor`, on facts made here; test_history.py runs their macro."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+from click.testing import CliRunner, Result
+
+from dbt_history import doctor, operations
+from dbt_history.cli import main
+from dbt_history.operations import OperationError
+from tests.support.markdown import page
+
+WELL: dict[str, Any] = {
+    "spark": "4.1.4 abcdef",
+    "delta": "4.4.0",
+    "settings": {
+        "spark.sql.extensions": f"org.other.Extension,{doctor.EXTENSION}",
+        "spark.sql.catalog.spark_catalog": doctor.CATALOG,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    },
+    "profile": "shop",
+    "target": "local",
+    "threads": 1,
+    "sources": [{"table": "shop.c", "is_table": True, "is_delta": True, "feed": True}],
+}
+
+
+@pytest.fixture(autouse=True)
+def profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    outputs = {"local": {"method": "session"}, "cluster": {"method": "thrift"}}
+    (tmp_path / "profiles.yml").write_text(json.dumps({"shop": {"outputs": outputs}}))
+    monkeypatch.setenv("DBT_PROFILES_DIR", str(tmp_path))
+
+
+def examine(monkeypatch: pytest.MonkeyPatch, *options: str, **facts: Any) -> Result:
+    def fake(*_: Any) -> str:
+        return f"noise\n-- facts: {json.dumps(WELL | facts)}\n"
+
+    monkeypatch.setattr(doctor, "run_operation", fake)
+    return CliRunner().invoke(main, ["doctor", *options])
+
+
+def test_a_working_session_has_no_problem_and_no_line_to_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = examine(monkeypatch)
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1] == "0 problems, 0 notes"
+    assert "write:" not in done.output
+
+
+def test_each_missing_part_has_the_line_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = dict.fromkeys(WELL["settings"]) | {
+        "spark.sql.extensions": "org.other.Extension",
+        "spark.sql.session.timeZone": "Europe/Berlin",
+    }
+    source = {"table": "shop.c", "is_table": True, "is_delta": True, "feed": False}
+    done = examine(monkeypatch, delta=None, settings=settings, threads=4, sources=[source])
+
+    assert done.exit_code == 1
+    lines = [line.split("write: ")[1] for line in done.output.splitlines() if "write: " in line]
+    assert lines == [
+        "spark.jars.packages: io.delta:delta-spark_4.1_2.13:4.4.0",
+        f"spark.sql.extensions: org.other.Extension,{doctor.EXTENSION}",
+        f"spark.sql.catalog.spark_catalog: {doctor.CATALOG}",
+        "spark.sql.session.timeZone: UTC",
+        "spark.sql.shuffle.partitions: <number of cores>",
+        "spark.databricks.delta.snapshotPartitions: 2",
+        "threads: 1",
+        "alter table shop.c set tblproperties ('delta.enableChangeDataFeed' = 'true')",
+    ]
+    assert done.output.splitlines()[-1] == "4 problems, 4 notes"
+
+
+def test_json_has_the_same_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = examine(monkeypatch, "--json", threads=4)
+    document = json.loads(done.output)
+    assert done.exit_code == 1
+    assert document["ok"] is False
+    wrong = [one for one in document["findings"] if one["level"] == "problem"]
+    assert [(one["what"], one["line"]) for one in wrong] == [("threads", "threads: 1")]
+
+
+def test_several_threads_are_no_problem_where_each_has_its_own_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert examine(monkeypatch, target="cluster", threads=4).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("RuntimeError: [JAVA_GATEWAY_EXITED] Java gateway process exited", "export JAVA_HOME"),
+        ("dbt could not find a macro with the name '_doctor_facts'", "dbt deps --upgrade"),
+        ("run 'dbt deps' to install package dependencies", "dbt deps"),
+        ("Cannot find catalog plugin class for catalog 'spark_catalog'", "spark.jars.packages"),
+    ],
+)
+def test_a_run_of_dbt_that_fails_is_explained(
+    monkeypatch: pytest.MonkeyPatch, output: str, line: str
+) -> None:
+    def fail(*_: Any) -> str:
+        raise OperationError(output)
+
+    monkeypatch.setattr(doctor, "run_operation", fail)
+    done = CliRunner().invoke(main, ["doctor", "--json"])
+    (found,) = [one for one in json.loads(done.output)["findings"] if one["what"] == "dbt"]
+    assert done.exit_code == 1
+    assert found["line"].startswith(line)
+
+
+def test_versions_outside_the_supported_range_are_named() -> None:
+    versions = {"dbt-core": "1.9.4", "dbt-spark": None, "pyspark": "4.1.4"}
+    found = {one.what: (one.level, one.found) for one in doctor.packages(versions)}
+    assert found["dbt-core"] == ("problem", "1.9.4, not between 1.10.6 and 3")
+    assert found["dbt-spark"] == ("problem", "not installed")
+    assert found["pyspark"] == ("ok", "4.1.4")
+
+
+def test_the_ranges_are_those_of_the_project() -> None:
+    project = yaml.safe_load(page("dbt_project.yml"))["require-dbt-version"]
+    lowest, above = (tuple(map(int, end.strip("<>=").split("."))) for end in project)
+    assert doctor.SUPPORTED["dbt-core"][0] == lowest
+    assert doctor.SUPPORTED["dbt-core"][1] == above[:1]
+    assert '"pyspark>=4.1,<4.2"' in page("pyproject.toml")
+    assert "io.delta:delta-spark_4.1_2.13:4.4.0 " in page("requirements/jars.lock")
+
+
+def test_every_command_has_examples_exit_codes_and_a_row_in_its_page() -> None:
+    documented = page("docs/commands.md")
+    assert main.commands
+    for name in main.commands:
+        shown = CliRunner().invoke(main, [name, "-h"])
+        assert shown.exit_code == 0
+        assert f"Examples: dbt-history {name}" in shown.output, name
+        assert "Exit codes: 0  " in shown.output, name
+        assert f"| `dbt-history {name}" in documented, name
+
+
+def test_generate_and_doctor_use_the_dbt_of_their_own_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "dbt"
+    program.write_text("")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert operations.dbt_program() == str(program)
+    program.unlink()
+    assert operations.dbt_program() == "dbt"

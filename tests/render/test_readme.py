@@ -1,0 +1,80 @@
+"""The README: its length, queries and figures; the API in docs: no public macro is missing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml  # type: ignore[import-untyped]
+
+from tests.support.markdown import page
+from tests.support.project import ROOT
+
+FOLDERS = (
+    *("_core", "capture", "read", "versions", "logs", "features"),
+    *("maintain", "migrate", "generic_tests"),
+)
+INDEX = page("docs/api.md")
+README = page("README.md")
+# The last cells of the questions: a reader each.
+QUESTIONS = re.findall(r"^\| .*\| `(\{\{ dbt_history\..*\}\})` \|$", README, re.MULTILINE)
+
+
+def public_names() -> set[str]:
+    return {
+        file.stem
+        for folder in FOLDERS
+        for file in (ROOT / "macros" / folder).glob("*.sql")
+        if not file.stem.startswith("_")
+    }
+
+
+def test_the_api_names_every_public_macro() -> None:
+    named = set(re.findall(r"`(\w+)", INDEX))
+
+    assert public_names() - named == set()
+
+
+def test_the_api_names_no_removed_macro() -> None:
+    rows = [line for line in INDEX.splitlines() if line.startswith("|")]
+    mentioned = {name for row in rows for name in re.findall(r"`(\w+)(?:\([^`]*\))?`", row)}
+    defined = {
+        name
+        for file in (ROOT / "macros").rglob("*.sql")
+        for name in re.findall(r"{%-?\s*(?:macro|test|materialization)\s+(\w+)", file.read_text())
+    }
+
+    assert {name for name in mentioned - defined if not name.startswith("_")} == set()
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len(README.splitlines()) < 120
+    assert len(QUESTIONS) == 5
+
+
+def test_the_questions_call_readers_with_arguments_that_they_have() -> None:
+    described = {
+        macro["name"]: [argument["name"] for argument in macro.get("arguments") or []]
+        for macro in yaml.safe_load(page("macros/read/_macros.yml"))["macros"]
+    }
+    for query in QUESTIONS:
+        name = re.findall(r"dbt_history\.(\w+)\(", query)[0]
+        assert set(re.findall(r"(\w+)=", query)) <= set(described[name]), query
+
+
+def test_every_figure_of_the_readme_is_on_the_page_that_its_row_names() -> None:
+    costs = README.split("## What it costs", 1)[1].split("## ", 1)[0]
+    rows = [line.split("|") for line in costs.splitlines() if "](docs/measured" in line]
+    assert len(rows) >= 5
+    for _, _, ours, others, link, _ in rows:
+        (path,) = re.findall(r"\]\(([^)]+)\)", link)
+        figures = re.findall(r"\d+\.\d+", ours + others)
+        assert len(figures) >= 2
+        measured = set(re.findall(r"\d+\.\d+", page(path)))
+        assert set(figures) <= measured, link
+
+
+def test_every_link_of_the_readme_leads_to_a_file() -> None:
+    links = re.findall(r"\]\(([^)#]+)", README)
+    missing = [link for link in links if "://" not in link and not (ROOT / Path(link)).exists()]
+    assert missing == []
