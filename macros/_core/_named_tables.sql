@@ -77,7 +77,7 @@
         else 'validity' if node and (node.config or {}).get('materialized') == 'history'
         else 'fivetran' %}
     {% do return({
-        'key': dbt_history._key_columns(key or (node.config if node else {}).get('unique_key')),
+        'key': dbt_history._key_columns(key) or (dbt_history._key_of_node(node) if node else []),
         'convention': dbt_history.convention(convention) if convention
             else dbt_history._node_convention(node, meta, default),
     }) %}
@@ -98,14 +98,45 @@
 {% endmacro %}
 
 
-{# The model, snapshot or seed that makes a relation; none for text and other tables. #}
+{#
+    The key of a relation's records, as a list: the argument, else what the model, source, snapshot
+    or seed behind it says, else, with `or_own`, what the model that is being run says. dbt knows
+    all of them when it runs; before that the key may be empty.
+#}
+{% macro _key_of(relation, key, caller_name, or_own=false) %}
+    {% set said = dbt_history._key_columns(key) %}
+    {% if said or not execute %}{% do return(said) %}{% endif %}
+    {% set node = dbt_history._node_of_relation(relation) %}
+    {% set found = dbt_history._key_of_node(node) if node is not none else [] %}
+    {% set own = dbt_history._node_of_context() if or_own else none %}
+    {% if not found and own is not none %}
+        {% set found = dbt_history._key_columns((model.config or {}).get('unique_key')) %}
+    {% endif %}
+    {% if not found %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'no key is known', got=relation,
+            expected='a key: as an argument, or said of the table by unique_key, meta.history.key,'
+                ~ ' a primary key constraint, or the tests unique and not_null of one column',
+            node=dbt_history._node_of_context(),
+        )) %}
+    {% endif %}
+    {% do return(found) %}
+{% endmacro %}
+
+
+{#
+    The model, snapshot, seed or source behind a relation; none for text and other tables. A source
+    that is the table of a model counts as the model.
+#}
 {% macro _node_of_relation(relation) %}
     {% if not execute or relation is string or not relation.identifier or graph is not defined %}
         {% do return(none) %}
     {% endif %}
-    {% for node in (graph.get('nodes') or {}).values()
-        if node.resource_type in ['model', 'snapshot', 'seed']
-            and (node.alias or '') | lower == relation.identifier | string | lower
+    {% for node in (graph.get('nodes') or {}).values() | list
+            + (graph.get('sources') or {}).values() | list
+        if node.resource_type in ['model', 'snapshot', 'seed', 'source']
+            and (node.get('alias') or node.get('identifier') or '') | lower
+                == relation.identifier | string | lower
             and (node.schema or '') | lower == relation.schema | string | lower %}
         {% do return(node) %}
     {% endfor %}

@@ -42,9 +42,42 @@
 
 {# The convention of these settings; `default` if they have none. #}
 {% macro _node_convention(node, meta, default) %}
-    {% set named = meta if meta.get('convention') or meta.get('start')
+    {% set named = meta if dbt_history._names_convention(meta)
         else dict(meta, convention=default) %}
     {% do return(dbt_history.convention(dict(named, node=node.unique_id) if node else named)) %}
+{% endmacro %}
+
+
+{% macro _names_convention(meta) %}
+    {% do return((meta.get('convention') or meta.get('start')) is not none) %}
+{% endmacro %}
+
+
+{#
+    Key and convention of the model that is being run, where the arguments are missing. Before dbt
+    runs, its settings may not be known yet.
+#}
+{% macro _own_settings(key, convention, caller_name) %}
+    {% set key = dbt_history._key_columns(key)
+        or dbt_history._key_columns((model.config or {}).get('unique_key')) %}
+    {% set meta = dbt_history._history_meta(model, caller_name) if convention is none else {} %}
+    {% set missing = (
+        ([] if key else ['key'])
+        + (['convention'] if convention is none and not dbt_history._names_convention(meta) else [])
+    ) if execute else [] %}
+    {% if missing %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the model does not say ' ~ missing | join(' and '),
+            expected=missing | join(' and ') ~ ' as an argument, or unique_key and meta.history of'
+                ~ ' the model that contains the call',
+            node=dbt_history._node_of_context(),
+        )) %}
+    {% endif %}
+    {% do return({
+        'key': key,
+        'convention': dbt_history.convention(convention) if convention is not none
+            else dbt_history._node_convention(model, meta, 'validity'),
+    }) %}
 {% endmacro %}
 
 
@@ -62,9 +95,13 @@
     {% set problems = dbt_history._unknown_settings(meta, known)
         + dbt_history._shared_problems(node, meta) %}
     {% set key = dbt_history._columns_of_key(node.config.get('unique_key')) or [] %}
-    {% set convention = dbt_history._node_convention(
-        node, meta, 'validity' if is_history else 'fivetran',
-    ) %}
+    {% set convention = dbt_history._node_convention(node, meta, 'validity') %}
+    {% if not is_history and not dbt_history._names_convention(meta) %}
+        {% do problems.append(
+            'meta.history names no convention: fivetran, validity, naksha, dbt_snapshot, or start'
+                ~ ' and end columns'
+        ) %}
+    {% endif %}
     {% if not key and dbt_history._columns_of_key(node.config.get('unique_key')) is not none %}
         {% do problems.append(
             'unique_key is missing: name the columns that identify records, without the start'

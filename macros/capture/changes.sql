@@ -8,11 +8,14 @@
                                                 constants in the SQL, committed with the rows: the
                                                 next run begins after version 5
 
+    Without `key`, it is that of the relation, or the `unique_key` of the model.
+
     Returns a sub-query for the FROM clause. For a `history_append` or `history_batch` model: their
     commits record how far the relation was read. docs/flow/history_append.md describes how the rows
     are found.
 #}
-{% macro changes(relation, key, method='auto', changed_by=none, noop_updates='record') %}
+{% macro changes(relation, key=none, method='auto', changed_by=none, noop_updates='record') %}
+    {%- set key = dbt_history._key_of(relation, key, 'changes', or_own=true) -%}
     {%- set capture = dbt_history._plan_capture(relation, key, method, caller_name='changes') -%}
     {%- if capture.taken is defined
         and model.config.get('materialized') in ['history_batch', 'incremental'] -%}

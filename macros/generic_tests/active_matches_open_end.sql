@@ -2,10 +2,11 @@
     A version is active if and only if its end is the open end. NULL is neither active nor inactive,
     so it fails. If the open end is a value, a NULL end fails too.
 #}
-{% test active_matches_open_end(model, key, convention=none) %}
+{% test active_matches_open_end(model, key=none, convention=none) %}
 {%- set convention = dbt_history.convention(
     dbt_history._convention_of(model, convention, 'active_matches_open_end'),
 ) -%}
+{%- set key = dbt_history._key_of(model, key, 'active_matches_open_end') -%}
 {%- if not convention.active -%}
     {%- do exceptions.raise_compiler_error(dbt_history._message(
         'active_matches_open_end',

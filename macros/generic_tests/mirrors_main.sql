@@ -2,7 +2,7 @@
     For each key, the newest row of the mirror, unless it is a deletion, equals the row of the main
     table in all columns; NULL equals NULL.
 #}
-{% test mirrors_main(model, main, key, id=none) %}
+{% test mirrors_main(model, main, key=none, id=none) %}
 {%- set columns = [] -%}
 {%- set mirror = dbt_history._renames_of(model) -%}
 {%- if execute -%}
@@ -17,7 +17,7 @@
         {%- do columns.append(column) -%}
     {%- endfor -%}
 {%- endif -%}
-{%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') -%}
+{%- set keys = dbt_history._quoted(dbt_history._key_of(main, key, 'mirrors_main')) | join(', ') -%}
 {%- set cells = [] -%}
 {%- for column in columns -%}
     {%- do cells.append(

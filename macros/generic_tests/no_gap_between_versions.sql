@@ -9,11 +9,12 @@
     millisecond, 1 day or 1). A shorter gap means that a version was closed one unit too early.
 #}
 {% test no_gap_between_versions(
-    model, key, convention=none, allow_deletion_gaps=true, minimum_gap=none
+    model, key=none, convention=none, allow_deletion_gaps=true, minimum_gap=none
 ) %}
 {%- set convention = dbt_history.convention(
     dbt_history._convention_of(model, convention, 'no_gap_between_versions'),
 ) -%}
+{%- set key = dbt_history._key_of(model, key, 'no_gap_between_versions') -%}
 {%- set start = dbt_history._quote(convention.start) -%}
 {%- set unit = minimum_gap or convention.gap
     or ('1 millisecond' if convention.type == 'timestamp' else 1) -%}

@@ -3,11 +3,12 @@
     according to its active column or, in a convention without one, its end. A failing row is a key,
     with the number of its open versions.
 #}
-{% test one_active_version(model, key, convention=none, at_least_one=false) %}
+{% test one_active_version(model, key=none, convention=none, at_least_one=false) %}
 {%- set convention = dbt_history.convention(
     dbt_history._convention_of(model, convention, 'one_active_version'),
 ) -%}
-{%- set keys = dbt_history._quoted(dbt_history._key_columns(key)) -%}
+{%- set key = dbt_history._key_of(model, key, 'one_active_version') -%}
+{%- set keys = dbt_history._quoted(key) -%}
 {%- set start = dbt_history._quote(convention.start) -%}
 with
 

@@ -3,10 +3,11 @@
     one gap before the next start and may therefore be up to one gap before its own start. An empty
     period (start = end where the gap is 0) is well formed. A NULL end is open.
 #}
-{% test period_is_well_formed(model, key, convention=none) %}
+{% test period_is_well_formed(model, key=none, convention=none) %}
 {%- set convention = dbt_history.convention(
     dbt_history._convention_of(model, convention, 'period_is_well_formed'),
 ) -%}
+{%- set key = dbt_history._key_of(model, key, 'period_is_well_formed') -%}
 {%- set start = dbt_history._quote(convention.start) -%}
 with
 

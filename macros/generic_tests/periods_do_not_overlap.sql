@@ -3,10 +3,11 @@
     version may start where an earlier one ends. A failing row is a version that starts inside an
     earlier one.
 #}
-{% test periods_do_not_overlap(model, key, convention=none) %}
+{% test periods_do_not_overlap(model, key=none, convention=none) %}
 {%- set convention = dbt_history.convention(
     dbt_history._convention_of(model, convention, 'periods_do_not_overlap'),
 ) -%}
+{%- set key = dbt_history._key_of(model, key, 'periods_do_not_overlap') -%}
 with
 {{ dbt_history._ctes_of_neighbours(model, key, convention) }}
 

@@ -9,7 +9,10 @@
     Columns: `_hist_trans_id`, `_hist_event` (letters I, D, F, T with codes='letters'),
     `_hist_user`, `_hist_time`, then the table's columns. For a `history_append` model.
 #}
-{% macro event_rows(main, key, codes='integer', user=none, method='auto', noop_updates='record') %}
+{% macro event_rows(
+    main, key=none, codes='integer', user=none, method='auto', noop_updates='record'
+) %}
+    {%- set key = dbt_history._key_of(main, key, 'event_rows', or_own=true) -%}
     {%- set values = dbt_history._event_codes(codes, 'event_rows') -%}
     {%- set layout = {
         'order': '_hist_time', 'rows': '`_hist_event` <> ' ~ values.update_preimage,

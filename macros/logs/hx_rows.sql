@@ -9,8 +9,10 @@
     For a `history_append` model. Main tables and queries on them are unchanged.
 #}
 {% macro hx_rows(
-    main, key, references=[], mod_user=none, method='auto', noop_updates='record', commit_delay=0
+    main, key=none, references=[], mod_user=none, method='auto', noop_updates='record',
+    commit_delay=0
 ) %}
+    {%- set key = dbt_history._key_of(main, key, 'hx_rows', or_own=true) -%}
     {%- set own_id = main.identifier ~ '_hx_id' -%}
     {%- set links = dbt_history._hx_links(references, own_id, this) -%}
     {%- set capture = dbt_history._plan_capture(

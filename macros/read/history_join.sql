@@ -8,13 +8,14 @@
         full       [ a1 )[ a1, b1 -)[ a2, b1 )[ a2 ---
 
     `tables` maps a name to a relation, or to {'relation', 'key', 'convention'} where key or
-    convention differ from the arguments. Columns: the key with the first table's names,
-    `valid_from`, `valid_to` (half-open, NULL if open), and one struct per table, under its name,
-    with the version in force: `customers.city`. `kind`: `inner` (all tables have a version), `left`
-    (the first has one), `full` (any has one). `inner` allows several records of a table per key;
-    `left` and `full` need one record per key.
+    convention differ from the arguments. Without either, they are those of the relation's model.
+
+    Columns: the key with the first table's names, `valid_from`, `valid_to` (half-open, NULL if
+    open), and one struct per table, under its name, with the version in force: `customers.city`.
+    `kind`: `inner` (all tables have a version), `left` (the first has one), `full` (any has one).
+    `inner` allows several records of a table per key; `left` and `full` need one record per key.
 #}
-{% macro history_join(tables, key, convention=none, kind='inner') %}
+{% macro history_join(tables, key=none, convention=none, kind='inner') %}
     {%- set sides = dbt_history._join_sides(tables, key, convention, kind) -%}
     {%- do return(
         dbt_history._inner_refinement(sides) if kind == 'inner'
@@ -34,15 +35,18 @@
         {% set alias = dbt_history._quote(name) %}
         {% do sides.append({
             'name': alias, 'convention': reader.convention, 'from': reader.from,
-            'key': dbt_history._quoted(dbt_history._key_columns(said.get('key', key))),
+            'key': dbt_history._quoted(dbt_history._key_of(
+                said.relation, said.get('key', key), 'history_join',
+            )),
             'start': alias ~ '.' ~ dbt_history._quote(reader.convention.start),
             'until': dbt_history._end_of_period(reader.convention, alias ~ '.'),
         }) %}
     {% endfor %}
     {% set lengths = sides | map(attribute='key') | map('length') | unique | list %}
     {% set types = sides | map(attribute='convention') | map(attribute='type') | unique | list %}
-    {% if kind not in ['inner', 'left', 'full'] or sides | length < 2 or lengths | length > 1
-        or types | length > 1 or 0 in lengths %}
+    {# Before dbt runs, keys and conventions of the nodes are not known. #}
+    {% if kind not in ['inner', 'left', 'full'] or sides | length < 2
+        or (execute and (lengths | length > 1 or types | length > 1)) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'history_join',
             'these tables cannot be joined by periods',

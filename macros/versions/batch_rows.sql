@@ -6,6 +6,8 @@
             dbt_history.changes(ref('customers'), 'id'), 'id', 'validity'
         ) }}
 
+    Without `key` and `convention`, they are those of the model that contains the call.
+
         commit      1             2             4
         feed        insert a      update a -> b delete
         staged      upsert at 1   upsert at 2   delete at 4
@@ -43,11 +45,12 @@
     No WITH: a MERGE would evaluate it more than once.
 #}
 {% macro batch_rows(
-    changes, key, convention, at='_commit_timestamp', sequence=none, delete_when=none,
+    changes, key=none, convention=none, at='_commit_timestamp', sequence=none, delete_when=none,
     merge_equal=false, track_columns=none, except=none, ignore_null_updates=false,
     truncate_when=none
 ) %}
-    {%- set convention = dbt_history.convention(convention) -%}
+    {%- set own = dbt_history._own_settings(key, convention, 'batch_rows') -%}
+    {%- set key, convention = own.key, own.convention -%}
     {%- set is_numbered = dbt_history._identity_columns(convention) | length > 1 -%}
     {%- if convention.get('append_only') or (is_numbered and convention.type != 'bigint') -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(

@@ -60,7 +60,7 @@ def test_two_runs_at_once_that_cut_the_batches_otherwise_apply_every_batch_once(
         config = {
             "materialized": "history_batch",
             "unique_key": "id",
-            "meta": {"history": {"batches_per_commit": most}},
+            "meta": {"history": {"convention": "fivetran", "batches_per_commit": most}},
         }
         (folder / "config.json").write_text(json.dumps(config))
         both.append(start(folder, warehouse, project.schema))

@@ -170,7 +170,12 @@ def ready(folder: Path, catalog: Catalog, schema: str) -> subprocess.Popen[str]:
     folder.mkdir()
     (folder / "model.sql").write_text(SELECT)
     (folder / "setup.sql").write_text(catalog.setup_sql())
-    config = {"materialized": "history_batch", "unique_key": "id", **ICEBERG}
+    config = {
+        "materialized": "history_batch",
+        "unique_key": "id",
+        "meta": {"history": "fivetran"},
+        **ICEBERG,
+    }
     (folder / "config.json").write_text(json.dumps(config))
     return start(folder, folder / "warehouse", schema)
 

@@ -63,8 +63,10 @@ def test_history_as_text_is_the_name_of_a_convention(call: Renderer) -> None:
 
 
 @pytest.mark.parametrize("meta", [None, {}, {"history": True}, {"history": {}}], ids=repr)
-def test_empty_history_metadata_is_the_default(call: Renderer, meta: Any) -> None:
-    assert settings(call, meta)["convention"]["name"] == "fivetran"
+def test_a_batch_needs_a_named_convention(call: Renderer, meta: Any) -> None:
+    message = refusal(call, meta, unique_key=None)
+    assert "meta.history names no convention: fivetran, validity, naksha, dbt_snapshot" in message
+    assert "unique_key is missing" in message
     assert settings(call, meta, of="append")["key"] == ["id"]
 
 

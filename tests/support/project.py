@@ -123,8 +123,11 @@ class Project:
     def history(self, name: str, sql: str, key: str | Sequence[str] = "id", **history: Any) -> None:
         """Write a `history_batch` model; `history` becomes `meta.history`, `config` the rest.
 
-        Tests look at the commit of each batch; `batches_per_commit=None` is the package's default.
+        Without a convention it is `fivetran`. Tests look at the commit of each batch;
+        `batches_per_commit=None` is the package's default.
         """
+        if "start" not in history:
+            history.setdefault("convention", "fivetran")
         history.setdefault("batches_per_commit", 1)
         config = history.pop("config", {})
         key = key if isinstance(key, str) else list(key)

@@ -161,7 +161,9 @@ def run_all(history: History) -> Job:
 def batches(choice: random.Random) -> Work:
     """`history_batch` on a table that has the first batches already."""
     history = a_history(choice)
-    first = choice.randint(1, len(history.batches) - 1)
+    # A history of one batch begins with an empty table.
+    last = len(history.batches) - 1
+    first = choice.randint(min(1, last), last)
     adopted = {"sql": f"create table {SCHEMA}.h using delta as {values(history.initial, TYPES)}"}
     before = Job(
         [*([adopted] if history.initial else []), dbt("run", "--select", "h")],

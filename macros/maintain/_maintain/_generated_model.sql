@@ -4,7 +4,7 @@
 #}
 {% macro _generated_model(node, said, problems) %}
     {% set kind = said.get('kind', 'hx') %}
-    {% set key = dbt_history._key_columns(said.get('key') or node.config.get('unique_key')) %}
+    {% set key = dbt_history._key_columns(said.get('key')) or dbt_history._key_of_node(node) %}
     {% if kind not in ['hx', 'events'] %}
         {% do problems.append(node.unique_id ~ ': kind is ' ~ kind ~ ': hx or events') %}
     {% endif %}

@@ -122,7 +122,12 @@ class Engine:
             "schema": schema,
             "alias": table,
             "unique_key": list(key),
-            "meta": {"history": {"max_deleted_share": self.max_deleted_share}},
+            "meta": {
+                "history": {
+                    "convention": "fivetran",
+                    "max_deleted_share": self.max_deleted_share,
+                },
+            },
         }
         settings = ", ".join(f"{name}={jinja_literal(value)}" for name, value in config.items())
         (self.path / "models" / f"{MODEL}.sql").write_text(

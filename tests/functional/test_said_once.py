@@ -1,0 +1,153 @@
+"""Key and convention are said once: by the table's model, source, constraints or tests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.project import Project
+
+CUSTOMERS = [(1, "Bonn"), (2, "Kiel")]
+PRINT_KEYS = """
+{% macro print_keys() %}
+    {% for node in graph.nodes.values() | list + graph.sources.values() | list
+        if node.resource_type in ['model', 'source'] %}
+        {% do print('KEY ' ~ node.name ~ ' ' ~ tojson(dbt_history._key_of_node(node))) %}
+    {% endfor %}
+{% endmacro %}
+"""
+
+
+def test_what_says_the_key_of_a_table(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table each; of several that say a key, the first in this order counts."""
+    both = ["unique", "not_null"]
+    tested = [{"name": "id", "data_tests": both}]
+    primary = {"type": "primary_key", "columns": ["region", "Id"]}
+    models: dict[str, dict[str, Any]] = {
+        "named": {"unique_key": ["a b", "c"], "meta": {"history": {"key": "other"}}},
+        "in_meta": {"meta": {"history": {"key": "id"}}},
+        "constrained": {},
+        "column_constrained": {},
+        "tested": {},
+        "one_test": {},
+        "two_candidates": {},
+        "filtered": {},
+    }
+    for name, config in models.items():
+        project.model(name, "select 1 as id", **config)
+    described = [
+        {"name": "constrained", "constraints": [primary], "columns": tested},
+        {"name": "column_constrained",
+         "columns": [{"name": "id", "constraints": [{"type": "primary_key"}]}]},
+        {"name": "tested", "columns": [*tested, {"name": "city", "data_tests": ["not_null"]}]},
+        {"name": "one_test", "columns": [{"name": "id", "data_tests": ["unique"]}]},
+        {"name": "two_candidates", "columns": [
+            {"name": name, "data_tests": both} for name in ("id", "mail")
+        ]},
+        {"name": "filtered", "columns": [
+            {"name": "id", "data_tests": [{"unique": {"config": {"where": "id > 1"}}}, "not_null"]}
+        ]},
+    ]  # fmt: skip
+    source = {"name": "shop", "schema": "x", "tables": [{"name": "orders", "columns": tested}]}
+    project.write(
+        "models/said.yml",
+        json.dumps({"version": 2, "models": described, "sources": [source]}),
+    )
+    project.write("macros/print_keys.sql", PRINT_KEYS)
+
+    project.dbt("run-operation", "print_keys")
+
+    lines = [line.split(" ", 2) for line in capsys.readouterr().out.splitlines() if "KEY " in line]
+    assert {name: json.loads(key) for _, name, key in lines} == {
+        "named": ["a b", "c"],
+        "in_meta": ["id"],
+        "constrained": ["region", "Id"],
+        "column_constrained": ["id"],
+        "tested": ["id"],
+        "one_test": [],
+        "two_candidates": [],
+        "filtered": [],
+        "orders": ["id"],
+    }
+
+
+def test_macros_and_tests_take_key_and_convention_from_the_model(project: Project) -> None:
+    """The customers say their key; the history its key and convention; nobody says them again."""
+    spark = project.spark
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {project.table('customers')} (`Customer-Id` bigint, city string) using delta"
+        " tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    )
+    spark.sql(f"insert into {project.table('customers')} values (1, 'Bonn'), (2, 'Kiel')")
+    key, customers = "Customer-Id", "source('shop', 'customers')"
+    project.history(
+        "h",
+        f"select * from {{{{ dbt_history.batch_rows(dbt_history.changes({customers})) }}}}",
+        key=key,
+        convention="fivetran",
+    )
+    for name, rows in (("customers_hx", "hx_rows"), ("customers_history", "event_rows")):
+        project.model(
+            name, f"select * from {{{{ dbt_history.{rows}({customers}) }}}}",
+            materialized="history_append",
+        )  # fmt: skip
+    other = {"convention": "dbt_snapshot"}
+    project.model("v", f"select * from {{{{ {customers} }}}}", materialized="history",
+                  unique_key=key, meta={"history": other})  # fmt: skip
+    project.model(
+        "joined",
+        "select `Customer-Id`, h.city as city, v.city as same from"
+        " {{ dbt_history.history_join({'h': ref('h'), 'v': ref('v')}) }} as both",
+    )
+    names = (
+        "active_matches_open_end", "one_active_version", "period_is_well_formed",
+        "periods_do_not_overlap", "no_gap_between_versions",
+    )  # fmt: skip
+    mirrored = {"dbt_history.mirrors_main": {"arguments": {"main": customers}}}
+    described = [
+        {"name": "h", "data_tests": [f"dbt_history.{name}" for name in names]},
+        {"name": "v", "data_tests": [f"dbt_history.{name}" for name in names[1:]]},
+        {"name": "customers_hx", "data_tests": [mirrored]},
+    ]
+    column = {"name": key, "quote": True, "constraints": [{"type": "primary_key"}]}
+    source = {
+        "name": "shop", "schema": project.schema,
+        "tables": [{"name": "customers", "columns": [column]}],
+    }  # fmt: skip
+    project.write(
+        "models/said.yml", json.dumps({"version": 2, "models": described, "sources": [source]})
+    )
+
+    run = project.dbt("build")
+
+    tests = [name for name, found in run.results.items() if found.node.resource_type == "test"]
+    assert len(tests) == len(names) + len(names) - 1 + 1
+    assert {(row[key], row["city"]) for row in project.rows("h")} == set(CUSTOMERS)
+    assert {(row[key], row["city"], row["same"]) for row in project.rows("joined")} == {
+        (id_, city, city) for id_, city in CUSTOMERS
+    }
+    assert [row["customers_hx_id"] for row in project.rows("customers_hx")] == [1, 2]
+    assert len(project.rows("customers_history")) == len(CUSTOMERS)
+
+
+def test_a_key_that_nobody_says_is_asked_for(project: Project) -> None:
+    """Before anything is written; the ways to say it are named."""
+    project.model("main", "select 1L as id, 'a' as v", materialized="table")
+    project.model(
+        "log", "select * from {{ dbt_history.changes(ref('main')) }}",
+        materialized="history_append",
+    )  # fmt: skip
+    project.model(
+        "batch", "select * from {{ dbt_history.batch_rows('feed', 'id') }}", materialized="view"
+    )
+    project.run("main")
+
+    run = project.run("log", "batch", check=False)
+
+    assert "dbt_history.changes: no key is known" in run.log
+    assert "a primary key constraint, or the tests unique and not_null of one column" in run.log
+    assert "dbt_history.batch_rows: the model does not say convention" in run.log
+    assert not project.spark.catalog.tableExists(project.table("log"))
