@@ -89,7 +89,7 @@
         'convention', 'start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id',
         'max_deleted_share', 'allow_full_refresh', 'continues', 'late_events',
     ] + (
-        ['source', 'updated_at', 'deleted', 'merge_equal', 'track_columns', 'except'] if is_history
+        dbt_history._settings_of_history() if is_history
             else ['update_without_base', 'version_order', 'batches_per_commit', 'mod_user']
     ) %}
     {% set problems = dbt_history._unknown_settings(meta, known)
@@ -98,8 +98,8 @@
     {% set convention = dbt_history._node_convention(node, meta, 'validity') %}
     {% if not is_history and not dbt_history._names_convention(meta) %}
         {% do problems.append(
-            'meta.history names no convention: fivetran, validity, naksha, dbt_snapshot, or start'
-                ~ ' and end columns'
+            'meta.history names no convention: fivetran, validity, naksha, dbt_snapshot, auto_cdc,'
+                ~ ' or start and end columns'
         ) %}
     {% endif %}
     {% if not key and dbt_history._columns_of_key(node.config.get('unique_key')) is not none %}
@@ -170,6 +170,14 @@
 {% endmacro %}
 
 
+{% macro _settings_of_history() %}
+    {% do return([
+        'source', 'updated_at', 'deleted', 'merge_equal', 'track_columns', 'except',
+        'snapshot_columns',
+    ]) %}
+{% endmacro %}
+
+
 {#
     The settings that say how the SELECT of a `history` model is read: `source`, `updated_at`,
     `deleted`, and which changes make a version (see `batch_rows`). `updated_at` may be in the
@@ -218,7 +226,17 @@
                 ~ ' a time, but no number for a deletion'
         ) %}
     {% endif %}
+    {% set snapshot_columns = meta.get('snapshot_columns') or {} %}
+    {% if snapshot_columns is not mapping
+        or snapshot_columns.keys() | reject('in', ['dbt_scd_id', 'dbt_updated_at']) | list
+        or snapshot_columns.values() | reject('string') | list %}
+        {% do problems.append(
+            'snapshot_columns is ' ~ tojson(snapshot_columns, snapshot_columns)
+                ~ ': {dbt_scd_id: <name>, dbt_updated_at: <name>}'
+        ) %}
+    {% endif %}
     {% do return({
+        'snapshot_columns': snapshot_columns if snapshot_columns is mapping else {},
         'source': source, 'updated_at': updated_at, 'deleted': deleted,
         'merge_equal': meta.get('merge_equal', false), 'track_columns': meta.get('track_columns'),
         'except': meta.get('except'),

@@ -71,7 +71,7 @@
           |-----------------|  gap  |---------------- open_end
           [ version 1       )       [ version 2
 
-    `convention` is one of the four names, or a mapping: its key `convention` names the convention
+    `convention` is one of the five names, or a mapping: its key `convention` names the convention
     to start from (a mapping without it defines a new one), and every other key overrides a field.
 #}
 {% macro convention(convention='fivetran') %}
@@ -90,6 +90,10 @@
         },
         'dbt_snapshot': {
             'start': 'dbt_valid_from', 'end': 'dbt_valid_to', 'active': none,
+            'type': 'timestamp', 'open_end': none, 'gap': 0,
+        },
+        'auto_cdc': {
+            'start': '__START_AT', 'end': '__END_AT', 'active': none,
             'type': 'timestamp', 'open_end': none, 'gap': 0,
         },
     } %}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dbt_history import __version__
+from dbt_history.adopt import adopt_command
 from dbt_history.doctor import doctor_command
 from dbt_history.failures import failures_command
 from dbt_history.generate import generate_command
@@ -22,6 +23,7 @@ def main() -> None:
 
 
 for command in (
+    adopt_command,
     doctor_command,
     failures_command,
     generate_command,

@@ -78,6 +78,7 @@ KNOWN = {
     "validity": Convention("validity", "valid_from", "valid_to"),
     "naksha": Convention("naksha", "txn", "txn_next", type="bigint", version_id="i"),
     "dbt_snapshot": Convention("dbt_snapshot", "dbt_valid_from", "dbt_valid_to"),
+    "auto_cdc": Convention("auto_cdc", "__START_AT", "__END_AT"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Writes the models that the run-operation `generate_history` prints."""
+"""Writes the models that a run-operation such as `generate_history` prints."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ A time is one value of the convention's type: a naive `datetime` in UTC with mic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
@@ -104,6 +104,7 @@ DBT_SNAPSHOT = Convention(
     gap=timedelta(0),
     version_id="dbt_valid_from",
 )
+AUTO_CDC = replace(DBT_SNAPSHOT, start="__START_AT", end="__END_AT", version_id="__START_AT")
 
 CONVENTIONS: dict[str, Convention] = {
     "fivetran": FIVETRAN,

@@ -186,7 +186,7 @@ def test_an_unknown_convention_is_refused_with_a_list_of_the_known_ones(call: Re
     message = refusal(call, "fivetrn")
     assert "dbt_history.convention: no convention has this name\n" in message
     assert "got: fivetrn\n" in message
-    assert "expected: fivetran, validity, naksha, dbt_snapshot, or a mapping" in message
+    assert "expected: fivetran, validity, naksha, dbt_snapshot, auto_cdc, or a mapping" in message
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ ORACLE = {
     "validity": oracle.VALIDITY,
     "naksha": oracle.NAKSHA,
     "dbt_snapshot": oracle.DBT_SNAPSHOT,
+    "auto_cdc": oracle.AUTO_CDC,
 }
 
 

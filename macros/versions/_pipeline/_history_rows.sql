@@ -52,26 +52,57 @@
         else '`_commit_timestamp`' -%}
     {%- set left_out = (['`__at`'] if is_timed else [])
         + ([dbt_history._quote(deleted)] if deleted else []) -%}
+    {%- set filled = dbt_history._columns_of_snapshot(capture, settings) -%}
     {%- set staged = dbt_history.batch_rows(
         rows, settings.key, settings.convention, at,
         delete_when=dbt_history._quote(deleted) if deleted else none,
         merge_equal=settings.merge_equal, track_columns=settings.track_columns,
-        except=dbt_history._columns_without_version(settings),
+        except=dbt_history._columns_without_version(settings, filled),
     ) -%}
     {%- do return(
-        'select *' ~ (' except (' ~ left_out | join(', ') ~ ')' if left_out else '') ~ '\nfrom '
-            ~ staged
+        'select *' ~ (' except (' ~ left_out | join(', ') ~ ')' if left_out else '')
+            ~ filled | map(attribute='cell') | join('') ~ '\nfrom ' ~ staged
     ) -%}
 {% endmacro %}
 
 
-{# A new `updated_at` alone makes no version, if equal versions are joined. #}
-{% macro _columns_without_version(settings) %}
+{# A new `updated_at` alone makes no version, if equal versions are joined; nor do our columns. #}
+{% macro _columns_without_version(settings, filled) %}
     {% set omitted = dbt_history._key_columns(settings.except) %}
-    {% do return(
-        omitted + [settings.updated_at]
-            if settings.updated_at and (settings.merge_equal or omitted) else omitted
-    ) %}
+    {% if settings.merge_equal or omitted %}
+        {% do return(
+            omitted + ([settings.updated_at] if settings.updated_at else [])
+                + filled | map(attribute='name') | list
+        ) %}
+    {% endif %}
+    {% do return(omitted) %}
+{% endmacro %}
+
+
+{#
+    The columns of a snapshot of dbt that the table has and the SELECT does not: they are filled as
+    dbt fills them, so that the snapshot can go on with the table.
+
+        dbt_updated_at    the version's start
+        dbt_scd_id        hash of key and start
+#}
+{% macro _columns_of_snapshot(capture, settings) %}
+    {% set start = dbt_history._quote(settings.convention.start) %}
+    {% set cells = {
+        'dbt_updated_at': start,
+        'dbt_scd_id': snapshot_hash_arguments(dbt_history._quoted(settings.key) + [start]),
+    } %}
+    {% set selected = capture.columns | map(attribute='name') | map('lower') | list %}
+    {% set filled = [] %}
+    {% for column, cell in cells.items() %}
+        {% set name = settings.snapshot_columns.get(column, column) %}
+        {% if name | lower in capture.stored and name | lower not in selected %}
+            {% do filled.append({
+                'name': name, 'cell': ', ' ~ cell ~ ' as ' ~ dbt_history._quote(name),
+            }) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(filled) %}
 {% endmacro %}
 
 

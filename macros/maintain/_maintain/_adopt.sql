@@ -1,0 +1,177 @@
+{# The model that goes on with a snapshot: {'name', 'sql'}; errors are appended to `problems`. #}
+{% macro _adopted_model(node, problems) %}
+    {% set own = [] %}
+    {% set key = dbt_history._columns_of_key(node.config.get('unique_key')) or [] %}
+    {% set names = dbt_history._names_of_snapshot(node) %}
+    {% set relation = dbt_history._with_format(load_relation(api.Relation.create(
+        database=node.database, schema=node.schema, identifier=node.alias,
+    ))) %}
+    {% set stored = {} %}
+    {% if relation is none or relation.is_view or not relation.is_delta %}
+        {% do own.append('the table is not there, or is no Delta table') %}
+    {% else %}
+        {% for column in dbt_history._table_columns(relation) %}
+            {% do stored.update({column.name | lower: column.type}) %}
+        {% endfor %}
+        {% for column in key + [names.dbt_valid_from, names.dbt_valid_to]
+            if column | lower not in stored %}
+            {% do own.append(
+                column ~ ' is no column of the table' ~ (
+                    ': a unique_key that is an expression has to be a column of the SELECT'
+                        if column in key else ''
+                )
+            ) %}
+        {% endfor %}
+        {% if names.dbt_is_deleted | lower in stored %}
+            {% do own.append(
+                'the table has ' ~ names.dbt_is_deleted ~ ' (hard_deletes: new_record): a history'
+                    ~ ' ends a deleted record and adds no row for it. Close these rows and drop'
+                    ~ ' the column, or let the snapshot go on'
+            ) %}
+        {% endif %}
+    {% endif %}
+    {% set settings = dbt_history._settings_of_snapshot(node, names, stored, own) %}
+    {% if not own %}
+        {% do dbt_history._contradictions(relation, key, settings, own) %}
+    {% endif %}
+    {% for problem in own %}{% do problems.append(node.name ~ ': ' ~ problem) %}{% endfor %}
+    {% do return({
+        'name': node.name, 'sql': none if own else dbt_history._adopted_sql(node, key, settings),
+    }) %}
+{% endmacro %}
+
+
+{# The columns of a snapshot, by dbt's names for them. #}
+{% macro _names_of_snapshot(node) %}
+    {% set names = {} %}
+    {% for column in [
+        'dbt_valid_from', 'dbt_valid_to', 'dbt_scd_id', 'dbt_updated_at', 'dbt_is_deleted',
+    ] %}
+        {% set said = (node.config.get('snapshot_meta_column_names') or {}).get(column) %}
+        {% do names.update({column: said or column}) %}
+    {% endfor %}
+    {% do return(names) %}
+{% endmacro %}
+
+
+{# `meta.history` of the model; what a `history` model does not do is appended to `problems`. #}
+{% macro _settings_of_snapshot(node, names, stored, problems) %}
+    {% set settings = {'convention': 'dbt_snapshot'} %}
+    {% for part, column in {'start': 'dbt_valid_from', 'end': 'dbt_valid_to'}.items()
+        if names[column] != column %}
+        {% do settings.update({part: names[column]}) %}
+    {% endfor %}
+    {% if stored.get(names.dbt_valid_from | lower) == 'date' %}
+        {% do settings.update({'type': 'date'}) %}
+    {% endif %}
+    {% set renamed = {} %}
+    {% for column in ['dbt_scd_id', 'dbt_updated_at'] if names[column] != column %}
+        {% do renamed.update({column: names[column]}) %}
+    {% endfor %}
+    {% do settings.update({'snapshot_columns': renamed} if renamed else {}) %}
+    {% set current = node.config.get('dbt_valid_to_current') %}
+    {% if current %}
+        {% do settings.update({
+            'open_end': run_query(
+                'select cast(cast(' ~ current ~ ' as ' ~ settings.get('type', 'timestamp')
+                    ~ ') as string)'
+            ).rows[0][0]
+        }) %}
+    {% endif %}
+    {% set strategy = node.config.get('strategy') %}
+    {% if strategy not in ['timestamp', 'check', 'dbt_history.versions'] %}
+        {% do problems.append('its strategy is ' ~ strategy) %}
+    {% endif %}
+    {% set updated_at = node.config.get('updated_at') %}
+    {% if updated_at and updated_at | lower not in stored %}
+        {% do problems.append(
+            'updated_at is ' ~ updated_at ~ ', which is no column of the table'
+        ) %}
+    {% elif updated_at %}
+        {% do settings.update({'updated_at': updated_at}) %}
+    {% endif %}
+    {% set checked = node.config.get('check_cols') %}
+    {% if checked and checked != 'all' %}
+        {% do settings.update({'track_columns': dbt_history._key_columns(checked)}) %}
+    {% endif %}
+    {% set deletes = node.config.get('hard_deletes')
+        or ('invalidate' if node.config.get('invalidate_hard_deletes') else 'ignore') %}
+    {% do settings.update({'source': 'changes'} if deletes == 'ignore' else {}) %}
+    {% do return(settings) %}
+{% endmacro %}
+
+
+{#
+    The rows of a table that contradict each other, up to five of each kind, and a statement that
+    mends them.
+
+        [ a -----------------)          a ends where b begins: dbt closes a version at the start
+                  [ b ------------      of the next one
+#}
+{% macro _contradictions(relation, key, settings, problems) %}
+    {% set convention = dbt_history.convention(settings) %}
+    {% set keys = dbt_history._quoted(key) | join(', ') %}
+    {% set start = dbt_history._quote(convention.start) %}
+    {% set end = dbt_history._quote(convention.end) %}
+    {% set table = dbt_history._quoted_relation(relation) %}
+    {% set rows = run_query(
+        'select to_json(struct(' ~ keys ~ ', ' ~ start ~ ', ' ~ end ~ ')), '
+            ~ '`__is_double` from (select *, ' ~ start ~ ' is null or count(*) over (partition by '
+            ~ keys ~ ', ' ~ start ~ ') > 1 as `__is_double`, lead(' ~ start
+            ~ ') over (partition by ' ~ keys ~ ' order by ' ~ start ~ ') as `__next` from ' ~ table
+            ~ ') as `versions` where `__is_double` or coalesce('
+            ~ dbt_history._stored_until(convention)
+            ~ " > `__next`, `__next` is not null and " ~ dbt_history._has_open_end(convention)
+            ~ ') order by 2, 1 limit 10'
+    ).rows %}
+    {% set doubled, overlapping = [], [] %}
+    {% for row in rows %}{% do (doubled if row[1] else overlapping).append(row[0]) %}{% endfor %}
+    {% if doubled %}
+        {% do problems.append(
+            'versions with the same key and ' ~ convention.start
+                ~ ', or without one: keep one of each\n        ' ~ doubled[:5] | join('\n        ')
+        ) %}
+    {% endif %}
+    {% if overlapping %}
+        {% set same = [] %}
+        {% for name in key %}
+            {% do same.append(
+                't.' ~ dbt_history._quote(name) ~ ' <=> s.' ~ dbt_history._quote(name)
+            ) %}
+        {% endfor %}
+        {% do problems.append(
+            'versions that last beyond the start of the next one\n        '
+                ~ overlapping[:5] | join('\n        ')
+            ~ '\n      to end each where the next one begins:\n        merge into ' ~ table
+            ~ ' as t using (select * from (select ' ~ keys ~ ', ' ~ start ~ ', lead(' ~ start
+            ~ ') over (partition by ' ~ keys ~ ' order by ' ~ start ~ ') as `__next` from ' ~ table
+            ~ ')) as s on ' ~ same | join(' and ') ~ ' and t.' ~ start ~ ' = s.' ~ start
+            ~ ' and s.`__next` is not null when matched and coalesce(t.' ~ end
+            ~ ' > s.`__next`, true) then update set ' ~ end ~ ' = s.`__next`'
+        ) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# The model's file: the snapshot's SELECT under another materialization. #}
+{% macro _adopted_sql(node, key, settings) %}
+    {%- set select = modules.re.sub('(?s)[{][{]-?\\s*config\\s*[(].*?[)]\\s*-?[}][}]', '',
+        node.get('raw_code') or node.get('raw_sql') or '') | trim -%}
+    {%- set lines = [
+        '{{', '    config(', "        materialized='history',",
+        '        unique_key=' ~ (tojson(key[0]) if key | length == 1 else tojson(key)) ~ ',',
+    ] -%}
+    {%- if node.alias != node.name -%}
+        {%- do lines.append('        alias=' ~ tojson(node.alias) ~ ',') -%}
+    {%- endif -%}
+    {%- if node.schema != target.schema -%}
+        {%- set custom = node.config.get('schema') or node.schema -%}
+        {%- do lines.append('        schema=' ~ tojson(custom) ~ ',') -%}
+    {%- endif -%}
+    {%- do lines.append("        meta={'history': {") -%}
+    {%- for name, value in settings.items() -%}
+        {%- do lines.append("            '" ~ name ~ "': " ~ tojson(value) ~ ',') -%}
+    {%- endfor -%}
+    {%- do lines.extend(['        }},', '    )', '}}', '', select]) -%}
+    {%- do return(lines | join('\n')) -%}
+{% endmacro %}

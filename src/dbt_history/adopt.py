@@ -1,0 +1,53 @@
+"""Writes `history` models that go on with the tables of snapshots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbt_history.generate import GenerateError, read_files, write_files
+from dbt_history.operations import OperationError, run_operation
+
+
+@click.command("adopt")
+@click.argument("snapshots", nargs=-1, required=True, metavar="SNAPSHOT…")
+@click.option(
+    "--project-dir",
+    default=".",
+    show_default=True,
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="The dbt project.",
+)
+@click.option(
+    "--folder",
+    default="models/history",
+    show_default=True,
+    help="Folder for the files, relative to the project.",
+)
+def adopt_command(snapshots: tuple[str, ...], project_dir: Path, folder: str) -> None:
+    """Write a history model that goes on with the table of each SNAPSHOT.
+
+    The table is checked, and not changed.
+
+    \b
+    Examples: dbt-history adopt customers_snapshot
+              dbt-history adopt --project-dir shop customers_snapshot orders_snapshot
+
+    \b
+    Exit codes: 0  the files are written, or were as they should be
+                1  dbt failed, or a snapshot cannot be adopted; nothing is written
+                2  the options are invalid
+    """
+    arguments = {"snapshot": list(snapshots), "folder": folder}
+    try:
+        files = read_files(run_operation(project_dir, "adopt_snapshot", arguments))
+        written = write_files(project_dir, files)
+    except (GenerateError, OperationError) as error:
+        raise click.ClickException(str(error)) from None
+    for name in written:
+        click.echo(f"wrote {name}")
+    click.echo(
+        "next: remove the definitions of these snapshots (dbt accepts one node of a name), then run"
+        f" dbt run --select {' '.join(snapshots)}"
+    )

@@ -1,0 +1,204 @@
+"""`dbt-history adopt`: tables that real runs of `dbt snapshot` filled go on as histories."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from dbt_history.generate import read_files
+from tests.support.project import Project
+from tests.support.selection import thorough
+from tests.support.staging import day
+from tests.support.tables import data_frame
+
+TYPES = {"id": "bigint", "Part": "string", "city": "string", "seen": "bigint", "at": "timestamp"}
+State = list[tuple[Any, ...]]
+# Id, part, city, seen, changed at. Record 2 is deleted before the third load and comes back in the
+# fourth; the city of record 3 becomes NULL.
+LOADS: list[State] = [
+    [(1, "x", "Bonn", 1, day(1)), (2, "x", "Kiel", 1, day(1)), (3, "y", "Jena", 1, day(1))],
+    [(1, "x", "Ulm", 2, day(2)), (2, "x", "Kiel", 1, day(1)), (3, "y", "Jena", 1, day(1))],
+    [(1, "x", "Ulm", 2, day(2)), (3, "y", None, 3, day(3))],
+    [(1, "x", "Bonn", 4, day(4)), (2, "x", "Kiel", 4, day(4)), (3, "y", None, 3, day(3))],
+    [(1, "x", "Bonn", 4, day(4)), (3, "y", "", 5, day(5)), (4, "y", "NULL", 5, day(5))],
+    [(1, "x", "Bonn", 4, day(4)), (2, "x", "Kiel", 6, day(6)), (4, "y", "Ulm", 6, day(6))],
+]
+TIMESTAMP = {"strategy": "timestamp", "updated_at": "at", "unique_key": "id"}
+CHECK = {"strategy": "check", "check_cols": ["city"], "unique_key": ["id", "Part"]}
+
+
+def load(project: Project, state: State) -> None:
+    rows = [dict(zip(TYPES, row, strict=True)) for row in state]
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    frame = data_frame(project.spark, rows, TYPES)
+    frame.write.format("delta").mode("overwrite").saveAsTable(project.table("main"))
+
+
+def snapshot(project: Project, name: str, **config: Any) -> None:
+    """A snapshot of `main`; the package's repairs are dispatched in the tests' project."""
+    settings = {
+        "target_schema": project.schema, "file_format": "delta", "hard_deletes": "invalidate",
+        **config,
+    }  # fmt: skip
+    text = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+    project.write(
+        f"snapshots/{name}.sql",
+        f"{{% snapshot {name} %}}\n{{{{ config({text}) }}}}\n"
+        f"select * from {project.table('main')}\n{{% endsnapshot %}}\n",
+    )
+
+
+def adopt(project: Project, capsys: pytest.CaptureFixture[str], name: str) -> str:
+    """The model that replaces the snapshot; the snapshot's definition is removed."""
+    capsys.readouterr()
+    project.dbt("run-operation", "adopt_snapshot", "--args", f"{{snapshot: {name}}}")
+    files = read_files(capsys.readouterr().out)
+    assert list(files) == [f"models/history/{name}.sql"]
+    (project.path / f"snapshots/{name}.sql").unlink()
+    # The tests' schemas begin with that of the target, as dbt makes them from `schema`.
+    text = files[f"models/history/{name}.sql"]
+    text = text.replace(f'schema="{project.schema}"', f'schema="{project.schema[6:]}"')
+    project.write(f"models/history/{name}.sql", text)
+    return text
+
+
+def open_rows(project: Project, name: str, until: str = "dbt_valid_to") -> set[tuple[Any, ...]]:
+    found = project.spark.sql(
+        f"select id, Part, city from {project.table(name)}"
+        f" where {until} is null or {until} > timestamp'9000-01-01'"
+    ).collect()
+    return {tuple(row) for row in found}
+
+
+def versions(project: Project, name: str) -> list[tuple[Any, ...]]:
+    found = project.spark.sql(f"select * from {project.table(name)} order by all").collect()
+    return [tuple(row) for row in found]
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (TIMESTAMP, '"updated_at": "at"'),
+        thorough(CHECK, '"track_columns": ["city"]'),
+        thorough({**CHECK, "check_cols": "all"}, '"convention": "dbt_snapshot"'),
+        thorough({**TIMESTAMP, "hard_deletes": "ignore"}, '"source": "changes"'),
+        thorough(
+            {**TIMESTAMP, "dbt_valid_to_current": "to_date('9999-12-31')"},
+            '"open_end": "9999-12-31 00:00:00"',
+        ),
+        thorough(
+            {
+                **TIMESTAMP,
+                "snapshot_meta_column_names": {
+                    "dbt_valid_from": "since", "dbt_valid_to": "until",
+                    "dbt_scd_id": "version", "dbt_updated_at": "changed",
+                },
+            },
+            '"snapshot_columns": {"dbt_scd_id": "version"',
+        ),
+    ],
+)  # fmt: skip
+def test_a_snapshot_goes_on_as_a_history(
+    project: Project, capsys: pytest.CaptureFixture[str], config: dict[str, Any], expected: str
+) -> None:
+    """Three loads by `dbt snapshot`, two by the model, one by the snapshot; all on a copy, too.
+
+    load       1          2          3             4          5            6
+    snapshot   1 Bonn     1 Ulm      2 deleted     .          .            4 Ulm
+    history                          nothing new   1 Bonn     2 deleted
+    """
+    names = config.get("snapshot_meta_column_names", {})
+    until = names.get("dbt_valid_to", "dbt_valid_to")
+    snapshot(project, "kept", **config)
+    snapshot(project, "beside", **config)
+    for state in LOADS[:3]:
+        load(project, state)
+        project.dbt("snapshot")
+    before = versions(project, "kept")
+    text = adopt(project, capsys, "kept")
+    assert expected in text.replace("'", '"')
+
+    project.run("kept")
+    assert versions(project, "kept") == before
+    for state in LOADS[3:5]:
+        load(project, state)
+        project.run("kept")
+        project.dbt("snapshot")
+        assert open_rows(project, "kept", until) == open_rows(project, "beside", until)
+
+    columns = project.spark.table(project.table("kept")).columns
+    assert columns == project.spark.table(project.table("beside")).columns
+    rows = project.rows("kept")
+    ids = [row[names.get("dbt_scd_id", "dbt_scd_id")] for row in rows]
+    assert None not in ids
+    assert len(set(ids)) == len(rows)
+    changed = names.get("dbt_updated_at", "dbt_updated_at")
+    start = names.get("dbt_valid_from", "dbt_valid_from")
+    assert all(isinstance(row[changed], datetime) for row in rows)
+    if config["strategy"] == "timestamp":
+        assert all(row[changed] == row[start] for row in rows)
+
+    # And back: the snapshot goes on with the table.
+    (project.path / "models/history/kept.sql").unlink()
+    snapshot(project, "kept", **config)
+    load(project, LOADS[5])
+    project.dbt("snapshot")
+    assert open_rows(project, "kept", until) == open_rows(project, "beside", until)
+
+
+def test_a_table_of_auto_cdc_goes_on_as_a_history(project: Project) -> None:
+    """Its rows are as AUTO CDC leaves them; the source has changed since then."""
+    load(project, LOADS[1])
+    table = project.table("cdc")
+    project.spark.sql(
+        f"create table {table} using delta as select *, timestamp'2024-01-01' as __START_AT,"
+        f" timestamp'2024-01-02' as __END_AT from {project.table('main')} where id = 1 union all"
+        f" select *, `at`, null from {project.table('main')}"
+    )
+    before = versions(project, "cdc")
+    project.model(
+        "cdc",
+        f"select * from {project.table('main')}",
+        materialized="history",
+        unique_key=["id", "Part"],
+        meta={"history": {"convention": "auto_cdc", "updated_at": "at"}},
+    )
+
+    project.run("cdc")
+    assert versions(project, "cdc") == before
+    load(project, LOADS[2])
+    project.run("cdc")
+
+    assert open_rows(project, "cdc", "__END_AT") == {(1, "x", "Ulm"), (3, "y", None)}
+    assert len(versions(project, "cdc")) == len(before) + 1
+
+
+def test_a_table_that_contradicts_itself_is_refused_and_mended(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two open versions of record 1, as a dbt without the repair for ties leaves them."""
+    snapshot(project, "kept", **TIMESTAMP)
+    load(project, LOADS[0])
+    project.dbt("snapshot")
+    table = project.table("kept")
+    project.spark.sql(
+        f"insert into {table} select id, Part, 'Ulm', seen, timestamp'2024-01-09', 'x',"
+        f" timestamp'2024-01-09', timestamp'2024-01-09', null from {table} where id = 1"
+    )
+
+    project.write("snapshots/marked.sql", (project.path / "snapshots/kept.sql").read_text().replace(
+        "snapshot kept", "snapshot marked").replace("'invalidate'", "'new_record'"))  # fmt: skip
+    run = project.dbt(
+        "run-operation", "adopt_snapshot", "--args", "{snapshot: [kept, other]}", check=False
+    )
+
+    assert "other: no snapshot has this name" in run.log
+    assert "kept: versions that last beyond the start of the next one" in run.log
+    statement = next(line for line in run.log.splitlines() if "merge into" in line)
+    project.spark.sql(statement.strip())
+    assert "'dbt_snapshot'" in adopt(project, capsys, "kept").replace('"', "'")
+    assert [row["dbt_valid_to"] for row in project.rows("kept") if row["city"] == "Bonn"] == [
+        datetime(2024, 1, 9)
+    ]
