@@ -1,4 +1,4 @@
-# One entry point for people and CI. `make build ARGS="--select fivetran"` passes options on; see `make help`.
+# One entry point for people and CI. `make build ARGS="--select +fivetran_history"` passes options on; see `make help`.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build cluster cluster-stop reachable check test test-all test-cluster test-matrix torture iceberg lint fix docs bench cases proto lock clean

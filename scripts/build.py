@@ -9,7 +9,7 @@
 4. Everything else. What was built and tested in 1 and 3 is not repeated, unless it failed.
 
 2 and 3 are repeated only if their inputs change. With options, `dbt build` with these takes the
-place of 1 and 4. The results of all builds are written to `run_results.json`, as if they were one.
+place of 1 and 4, and of 2 and 3 only that is done which the selected nodes read. The results of all builds are written to `run_results.json`, as if they were one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ LANDING_FILES = [
     ROOT / "scripts/request_files.py",
     *sorted((ROOT / "seeds/examples/fivetran").glob("*.csv")),
 ]
-DAY_FILES = [ROOT / "scripts/play_days.py", *sorted(play_days.DAYS.glob("*/*.sql"))]
 # Expected seconds of steps that have not been timed yet.
 USUAL_SECONDS = {"landing": 5.0, "day": 10.0, "model": 3.0, "snapshot": 3.0, "seed": 1.5}
 USUAL_SECONDS_OF_OTHERS = 0.7
@@ -157,7 +156,13 @@ class Once:
 
 
 LANDING = Once(WAREHOUSE / ".landing_example", LANDING_FILES)
-DAYS = Once(WAREHOUSE / ".days", DAY_FILES)
+DAYS = {
+    system: Once(
+        WAREHOUSE / f".days_{system}",
+        [ROOT / "scripts/play_days.py", *sorted(play_days.DAYS.glob(f"{system}/*.sql"))],
+    )
+    for system in play_days.systems()
+}
 
 
 @dataclass
@@ -233,14 +238,14 @@ def land(progress: Progress) -> None:
     LANDING.done()
 
 
-def play(build: Build) -> None:
-    """Play the days of each system, then build its models and what they read, with their tests.
+def play(build: Build, systems: Iterable[str]) -> None:
+    """Play the days of systems, then build their models and what they read, with their tests.
 
     Tests that also read other nodes are left to the last build.
     """
     spark = start_session("dbt_history build")
     given = dict(os.environ)
-    for system in play_days.systems():
+    for system in systems:
         say(f"the days of {system}: its users' statements, and a run of dbt each day")
         play_days.drop_tables(spark, system)
         for path in play_days.days(system):
@@ -251,9 +256,9 @@ def play(build: Build) -> None:
         build.run(
             "--select", f"+path:{play_days.folder_of(system)}", "--indirect-selection", "cautious"
         )
-    os.environ.clear()
-    os.environ.update(given)
-    DAYS.done()
+        os.environ.clear()
+        os.environ.update(given)
+        DAYS[system].done()
 
 
 def step_of(day: Path) -> str:
@@ -288,9 +293,10 @@ def known_seconds() -> dict[str, float]:
         return {}
 
 
-def build_all(manifest: Manifest, others: list[str]) -> bool:
+def build_all(manifest: Manifest) -> bool:
     """Build everything, the documented example first."""
     known = known_seconds()
+    others = steps_before(["landing", *DAYS])
     build = Build(Progress([*others, *steps_of(manifest)], known), manifest)
     say("the documented example of Fivetran's history mode")
     if build.run(*EXAMPLE_NODES):
@@ -308,8 +314,12 @@ def build_all(manifest: Manifest, others: list[str]) -> bool:
     return success
 
 
-def build_selected(options: list[str], others: list[str]) -> bool:
-    prepare(Build(Progress(others, known_seconds()), None))
+def build_selected(options: list[str]) -> bool:
+    if "--indirect-selection" not in options:
+        # A test that also reads other nodes would fail where these are not built.
+        options = [*options, "--indirect-selection", "cautious"]
+    parts = parts_read(parse(), options)
+    prepare(Build(Progress(steps_before(parts), known_seconds()), None), parts)
     build = Build(Progress([], {}), None)
     say(f"dbt build {' '.join(options)}")
     success = build.run(*options)
@@ -317,27 +327,58 @@ def build_selected(options: list[str], others: list[str]) -> bool:
     return success
 
 
-def prepare(build: Build) -> None:
+def parts_read(manifest: Manifest, options: list[str]) -> list[str]:
+    """Of the landing and the systems with days, those that the nodes of `dbt build` read.
+
+    All of them if dbt cannot list the nodes with these options.
+    """
+    everything = ["landing", *DAYS]
+    listing = ["--quiet", "ls", *options, "--output", "json", "--output-keys", "unique_id"]
+    done = dbtRunner(manifest).invoke(["--log-level", "none", *listing])
+    if not done.success or not isinstance(done.result, list):
+        return everything
+    read = {str(json.loads(line)["unique_id"]) for line in done.result}
+    parents = manifest.parent_map or {}
+    pending = list(read)
+    while pending:
+        found = set(parents.get(pending.pop(), [])) - read
+        read |= found
+        pending.extend(found)
+    sources = {name.split(".")[2] for name in read if kind(name) == "source"}
+    return [part for part in everything if part in sources]
+
+
+def steps_before(parts: Iterable[str]) -> list[str]:
+    """The steps of the landing and of the days that are still to be done, for the progress."""
+    steps = ["landing"] if "landing" in parts and not LANDING.is_done else []
+    for system in systems_to_play(parts):
+        steps += [step_of(day) for day in play_days.days(system)]
+    return steps
+
+
+def systems_to_play(parts: Iterable[str]) -> list[str]:
+    return [system for system, once in DAYS.items() if system in parts and not once.is_done]
+
+
+def prepare(build: Build, parts: Sequence[str] = ("landing", *DAYS)) -> None:
     """Land the request files and play the days, unless that was done with the same inputs."""
-    if not LANDING.is_done:
+    if "landing" in parts and not LANDING.is_done:
         land(build.progress)
-    if not DAYS.is_done:
-        play(build)
+    systems = systems_to_play(parts)
+    if systems:
+        play(build, systems)
 
 
 def main(options: list[str]) -> int:
     logging.getLogger("py4j").setLevel(logging.ERROR)
     say("starting Spark and reading the project")
-    others = [] if LANDING.is_done else ["landing"]
-    if not DAYS.is_done:
-        others += [step_of(day) for system in play_days.systems() for day in play_days.days(system)]
     # Spark's Java starts while dbt reads the project.
     with ThreadPoolExecutor(1) as other_thread:
         spark = other_thread.submit(start_spark)
         manifest = None if options else parse()
         spark.result()
     try:
-        success = build_all(manifest, others) if manifest else build_selected(options, others)
+        success = build_all(manifest) if manifest else build_selected(options)
     except play_days.DayError as error:
         sys.exit(f"build: {error}")
     return 0 if success else 1

@@ -7,10 +7,12 @@
                          b gone ...
 
     `by` is what the bounds refer to: 'hx_id' (the table's own ids), 'mod_time', or a column name.
+    `id` is the column of the own ids, if it is not named after the table.
 #}
-{% macro latest(hx, key, up_to=none, after=none, by='hx_id') %}
-    {%- set own_id = none if by not in ['hx_id', 'mod_time'] or (by == 'mod_time' and hx is string)
-        else dbt_history._hx_id(hx, none, 'latest') -%}
+{% macro latest(hx, key, up_to=none, after=none, by='hx_id', id=none) %}
+    {%- set own_id = none if by not in ['hx_id', 'mod_time']
+            or (by == 'mod_time' and hx is string and not id)
+        else dbt_history._hx_id(hx, id, 'latest') -%}
     {%- set column = dbt_history._quote(own_id if by == 'hx_id' else by) -%}
     {%- set order = [column]
         + ([dbt_history._quote(own_id)] if by == 'mod_time' and own_id else []) -%}

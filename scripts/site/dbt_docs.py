@@ -30,7 +30,7 @@ def group(name: str) -> dict[str, Any]:
         "path": "",
         "original_file_path": "",
         "unique_id": f"group.dbt_history.{name}",
-        "owner": {"name": GROUPS[name], "email": None},
+        "owner": {"name": "dbt_history", "email": None},
         "description": GROUPS[name],
         "config": {"meta": {}},
     }

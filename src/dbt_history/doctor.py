@@ -24,13 +24,16 @@ SUPPORTED = {
     "dbt-spark": ((1, 10), (2,)),
     "pyspark": ((4, 1), (4, 2)),
 }
-# Delta is built for one minor version of Spark.
-DELTA_OF_SPARK = {"4.1": "4.4.0"}
+TESTED_SPARK = "4.1"
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 MANY_PARTITIONS = 64
 # Part of dbt's message: what it means, and the line to write.
 FAILURES = {
+    "class io.delta.package not found": (
+        "the session has no jars of Delta",
+        "spark.jars.packages: io.delta:delta-spark_4.1_2.13:4.4.0",
+    ),
     "JAVA_GATEWAY_EXITED": ("Spark's Java does not start", "export JAVA_HOME=<Java 17 or 21>"),
     "UnsupportedClassVersionError": ("Java is too old", "export JAVA_HOME=<Java 17 or 21>"),
     "Cannot find catalog plugin class": (
@@ -92,20 +95,13 @@ def packages(versions: Mapping[str, str | None]) -> Iterator[Finding]:
 def session(facts: Mapping[str, Any]) -> Iterator[Finding]:
     """Spark, Delta and the settings of the session that dbt uses."""
     spark = str(facts["spark"]).split(" ")[0]
-    minor = ".".join(spark.split(".")[:2])
-    wanted = DELTA_OF_SPARK.get(minor)
-    is_tested = wanted is not None
+    is_tested = spark.split(".")[:2] == TESTED_SPARK.split(".")
     yield Finding(
         "ok" if is_tested else "note", "Spark", spark if is_tested else f"{spark}, not tested"
     )
     settings = facts["settings"]
     delta = facts["delta"]
-    if delta is None:
-        coordinate = f"io.delta:delta-spark_{minor}_2.13:{wanted or '<version for this Spark>'}"
-        line = f"spark.jars.packages: {coordinate}"
-        yield Finding("problem", "Delta", "no jar in the session", line)
-    else:
-        yield Finding("ok", "Delta", str(delta))
+    yield Finding("note" if delta is None else "ok", "Delta", str(delta or "version not known"))
     for name, value in (
         ("spark.sql.extensions", EXTENSION),
         ("spark.sql.catalog.spark_catalog", CATALOG),

@@ -145,5 +145,5 @@ def test_the_five_questions_of_the_readme_have_answers(project: Project) -> None
     assert sorted(kinds) == ["update_postimage", "update_preimage"]
     (run,) = project.rows("question_4")
     assert (run["table"], run["inserted"], run["commits"]) == ("customer_history", 2, 1)
-    together = [(row["city"], row["fee"]) for row in project.rows("question_5")]
+    together = [(row["a"]["city"], row["b"]["fee"]) for row in project.rows("question_5")]
     assert sorted(together) == [("a", "a"), ("b", "b")]

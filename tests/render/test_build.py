@@ -158,14 +158,14 @@ def test_the_last_build_excludes_what_succeeded_and_its_status_is_that_of_the_wh
         "TARGET": tmp_path,
         "SECONDS": tmp_path / "seconds.json",
         "dbtRunner": runs,
-        "prepare": lambda build: None,
+        "prepare": lambda *_: None,
     }.items():
         monkeypatch.setattr(build, name, value)
     command = SimpleNamespace(main=lambda *arguments, **_: shown.append(arguments))
     monkeypatch.setattr(build, "failures_command", command)
     (tmp_path / "manifest.json").write_text(json.dumps({"nodes": {}}))
 
-    assert build.build_all(manifest([TABLE, VIEW, TEST]), []) == (last_status == "pass")
+    assert build.build_all(manifest([TABLE, VIEW, TEST])) == (last_status == "pass")
     assert runs.arguments == [
         ["--quiet", "build", *build.EXAMPLE_NODES],
         [
@@ -185,3 +185,53 @@ def test_every_day_runs_dbt_but_the_last_which_ends_with_a_build(system: str) ->
         last = play_days.steps_of(system, path)[-1]
         is_run = isinstance(last, play_days.Command) and last.arguments[0] == "run"
         assert is_run == (path != play_days.days(system)[-1]), path.name
+
+
+class Listing:
+    """A stand-in for dbt that lists nodes; `nodes` is None where dbt fails."""
+
+    def __init__(self, nodes: list[str] | None) -> None:
+        self.nodes = nodes
+
+    def __call__(self, *_: Any) -> Any:
+        return self
+
+    def invoke(self, _: list[str]) -> Any:
+        if self.nodes is None:
+            return SimpleNamespace(success=False, result=None)
+        lines = [json.dumps({"unique_id": name}) for name in self.nodes]
+        return SimpleNamespace(success=True, result=lines)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "parts"),
+    [
+        (["model.dbt_history.fivetran_history"], []),
+        (["model.dbt_history.landed"], ["landing"]),
+        (["model.dbt_history.report"], ["esql"]),
+        (["model.dbt_history.report", "model.dbt_history.landed"], ["landing", "esql"]),
+        (None, ["landing", "crmp", "esql", "naksha"]),
+    ],
+)
+def test_a_selection_prepares_only_what_its_nodes_read(
+    nodes: list[str] | None, parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parents = {
+        "model.dbt_history.landed": ["source.dbt_history.landing.items"],
+        "model.dbt_history.report": ["model.dbt_history.events"],
+        "model.dbt_history.events": ["source.dbt_history.esql.a"],
+        "model.dbt_history.fivetran_history": ["seed.dbt_history.files"],
+    }
+    project: Any = SimpleNamespace(parent_map=parents)
+    monkeypatch.setattr(build, "dbtRunner", Listing(nodes))
+    assert build.parts_read(project, ["--select", "x"]) == parts
+
+
+def test_a_day_that_was_played_with_the_same_files_is_not_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = {name: build.Once(tmp_path / name, []) for name in ("crmp", "esql")}
+    monkeypatch.setattr(build, "DAYS", once)
+    once["crmp"].done()
+    assert build.systems_to_play(["crmp", "esql"]) == ["esql"]
+    assert build.systems_to_play(["crmp"]) == []

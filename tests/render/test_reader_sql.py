@@ -71,6 +71,12 @@ CASES: dict[str, tuple[str, dict[str, str], dict[str, Any], bool]] = {
         True,
     ),
     "latest": ("latest", {"hx": "customers_hx"}, {"key": "id", "up_to": 5, "after": 2}, False),
+    "latest_with_an_id_of_another_name": (
+        "latest",
+        {"hx": "customers_mirror"},
+        {"key": "id", "up_to": 5, "id": "customers_hx_id"},
+        False,
+    ),
     "latest_by_time": (
         "latest",
         {"hx": "customers_hx"},

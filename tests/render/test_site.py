@@ -118,7 +118,8 @@ def test_each_page_has_one_title_and_unique_headings(
 
 def test_lineage_colours_raw_history_and_as_of_models(project: Project) -> None:
     layers = {node["name"]: project.layer(name) for name, node in project.nodes.items()}
-    nodes = styled(project, "front")["nodes"]
+    manifest = styled(project, "front")
+    nodes = manifest["nodes"]
 
     assert layers["fivetran_requests"] == layers["stg_fivetran__request_files"] == "raw"
     assert layers["fivetran_history"] == layers["fivetran_snapshot"] == "history"
@@ -127,6 +128,9 @@ def test_lineage_colours_raw_history_and_as_of_models(project: Project) -> None:
     history = nodes["model.dbt_history.fivetran_history"]
     assert history["docs"]["node_color"] == COLOURS["history"]
     assert history["group"] == "history"
+    groups = manifest["groups"].values()
+    assert {group["owner"]["name"] for group in groups} == {"dbt_history"}
+    assert len({group["description"] for group in groups}) == len(groups)
 
 
 def test_the_five_questions_are_exposures_and_each_system_answers_one(project: Project) -> None:

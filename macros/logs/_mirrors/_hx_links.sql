@@ -58,7 +58,8 @@
     {% set reserved = ['deleted', own_id] + links | map(attribute='name') | list %}
     {% for name in reserved | map('lower') if name in names %}
         {% do problems.append(
-            'column ' ~ name ~ ' of ' ~ capture.relation ~ ' has a name that the mirror needs'
+            'column ' ~ name ~ ' of ' ~ capture.relation ~ ' has a name that the mirror needs:'
+                ~ ' rename it, or mirror a view that does'
         ) %}
     {% endfor %}
     {% for name in reserved | map('lower') | unique

@@ -6,7 +6,7 @@
     {% set spark = run_query('select version()').rows[0][0] %}
     {% set delta = none %}
     {% if (spark | string).split('.')[0] | int >= 4 %}
-        {# NULL if the class does not exist. #}
+        {# Fails if the session has no jars of Delta, as `dbt-history doctor` knows. #}
         {% set delta = run_query("select try_reflect('io.delta.package', 'VERSION')").rows[0][0] %}
     {% endif %}
     {% set settings = {} %}
