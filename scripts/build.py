@@ -9,7 +9,8 @@
 4. Everything else. What was built and tested in 1 and 3 is not repeated, unless it failed.
 
 2 and 3 are repeated only if their inputs change. With options, `dbt build` with these takes the
-place of 1 and 4, and of 2 and 3 only that is done which the selected nodes read. The results of all builds are written to `run_results.json`, as if they were one.
+place of 1 and 4, and of 2 and 3 only what the selected nodes read is done. The results of all
+builds are written to `run_results.json`, as if they were one.
 """
 
 from __future__ import annotations
