@@ -3,7 +3,8 @@
     scripts/build.py [OPTION OF dbt build ...]
 
 1. The documented example, whose table is printed: the first result.
-2. Its request files, landed as `dbt-history land` does.
+2. Its request files, landed as `dbt-history land` does: after each batch the history is built, a
+   snapshot taken, and both compared with the documented rows.
 3. The days of the examples whose main tables change (`play_days.py`); each of these examples is
    built at the end of its days.
 4. Everything else. What was built and tested in 1 and 3 is not repeated, unless it failed.
@@ -52,9 +53,21 @@ LANDING_FILES = [
     ROOT / "scripts/landing_example.py",
     ROOT / "scripts/request_files.py",
     *sorted((ROOT / "seeds/examples/fivetran").glob("*.csv")),
+    ROOT / "models/examples/fivetran/fivetran_snapshot_source.sql",
+    ROOT / "snapshots/examples/fivetran_snapshot.yml",
 ]
+# Tables that the landed batches make, dropped before the first one.
+LANDED_TABLES = ("fivetran_items_landing", "fivetran_landed_history", "fivetran_snapshot")
+# What the first batch builds, and what every batch does.
+FIRST_LANDED_NODES = ("fivetran_history_expected", "fivetran_snapshot_source")
+LANDED_NODES = (
+    "fivetran_landed_history",
+    "fivetran_snapshot",
+    "fivetran_landed_history_is_as_documented",
+    "fivetran_snapshot_is_as_documented",
+)
 # Expected seconds of steps that have not been timed yet.
-USUAL_SECONDS = {"landing": 5.0, "day": 10.0, "model": 3.0, "snapshot": 3.0, "seed": 1.5}
+USUAL_SECONDS = {"landing": 1.0, "day": 10.0, "model": 3.0, "snapshot": 3.0, "seed": 1.5}
 USUAL_SECONDS_OF_OTHERS = 0.7
 # The first steps are slow, because Java has just started; they do not count alone.
 FIRST_SECONDS = 60.0
@@ -227,15 +240,23 @@ def say(text: str) -> None:
     print(f"build: {text}", flush=True)
 
 
-def land(progress: Progress) -> None:
-    say("landing the example's request files")
-    began = monotonic()
+def land(build: Build) -> None:
+    """Land the batches one by one; after each, build and test the history and the snapshot."""
+    say("the example's request files: after each batch a run of dbt, a snapshot and their tests")
+    play_days.drop_models(start_session("dbt_history build"), LANDED_TABLES)
     folder = STATE / "landing_example"
     shutil.rmtree(folder, ignore_errors=True)
     landing_example.main(str(folder))
     schema = EXAMPLE.partition(".")[0]
-    land_command.main([str(folder), "--schema", schema, "--quiet"], standalone_mode=False)
-    progress.finish("landing", monotonic() - began, "landed")
+    requests = sorted(folder.glob("*.json"))
+    for number, request in enumerate(requests):
+        began = monotonic()
+        land_command.main([str(request), "--schema", schema, "--quiet"], standalone_mode=False)
+        build.progress.finish(f"landing.{number + 1}", monotonic() - began, request.stem)
+        nodes = (*FIRST_LANDED_NODES, *LANDED_NODES) if number == 0 else LANDED_NODES
+        if not build.run("--select", *nodes, "--indirect-selection", "empty"):
+            build.end()
+            sys.exit(f"build: after {request.stem} a table is not as documented")
     LANDING.done()
 
 
@@ -351,7 +372,9 @@ def parts_read(manifest: Manifest, options: list[str]) -> list[str]:
 
 def steps_before(parts: Iterable[str]) -> list[str]:
     """The steps of the landing and of the days that are still to be done, for the progress."""
-    steps = ["landing"] if "landing" in parts and not LANDING.is_done else []
+    steps = []
+    if "landing" in parts and not LANDING.is_done:
+        steps = [f"landing.{one + 1}" for one in range(len(landing_example.seed("requests")))]
     for system in systems_to_play(parts):
         steps += [step_of(day) for day in play_days.days(system)]
     return steps
@@ -362,9 +385,9 @@ def systems_to_play(parts: Iterable[str]) -> list[str]:
 
 
 def prepare(build: Build, parts: Sequence[str] = ("landing", *DAYS)) -> None:
-    """Land the request files and play the days, unless that was done with the same inputs."""
+    """Land the batches and play the days, unless that was done with the same inputs."""
     if "landing" in parts and not LANDING.is_done:
-        land(build.progress)
+        land(build)
     systems = systems_to_play(parts)
     if systems:
         play(build, systems)

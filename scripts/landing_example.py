@@ -1,4 +1,4 @@
-"""Write the documented example as six request files, as a writer would send them.
+"""Write the documented example as six requests, as a writer would send them.
 
 The rows come from `seeds/examples/fivetran`. The columns of every file are shuffled, and the
 requests differ in format, compression and encryption. The output is deterministic.

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("models", "snapshots", "tests/data", "tests/render/golden", "integration_tests/models")
+# Without `snapshots`: sqlfluff's templater does not know the tag.
+FOLDERS = ("models", "tests/data", "tests/render/golden", "integration_tests/models")
 # One line for each file without problems: what the result depends on.
 CLEAN = ROOT / ".state" / "lint_sql.txt"
 

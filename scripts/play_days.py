@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,8 +142,12 @@ def folder_of(system: str) -> Path:
 def drop_tables(spark: SparkSession, system: str) -> None:
     """Drop the main tables, the models' tables and their marks."""
     spark.sql(f"drop database if exists {system} cascade")
+    drop_models(spark, {path.stem for path in (ROOT / folder_of(system)).glob("*.sql")})
+
+
+def drop_models(spark: SparkSession, made: Collection[str]) -> None:
+    """Drop tables of the examples' schema and their marks."""
     spark.sql(f"create database if not exists {SCHEMA}")
-    made = {path.stem for path in (ROOT / folder_of(system)).glob("*.sql")}
     for row in spark.sql(f"show tables in {SCHEMA}").collect():
         if row.tableName in made:
             kind = spark.catalog.getTable(f"{SCHEMA}.{row.tableName}").tableType

@@ -4,7 +4,7 @@
 #}
 {%- set expected -%}
 (
-    select * except (after_batch)
+    select * except (after_batch, snapshot_end, snapshot_differs)
     from {{ ref('fivetran_history_expected') }}
     where after_batch = {{ var('fivetran_batches', 6) }}
 )

@@ -49,6 +49,35 @@ def adopt(project: Project, name: str, rows: list[dict[str, Any]], form: str = "
     data_frame(project.spark, rows, TYPES).write.format(form).saveAsTable(project.table(name))
 
 
+def test_at_one_start_an_update_completes_the_upsert_of_its_file(project: Project) -> None:
+    rows = [upsert(1, 1, day(1), "a", w="base"), upsert(1, 2, day(1), "a", w="base")]
+    rows += [earliest(2, 1, day(2)), earliest(2, 2, day(2))]
+    # Record 1: both at one start; record 2: the update later. The updates are first, as in the
+    # older guide.
+    rows += [
+        update(2, 1, day(2), "updated"),
+        update(2, 2, day(3), "updated"),
+        upsert(2, 1, day(2), "replaced", w="replaced"),
+        upsert(2, 2, day(2), "replaced", w="replaced"),
+    ]
+    project.history("h", stage(project, "staged", rows), batches_per_commit=None)
+
+    project.run("h")
+
+    found = project.rows("h")
+    assert len(found) == 5
+    assert {
+        (row["id"], row["_fivetran_start"]): (row["v"], row["w"], row["_fivetran_end"])
+        for row in found
+    } == {
+        (1, day(1)): ("a", "base", before(day(2))),
+        (1, day(2)): ("updated", "replaced", OPEN),
+        (2, day(1)): ("a", "base", before(day(2))),
+        (2, day(2)): ("replaced", "replaced", before(day(3))),
+        (2, day(3)): ("updated", "replaced", OPEN),
+    }
+
+
 def test_a_batch_is_one_commit_with_a_record_of_the_batch(project: Project) -> None:
     rows = [upsert(4, 1, day(1)), *new_version(7, 1, day(2), "b")]
     project.history("h", stage(project, "staged", rows))
