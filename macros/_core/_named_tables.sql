@@ -2,9 +2,10 @@
     The tables of a run-operation, as a list of {'name', 'relation', 'key', 'convention', 'node'}.
     `table` is the name of a model, snapshot or seed of the project, a list of names, `all` for
     every version table of the project that has been built, or 'schema.table' for a table outside
-    the project. `convention` and `key` apply where the node's settings have none.
+    the project. `convention` and `key` apply where the node's settings have none. `or_none`: an
+    empty result is no error.
 #}
-{% macro _maintained(table, convention, key, caller_name) %}
+{% macro _maintained(table, convention, key, caller_name, or_none=false) %}
     {% set tables = [] %}
     {% set problems = [] %}
     {% for name in dbt_history._named_tables(table) %}
@@ -43,7 +44,7 @@
                 }) %}
         {% endif %}
     {% endfor %}
-    {% if problems or not tables %}
+    {% if problems or not (tables or or_none) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'not every table can be used; nothing was done',
             got='\n    ' ~ (problems or ['no table']) | join('\n    '),

@@ -11,24 +11,33 @@
 
     Rows have all columns of the states, and `change`: inserted, updated or deleted. For paging,
     `limit` returns rows in the order of `i`, and the next page is `after` the last `i` of the
-    previous one.
+    previous one. `purges` adds the action PURGE: the tombstone once more with `change` purged, in
+    the transaction of the purge, which is its `purged_txn`. Bounds are transactions then.
 #}
 {% macro feature_changes(
     states, id='id', from_txn=none, to_txn=none, after_time=none, until_time=none, author=none,
-    squash=false, after=none, limit=none, where=none, namespace='@ns:com:here:xyz'
+    squash=false, after=none, limit=none, where=none, namespace='@ns:com:here:xyz', purges=false
 ) %}
     {%- set xyz = dbt_history._quote(namespace) -%}
     {%- set bigint = dbt_history.convention('naksha') -%}
     {%- set moment = {'type': 'timestamp'} -%}
     {%- set terms = ['true'] -%}
+    {%- if purges and (after_time, until_time, author, after, limit) | reject('none') | list -%}
+        {%- do exceptions.raise_compiler_error(dbt_history._message(
+            'feature_changes', 'of a purge only the transaction is known',
+            got='purges with after_time, until_time, author, after or limit',
+            expected='from_txn and to_txn', node=dbt_history._node_of_context(),
+        )) -%}
+    {%- endif -%}
+    {%- set txn = '`_change_txn`' if purges else '`txn`' -%}
     {%- if from_txn is not none -%}
         {%- do terms.append(
-            '`txn` >= ' ~ dbt_history._instant(from_txn, bigint, 'feature_changes')
+            txn ~ ' >= ' ~ dbt_history._instant(from_txn, bigint, 'feature_changes')
         ) -%}
     {%- endif -%}
     {%- if to_txn is not none -%}
         {%- do terms.append(
-            '`txn` <= ' ~ dbt_history._instant(to_txn, bigint, 'feature_changes')
+            txn ~ ' <= ' ~ dbt_history._instant(to_txn, bigint, 'feature_changes')
         ) -%}
     {%- endif -%}
     {%- if after_time is not none -%}
@@ -50,10 +59,13 @@
     {%- set sql -%}
 (
     select
-        * except (`_place`),
-        case {{ xyz }}.`action`
+        * except (`_place`{{ ', `_change_txn`, `_is_purge`' if purges }}),
+        case {{ "if(`_is_purge`, 'PURGE', " ~ xyz ~ '.`action`)' if purges else xyz ~ '.`action`' }}
             when 'CREATE' then 'inserted'
             when 'UPDATE' then 'updated'
+            {%- if purges %}
+            when 'PURGE' then 'purged'
+            {%- endif %}
             else 'deleted'
         end as `change`
     from (
@@ -62,10 +74,11 @@
             row_number() over (
                 partition by
                     {{ dbt_history._quoted(dbt_history._key_columns(id)) | join(', ') }}
-                    {{- '' if squash else ', `txn`' }}
-                order by `i` desc
+                    {{- '' if squash else ', ' ~ txn }}
+                order by {{ '`_change_txn` desc, `i` desc, `_is_purge` desc' if purges
+                    else '`i` desc' }}
             ) as `_place`
-        from {{ states }}
+        from {{ dbt_history._with_purges(states) if purges else states }}
         where {{ terms | join('\n            and ') }}
     ) as ranked
     where `_place` = 1
@@ -75,6 +88,21 @@
     limit {{ limit | int }}
     {%- endif %}
 )
+    {%- endset -%}
+    {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# Each state once, and each purged tombstone once more: `_change_txn` and `_is_purge` tell when. #}
+{% macro _with_purges(states) %}
+    {%- set sql -%}
+(
+            select *, if(`_is_purge`, `purged_txn`, `txn`) as `_change_txn`
+            from {{ states }}
+            lateral view explode(
+                if(`purged_txn` is null, array(false), array(false, true))
+            ) as `_is_purge`
+        ) as changes
     {%- endset -%}
     {%- do return(sql) -%}
 {% endmacro %}

@@ -30,6 +30,7 @@
             'events': {'key': capture.key}, 'not_null': dbt_history._not_null_columns(capture),
         }
     }) -%}
+    {%- do dbt_history._set_frames(capture, '_hist_time') -%}
     {%- set sql -%}
 (
     select

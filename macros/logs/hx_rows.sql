@@ -35,6 +35,6 @@
         }
     }) -%}
     {%- do dbt_history._refuse_hx_columns(capture, own_id, links) -%}
-    {%- do dbt_history._set_hx_frames(capture) -%}
+    {%- do dbt_history._set_frames(capture, 'mod_time') -%}
     {%- do return(dbt_history._hx_sql(capture, own_id, links, mod_user, noop_updates)) -%}
 {% endmacro %}

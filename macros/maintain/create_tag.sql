@@ -4,15 +4,18 @@
 
     dbt run-operation create_tag --args '{tag: year_end, table: all, reason: "audit 2024"}'
 
-    Without `at` the tag names the present: the same time for all tables on a time axis, the current
-    version for tables that count versions. `at` is a point as in `as_of`, or a mapping from table
-    to point. For feature states it is a transaction, which may be after the last one; a transaction
-    given by its number is written as `(select max(txid) from naksha_transactions where id <= 12)`.
+    Without `at` the tag names the present: the same time for all tables on a time axis, mirrors and
+    event tables among them; the current version for tables that count versions. `at` is a point as
+    in `as_of`, or a mapping from table to point. For feature states it is a transaction, which may
+    be after the last one; a transaction given by its number is written as `(select max(txid) from
+    naksha_transactions where id <= 12)`.
 #}
 {% macro create_tag(
     tag, table='all', at=none, author=none, reason=none, convention=none, key=none
 ) %}
-    {% set tables = dbt_history._maintained(table, convention, key, 'create_tag') %}
+    {% set tables = dbt_history._tables_of_all_kinds(
+        table, convention, key, 'create_tag',
+    ) %}
     {% set now = run_query('select unix_micros(current_timestamp())').rows[0][0] | int %}
     {% set problems = [] %}
     {% for table in tables %}
@@ -37,6 +40,11 @@
             {% do problems.append(table.name ~ ': an empty table has no version to tag') %}
         {% endif %}
         {% do dbt_history._check_above_retention_horizon(table, marks, problems) %}
+        {% if table.log and table.instant is not none %}
+            {% for reason in dbt_history._unknown_at(table, table.instant) %}
+                {% do problems.append(table.name ~ ': ' ~ reason) %}
+            {% endfor %}
+        {% endif %}
     {% endfor %}
     {% do dbt_history._refuse_tag(tag, problems) %}
     {% for table in tables %}
@@ -49,6 +57,7 @@
         {% do log(
             'dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is ' ~ table.instant, info=true,
         ) %}
+        {% do dbt_history._log_unread(table) if table.log %}
     {% endfor %}
     {% if problems %}
         {# Checks again: a cleaning may have begun meanwhile. #}

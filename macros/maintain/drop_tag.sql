@@ -4,7 +4,9 @@
 #}
 {% macro drop_tag(tag, table='all', convention=none, key=none) %}
     {% set dropped = namespace(number=0) %}
-    {% for table in dbt_history._maintained(table, convention, key, 'drop_tag') %}
+    {% for table in dbt_history._tables_of_all_kinds(
+        table, convention, key, 'drop_tag',
+    ) %}
         {% if tag in dbt_history._marks_of(table).tags | map(attribute='name') %}
             {% do run_query(
                 'delete from ' ~ dbt_history._quoted_relation(dbt_history._marks(table.relation))

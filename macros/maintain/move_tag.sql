@@ -7,7 +7,9 @@
 {% macro move_tag(tag, at, table='all', author=none, reason=none, convention=none, key=none) %}
     {% set problems = [] %}
     {% set tables = [] %}
-    {% for table in dbt_history._maintained(table, convention, key, 'move_tag') %}
+    {% for table in dbt_history._tables_of_all_kinds(
+        table, convention, key, 'move_tag',
+    ) %}
         {% set marks = dbt_history._marks_of(table) %}
         {% if tag in marks.tags | map(attribute='name') %}
             {% do table.update({
@@ -15,6 +17,9 @@
             }) %}
             {% do dbt_history._check_numbered_tag(table, tag, problems) %}
             {% do dbt_history._check_above_retention_horizon(table, marks, problems) %}
+            {% for reason in (dbt_history._unknown_at(table, table.instant) if table.log else []) %}
+                {% do problems.append(table.name ~ ': ' ~ reason) %}
+            {% endfor %}
             {% do tables.append(table) %}
         {% endif %}
     {% endfor %}

@@ -2,7 +2,7 @@
     Run-operation: ends `suspend_history`. The model's next run records what happened in between as
     one change per row whose state differs; a change that was undone leaves no trace. Later changes
     are recorded one by one again. In a mirror these rows have the time of the resumption: see
-    `_set_hx_frames`. Batches that were held back are applied one after the other, as if the table
+    `_set_frames`. Batches that were held back are applied one after the other, as if the table
     had not been suspended.
 
         main     a   b   c    d   e   f    g   h

@@ -4,8 +4,9 @@
         |-- version 1 --)|-- version 2 --)
                      at  ^   version 2: the start is inside, the end outside
 
-    Returns a sub-query for the FROM clause. Compiling runs no query. Both columns are compared bare
-    with a constant, so that Delta skips files that cannot contain the instant.
+    Returns a sub-query for the FROM clause. Compiling runs no query, except to look up the key of a
+    mirror or an event table where no convention is given. Both columns are compared bare with a
+    constant, so that Delta skips files that cannot contain the instant.
 #}
 {% macro as_of(relation, at, convention=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'as_of') -%}

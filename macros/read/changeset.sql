@@ -10,11 +10,24 @@
     The first columns are `_change_type` and `_changed_at`, followed by those of the version. With
     `key`, an end and a beginning of the same key at the same instant are an update; without it
     every beginning is an insert and every end a delete.
+
+    A tag names the state in force at its instant, which includes the changes made at that instant.
+    Between two tags the changes are therefore those in (from, to]: applied to the state at the
+    first tag, they give the state at the second.
+
+        from tag     to tag
+           (            ]
+        x  |  y     z   |         a change at the first tag is not in the result,
+        '--'            '- z      a change at the second tag is
 #}
 {% macro changeset(relation, from_at, to_at, convention=none, key=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'changeset') -%}
     {%- set convention = reader.convention -%}
     {%- set range = dbt_history._range(from_at, to_at, reader, 'changeset') -%}
+    {%- do range.update({
+        'from': dbt_history._after_tag(range.from, from_at, convention),
+        'to': dbt_history._after_tag(range.to, to_at, convention),
+    }) -%}
     {%- set start = dbt_history._quote(convention.start) -%}
     {%- set until = dbt_history._end_of_period(convention) -%}
     {%- set guard = dbt_history._not_below_retention_horizon(
@@ -44,6 +57,17 @@ where {{ ended | join('\n    and ') }}
     {%- do return(dbt_history._paired_changes(
         sides, dbt_history._quoted(dbt_history._key_columns(names)),
     )) -%}
+{% endmacro %}
+
+
+{# The first point after a tag; any other point as it is. #}
+{% macro _after_tag(point, said, convention) %}
+    {%- if dbt_history._tag_of(said) is none -%} {%- do return(point) -%} {%- endif -%}
+    {%- do return({
+        'timestamp': '(' ~ point ~ ' + interval 1 microsecond)',
+        'date': 'date_add(' ~ point ~ ', 1)',
+        'bigint': '(' ~ point ~ ' + 1L)',
+    }[convention.type]) -%}
 {% endmacro %}
 
 

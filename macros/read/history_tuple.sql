@@ -4,13 +4,15 @@
     pointed to the newest row of its table when it was written, so the tuple of an instant is
     consistent.
 
+    `at` may be a tag that all the tables have.
     `collections`: `_hx` tables, or {'history': ..., 'id': ...} where the own id has another name.
 #}
 {% macro history_tuple(collections, at='now') %}
-    {%- set reader = {'convention': {'type': 'timestamp'}, 'table': none} -%}
-    {%- set point = dbt_history._point(at, reader, 'history_tuple') -%}
     {%- set bounds = [] -%}
     {%- for collection in dbt_history._collections(collections, 'history_tuple') -%}
+        {%- set point = dbt_history._point(
+            at, {'convention': {'type': 'timestamp'}, 'table': collection.table}, 'history_tuple',
+        ) -%}
         {%- do bounds.append(
             '(select coalesce(max(' ~ collection.id ~ '), 0L) from ' ~ collection.from
                 ~ ' as log where `mod_time` <= ' ~ point
@@ -30,6 +32,7 @@
             'name': dbt_history._hx_id(said.history, none, caller_name)[:-3],
             'id': dbt_history._quote(dbt_history._hx_id(said.history, said.get('id'), caller_name)),
             'from': dbt_history._read_from(said.history),
+            'table': none if said.history is string else said.history,
             'references': said.get('references', []),
         }) %}
     {% endfor %}

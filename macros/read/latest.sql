@@ -7,9 +7,13 @@
                          b gone ...
 
     `by` is what the bounds refer to: 'hx_id' (the table's own ids), 'mod_time', or a column name.
-    `id` is the column of the own ids, if it is not named after the table.
+    `id` is the column of the own ids, if it is not named after the table. With a tag,
+    'tag:<name>', the bounds are times: from tag to tag is what changed between two bookmarks.
 #}
 {% macro latest(hx, key, up_to=none, after=none, by='hx_id', id=none) %}
+    {%- set is_tagged = dbt_history._tag_of(up_to) is not none
+        or dbt_history._tag_of(after) is not none -%}
+    {%- set by = 'mod_time' if is_tagged else by -%}
     {%- set own_id = none if by not in ['hx_id', 'mod_time']
             or (by == 'mod_time' and hx is string and not id)
         else dbt_history._hx_id(hx, id, 'latest') -%}
@@ -17,12 +21,19 @@
     {%- set order = [column]
         + ([dbt_history._quote(own_id)] if by == 'mod_time' and own_id else []) -%}
     {%- set axis = {'type': 'timestamp' if by == 'mod_time' else 'bigint'} -%}
+    {%- set reader = {'convention': axis, 'table': none if hx is string else hx} -%}
     {%- set filter = [] -%}
     {%- if up_to is not none -%}
-        {%- do filter.append(column ~ ' <= ' ~ dbt_history._instant(up_to, axis, 'latest')) -%}
+        {%- do filter.append(column ~ ' <= ' ~ (
+            dbt_history._point(up_to, reader, 'latest') if is_tagged
+            else dbt_history._instant(up_to, axis, 'latest')
+        )) -%}
     {%- endif -%}
     {%- if after is not none -%}
-        {%- do filter.append(column ~ ' > ' ~ dbt_history._instant(after, axis, 'latest')) -%}
+        {%- do filter.append(column ~ ' > ' ~ (
+            dbt_history._point(after, reader, 'latest') if is_tagged
+            else dbt_history._instant(after, axis, 'latest')
+        )) -%}
     {%- endif -%}
     {%- do return(dbt_history._newest_rows(
         dbt_history._read_from(hx), dbt_history._key_columns(key), order,

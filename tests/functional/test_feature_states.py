@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from tests.support.project import Project, Run
+from tests.support.rendering import renderer
 
 ODD_LOG = """
 select * from values
@@ -205,6 +207,33 @@ def test_a_range_of_changes_is_read_page_by_page(project: Project, spark: SparkS
 
     got = [sorted(int(row["i"]) for row in project.rows(name)) for name in pages]
     assert got == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]
+
+
+def test_a_purge_is_a_change_in_its_own_transaction(tmp_path: Path, spark: SparkSession) -> None:
+    call = renderer(tmp_path)
+    call.pretend_relations()
+    spark.sql(
+        "create or replace temporary view purged_states as select id, i, txn, purged_txn,"
+        " named_struct('action', action, 'author', 'ann', 'updatedAt', i) as xyz from values"
+        " ('a', 1, 1, null, 'CREATE'), ('a', 2, 2, 4, 'DELETE'), ('b', 3, 2, null, 'CREATE'),"
+        " ('b', 4, 3, 3, 'DELETE') as states(id, i, txn, purged_txn, action)"
+    )
+
+    def found(**bounds: Any) -> list[tuple[Any, ...]]:
+        changes = call("feature_changes", states="purged_states", namespace="xyz", **bounds)
+        rows = spark.sql(f"select id, i, change from {changes} as changes").collect()
+        return sorted(tuple(row) for row in rows)
+
+    assert found(purges=True, from_txn=2) == [
+        ("a", 2, "deleted"),
+        ("a", 2, "purged"),
+        ("b", 3, "inserted"),
+        ("b", 4, "purged"),  # deleted and purged in one transaction: its last change
+    ]
+    assert found(purges=True, to_txn=3, squash=True) == [("a", 2, "deleted"), ("b", 4, "purged")]
+    assert [row[2] for row in found(from_txn=3)] == ["deleted"]
+    with pytest.raises(Exception, match="of a purge only the transaction is known"):
+        found(purges=True, author="ann")
 
 
 def test_a_resync_beside_another_writer_takes_no_number_twice(

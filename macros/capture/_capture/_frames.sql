@@ -13,14 +13,15 @@
     For rows that refer to it, such a row is visible from the first change it stands for, in the
     same way as a row of the initial load is visible from the beginning. The frames [from, to] are
     stored with the watermark, in microseconds; the newest ones are sufficient, because everything
-    that waited for older ones has been taken.
+    that waited for older ones has been taken. `time`: the column of the log with the time of a
+    change.
 #}
-{% macro _set_hx_frames(capture) %}
+{% macro _set_frames(capture, time) %}
     {% set diff = capture.diff %}
     {% if capture.watermark is not none and capture.watermark.version is not none %}
         {% set frames = (capture.taken.watermark or {}).get('frames', []) %}
         {% if diff is not none and diff.state %}
-            {% set begin = dbt_history._first_of_difference(capture) %}
+            {% set begin = dbt_history._first_of_difference(capture, time) %}
             {% set frames = frames
                 + ([[begin, diff.micros]] if begin is not none and begin < diff.micros else []) %}
         {% endif %}
@@ -33,13 +34,14 @@
     The time of the first change that the difference may contain; for a table that was created
     again, or a mirror without that information, the time after its last row.
 #}
-{% macro _first_of_difference(capture) %}
+{% macro _first_of_difference(capture, time) %}
     {% for entry in capture.entries + capture.head.entries
         if capture.is_same and entry.version == capture.taken.watermark.version + 1 %}
         {% do return(dbt_history._micros_of(entry.timestamp)) %}
     {% endfor %}
     {% set last = run_query(
-        'select unix_micros(max(`mod_time`)) from ' ~ dbt_history._quoted_relation(this)
+        'select unix_micros(max(' ~ dbt_history._quote(time) ~ ')) from '
+            ~ dbt_history._quoted_relation(this)
     ).rows[0][0] %}
     {% do return(last | int + 1 if last is not none else none) %}
 {% endmacro %}

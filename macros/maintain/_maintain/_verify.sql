@@ -1,3 +1,43 @@
+{# The rules of a log that it violates: no row was changed, and ids increase with time. #}
+{% macro _broken_rules_of_log(table) %}
+    {% set broken = [] %}
+    {% for row in run_query(dbt_history.test_is_append_only(table.relation)).rows %}
+        {% do broken.append(row[0]) %}
+    {% endfor %}
+    {% if table.log.id %}
+        {% set number = run_query(
+            'select count(*) from ('
+                ~ dbt_history.test_ids_increase(
+                    dbt_history._quoted_relation(table.relation), table.log.id,
+                )
+            ~ ') as failing'
+        ).rows[0][0] | int %}
+        {% do broken.append(number ~ ' rows whose id does not increase with their time')
+            if number %}
+    {% endif %}
+    {% do return(broken) %}
+{% endmacro %}
+
+
+{# The main table of a log that has read all its commits; none for any other table. #}
+{% macro _comparable_main(table) %}
+    {% if not table.log or not table.source or table.log.is_suspended %}
+        {% do return(none) %}
+    {% endif %}
+    {% set main = load_relation(dbt_history._relation_of(table.source)) %}
+    {% set watermark = table.log.watermarks.get(table.source) or {} %}
+    {% if main is none or main.is_view or watermark.get('version') is none %}
+        {% do return(none) %}
+    {% endif %}
+    {% set unread = dbt_history._unread_commits(table) %}
+    {% if unread is not none %}
+        {% do dbt_history._log_unread(table) %}
+        {% do return(none) %}
+    {% endif %}
+    {% do return(main.schema ~ '.' ~ main.identifier) %}
+{% endmacro %}
+
+
 {# The rules of periods that the table violates: those of the generic tests. #}
 {% macro _broken_rules(table) %}
     {% set name = dbt_history._quoted_relation(table.relation) %}
@@ -102,10 +142,15 @@
     {% set other = dbt_history._referring({'table': source}) %}
     {% set theirs = dbt_history._types_of_query('select * from ' ~ other) %}
     {% set columns = [] %}
-    {% for column in dbt_history._table_columns(table.relation)
-        if column.name | lower in theirs.keys() | map('lower') %}
+    {% set ours = dbt_history._query_columns('select * from ' ~ dbt_history._main_rows(
+        table, 'now',
+    ) ~ ' as main') if table.log else dbt_history._table_columns(table.relation) %}
+    {% for column in ours if column.name | lower in theirs.keys() | map('lower') %}
         {% do columns.append(column) %}
     {% endfor %}
+    {% set current = dbt_history._main_rows(table, 'now') ~ ' as main' if table.log
+        else dbt_history._quoted_relation(table.relation) ~ ' where '
+            ~ dbt_history._is_open(table.convention) %}
     {% set cells = [] %}
     {% for column in columns %}
         {% do cells.append(
@@ -116,8 +161,7 @@
     {% set row = run_query(
         'select count_if(surplus > 0), count_if(surplus < 0) from (select sum(side) as surplus'
             ~ ' from (select 1 as side, ' ~ cells | join(', ')
-        ~ ' from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where '
-            ~ dbt_history._is_open(table.convention) ~ ' union all select -1 as side, '
+        ~ ' from ' ~ current ~ ' union all select -1 as side, '
         ~ cells | join(', ') ~ ' from ' ~ other ~ ') as sides group by '
         ~ dbt_history._quoted(columns | map(attribute='name')) | join(', ') ~ ') as rows'
     ).rows[0] %}

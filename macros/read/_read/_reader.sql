@@ -1,11 +1,13 @@
 {#
     The input of a reader: {'from', 'convention', 'table'}. `from` goes into the FROM clause;
     `table` is the relation, none if text was given. Logs are read as version tables:
-    `{'convention': 'hx', 'key': ...}` and `{'convention': 'events', 'key': ...}`.
+    `{'convention': 'hx', 'key': ...}` and `{'convention': 'events', 'key': ...}`; without a
+    convention or a key, what the log's commits record applies.
 #}
 {% macro _reader(relation, convention, caller_name) %}
     {% set from = dbt_history._read_from(relation) %}
     {% set table = none if relation is string else relation %}
+    {% set convention = dbt_history._convention_of_log(relation, convention) %}
     {% set convention = dbt_history._convention_of(relation, convention, caller_name) %}
     {% if not dbt_history._is_log(convention) %}
         {% do return({
@@ -15,7 +17,7 @@
     {% set log = dbt_history._log_settings(relation, convention, caller_name) %}
     {% set convention = dbt_history.convention({'start': '_valid_from', 'end': '_valid_to'}) %}
     {% do return({
-        'from': dbt_history._log_versions(from, log), 'convention': convention, 'table': none,
+        'from': dbt_history._log_versions(from, log), 'convention': convention, 'table': table,
         'log': log,
     }) %}
 {% endmacro %}
@@ -29,11 +31,6 @@
     {%- do return(
         dbt_history._quoted_relation(relation) if is_odd and '`' not in text else text
     ) -%}
-{% endmacro %}
-
-
-{% macro _is_log(convention) %}
-    {% do return(convention is mapping and convention.get('convention') in ['hx', 'events']) %}
 {% endmacro %}
 
 

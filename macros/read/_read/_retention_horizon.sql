@@ -7,7 +7,8 @@
 {% macro _not_below_retention_horizon(
     reader, point, caller_name, strictly=false, or_at_tag=false
 ) %}
-    {%- set marks = dbt_history._marks(reader.table) -%}
+    {#- A log is never cleaned. -#}
+    {%- set marks = none if reader.get('log') else dbt_history._marks(reader.table) -%}
     {%- if marks is none -%} {%- do return(none) -%} {%- endif -%}
     {%- set instant = 'try_cast(instant as ' ~ reader.convention.type ~ ')' -%}
     {%- set retention_horizon = "max(if(kind = 'horizon', " ~ instant ~ ', null))' -%}

@@ -1,0 +1,292 @@
+{#
+    The tables of an operation that reads the past, of all kinds: version tables, as `_maintained`
+    returns them, then mirrors and event tables, which have `log` and `main_columns` besides; their
+    axis is the time of the changes. `all`: every history table of the project that has been built.
+#}
+{% macro _tables_of_all_kinds(table, convention, key, caller_name) %}
+    {% set is_all = table is string and table == 'all' %}
+    {% set logs, others, problems = [], [], [] %}
+    {% for name in (dbt_history._named_logs() if is_all else dbt_history._named_tables(table)) %}
+        {% set node = dbt_history._node_named(name) %}
+        {% set relation = dbt_history._mirror_relation(name) %}
+        {% set is_log = (node.config if node else {}).get('materialized') == 'history_append' %}
+        {% set log = dbt_history._recorded_log(relation)
+            if relation is not none and (is_log or node is none and convention is none) else none %}
+        {% if log is not none %}
+            {% do logs.append(dbt_history._log_as_table(name, node, relation, log)) %}
+        {% elif is_all %}
+            {% do dbt_history._log_left_out(name, relation) %}
+        {% elif is_log %}
+            {% do problems.append(name ~ ': ' ~ dbt_history._not_a_log(relation)) %}
+        {% else %}
+            {% do others.append(name) %}
+        {% endif %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'not every table can be used; nothing was done',
+            got='\n    ' ~ problems | join('\n    '),
+            expected='version tables, mirrors (hx_rows) and event tables (event_rows)',
+        )) %}
+    {% elif is_all or others or not logs %}
+        {% set others = dbt_history._maintained(
+            'all' if is_all else others, convention, key, caller_name, or_none=logs | length > 0,
+        ) %}
+    {% endif %}
+    {% do return(others + logs) %}
+{% endmacro %}
+
+
+{% macro _named_logs() %}
+    {% set names = [] %}
+    {% for node in graph.nodes.values() if node.resource_type == 'model'
+        and node.config.get('materialized') == 'history_append' %}
+        {% do names.append(node.name) %}
+    {% endfor %}
+    {% do return(names | sort) %}
+{% endmacro %}
+
+
+{% macro _not_a_log(relation) %}
+    {% do return(
+        'the table does not exist yet' if relation is none or relation.is_view
+            else 'it is neither a mirror nor an event table'
+    ) %}
+{% endmacro %}
+
+
+{% macro _log_left_out(name, relation) %}
+    {% do log(
+        'dbt_history: ' ~ name ~ ' is left out: ' ~ dbt_history._not_a_log(relation), info=true,
+    ) %}
+{% endmacro %}
+
+
+{# `names`: all columns, in lower case. `main`: the name of the main table. #}
+{% macro _log_as_table(name, node, relation, log) %}
+    {% do log.update({
+        'names': dbt_history._table_columns(relation) | map(attribute='name') | map('lower') | list,
+    }) %}
+    {% set sources = [] %}
+    {% for source in log.sources %}
+        {% set identifier = source.split('.')[-1].strip('`') %}
+        {% do sources.append({'name': source, 'identifier': identifier})
+            if log.kind == 'events' or identifier == log.id[:-6] | lower %}
+    {% endfor %}
+    {% do return({
+        'name': name, 'relation': relation, 'node': node, 'key': log.key, 'log': log,
+        'convention': dbt_history.convention({'start': '_valid_from', 'end': '_valid_to'}),
+        'main_columns': dbt_history._main_columns_of(log, relation),
+        'main': log.id[:-6] if log.kind == 'hx'
+            else sources[0].identifier if sources | length == 1 else relation.identifier,
+        'source': sources[0].name if sources | length == 1 else none,
+    }) %}
+{% endmacro %}
+
+
+{#
+    Why a mirror or an event table does not know the state of its main table at an instant: a list,
+    empty if it knows it. `instant`: text of the axis.
+
+        populated       w1             frame [c1, d]                       now
+        |   changes     |  not read one by one  |   changes                |
+        ?               known up to c1          ?   known again from d     ?
+        '- before: the rows that existed then were not recorded            '- after now
+#}
+{% macro _unknown_at(table, instant) %}
+    {% set reasons = [] %}
+    {% set micros = run_query(
+        'select ' ~ dbt_history._axis_number(
+            dbt_history._literal(instant, table.convention), table.convention,
+        )
+    ).rows[0][0] | int %}
+    {% set watermark = table.log.watermarks.get(table.source) or {} %}
+    {% set begins = watermark.get('populated') %}
+    {% set begins = begins if begins is not none else run_query(
+        'select unix_micros(min(' ~ dbt_history._time_of_log(table.log) ~ ')) from '
+            ~ dbt_history._quoted_relation(table.relation)
+    ).rows[0][0] %}
+    {% if begins is none or micros < begins | int %}
+        {% do reasons.append(
+            instant ~ ' is before its first rows'
+                ~ (', ' ~ dbt_history._axis_text(begins, table.convention) if begins is not none
+                    else ': it has none')
+        ) %}
+    {% endif %}
+    {% set frames = watermark.get('frames', []) + dbt_history._suspended_frames(table) %}
+    {% for frame in frames if frame[0] <= micros and micros < frame[1] %}
+        {% do reasons.append(
+            instant ~ ' is between ' ~ dbt_history._axis_text(frame[0], table.convention) ~ ' and '
+                ~ dbt_history._axis_text(frame[1], table.convention)
+            ~ ', where the changes were not read one by one'
+        ) %}
+    {% endfor %}
+    {# Only the newest frames are kept. #}
+    {% if watermark.get('frames', []) | length >= 20 and micros < watermark.frames[0][0] %}
+        {% do reasons.append(
+            instant ~ ' is before ' ~ dbt_history._axis_text(
+                watermark.frames[0][0], table.convention,
+            ) ~ ', and from where it was read one by one before that is not recorded'
+        ) %}
+    {% endif %}
+    {% if micros > run_query('select unix_micros(current_timestamp())').rows[0][0] | int %}
+        {% do reasons.append(instant ~ ' is in the future') %}
+    {% endif %}
+    {% do return(reasons | unique | list) %}
+{% endmacro %}
+
+
+{% macro _time_of_log(log) %}
+    {% do return('`mod_time`' if log.kind == 'hx' else '`_hist_time`') %}
+{% endmacro %}
+
+
+{# From each suspension in the marks to its resumption, in microseconds. #}
+{% macro _suspended_frames(table) %}
+    {% set marks = dbt_history._marks(table.relation) %}
+    {% if marks is none %}
+        {% do return([]) %}
+    {% endif %}
+    {% set state = namespace(since=none) %}
+    {% set frames = [] %}
+    {% for row in run_query(
+        'select kind, unix_micros(try_cast(instant as timestamp)) as micros from '
+            ~ dbt_history._quoted_relation(marks)
+        ~ " where kind in ('suspension', 'resumption') and table_name = "
+            ~ dbt_history._string_literal(table.relation.identifier | lower)
+        ~ ' order by micros'
+    ).rows %}
+        {% if row[0] == 'suspension' %}
+            {% set state.since = state.since if state.since is not none else row[1] | int %}
+        {% elif state.since is not none %}
+            {% do frames.append([state.since, row[1] | int]) %}
+            {% set state.since = none %}
+        {% endif %}
+    {% endfor %}
+    {% do frames.append([state.since, 253402300799999999]) if state.since is not none %}
+    {% do return(frames) %}
+{% endmacro %}
+
+
+{# Logs that have not read all commits of their main table: their latest state may still change. #}
+{% macro _log_unread(table) %}
+    {% set unread = dbt_history._unread_commits(table) %}
+    {% do log(
+        'dbt_history: ' ~ table.name ~ ' has not read ' ~ unread ~ '; run it to complete the state',
+        info=true,
+    ) if unread is not none %}
+{% endmacro %}
+
+
+{# What a log has not read of its main table, as text; none if it has read everything. #}
+{% macro _unread_commits(table) %}
+    {% set main = dbt_history._relation_of(table.source) if table.source else none %}
+    {% set there = load_relation(main) if main is not none else none %}
+    {% set watermark = table.log.watermarks.get(table.source) or {} %}
+    {% if there is none or there.is_view or watermark.get('version') is none %}
+        {% do return(none) %}
+    {% endif %}
+    {% set newest = run_query(
+        'describe history ' ~ dbt_history._quoted_relation(there) ~ ' limit 1'
+    ).rows[0]['version'] | int %}
+    {% do return(
+        none if newest == watermark.version
+            else 'version ' ~ newest ~ ' of ' ~ table.source ~ ' (last read: '
+                ~ watermark.version ~ ')'
+    ) %}
+{% endmacro %}
+
+
+{#
+    The rows of the main table at one instant, from its mirror or event table: a sub-query with the
+    main table's columns, each under its present name; with `mod_columns` also `mod_time` and
+    `mod_user`, when and by whom the row was last changed.
+
+        mirror     a 1 (10:00 lee)     a 2 (11:00 kim)     b 1 (11:30 kim, deleted)
+        at 11:45   a 2                 mod_time 11:00, mod_user kim; b does not exist
+#}
+{% macro _main_rows(table, at, mod_columns=false) %}
+    {%- set cells = [] -%}
+    {%- for name in table.main_columns -%}
+        {%- do cells.append(
+            dbt_history._renamed_cell(table.log, name) ~ ' as ' ~ dbt_history._quote(name)
+        ) -%}
+    {%- endfor -%}
+    {%- if mod_columns -%}
+        {%- do cells.extend(
+            ['`mod_time`', '`mod_user`'] if table.log.kind == 'hx'
+                else ['`_hist_time` as `mod_time`', '`_hist_user` as `mod_user`']
+        ) -%}
+    {%- endif -%}
+    {%- do return(
+        '(\n    select ' ~ cells | join(', ') ~ '\n    from '
+            ~ dbt_history.as_of(table.relation, at, dbt_history._reading_of_log(table.log))
+        ~ ' as log_rows\n)'
+    ) -%}
+{% endmacro %}
+
+
+{# The columns of the main table that a log holds, in its order, each under its present name. #}
+{% macro _main_columns_of(log, relation) %}
+    {% set own = ['_hist_trans_id', '_hist_event', '_hist_user', '_hist_time']
+        if log.kind == 'events'
+        else ['mod_time', 'mod_user', 'deleted', log.id | lower]
+            + log.links | map('lower') | list %}
+    {% set former = log.renamed.values() | sum(start=[]) | map('lower') | list %}
+    {% set names = [] %}
+    {% for column in dbt_history._table_columns(relation)
+        if column.name | lower not in own + former %}
+        {% do names.append(column.name) %}
+    {% endfor %}
+    {% do return(names) %}
+{% endmacro %}
+
+
+{# Sets the name of each table's view, and refuses what cannot be shown. #}
+{% macro _check_views(tables, schema, at, mod_columns) %}
+    {% set problems = [] %}
+    {% set names = {} %}
+    {% for table in tables %}
+        {% do table.update({'view': table.main if table.log else table.relation.identifier}) %}
+        {% set others = names.setdefault(table.view | lower, []) %}
+        {% do others.append(table.name) %}
+        {% if others | length > 1 %}
+            {% do problems.append(
+                others | join(', ') ~ ' would have the same view ' ~ table.view
+                    ~ ': name the tables'
+            ) %}
+        {% endif %}
+        {% if table.relation.schema | lower == schema | lower %}
+            {% do problems.append(
+                table.name ~ ' lies in the schema ' ~ schema ~ ' itself, where a view could replace'
+                    ~ ' its own table'
+            ) %}
+        {% elif table.log and table.source
+            and dbt_history._relation_of(table.source).schema | lower == schema | lower %}
+            {% do problems.append(
+                table.source ~ ', the main table of ' ~ table.name ~ ', lies in the schema '
+                    ~ schema ~ ': a view would replace it'
+            ) %}
+        {% endif %}
+        {% set has_both = table.log
+            and table.main_columns | map('lower') | select('in', ['mod_time', 'mod_user']) | list %}
+        {% if mod_columns and has_both %}
+            {% do problems.append(
+                table.name ~ ': its main table has a column ' ~ has_both | join(', ')
+                    ~ ' of its own'
+            ) %}
+        {% endif %}
+        {% for reason in (dbt_history._unknown_at(
+            table, dbt_history._evaluated_point(at, table, 'create_point_in_time'),
+        ) if table.log and at != 'now' else []) %}
+            {% do problems.append(table.name ~ ': ' ~ reason) %}
+        {% endfor %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'create_point_in_time', 'these tables cannot be shown together; nothing was made',
+            got='\n    ' ~ problems | join('\n    '),
+            expected='another schema, and tables that know the point',
+        )) %}
+    {% endif %}
+{% endmacro %}

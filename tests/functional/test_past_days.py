@@ -1,0 +1,273 @@
+"""A past day of mirrors, event tables and version tables together, and what a revert writes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.project import Project, Run
+
+FEED = "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true'"
+LOGS = ["network_hx", "station_hx", "visit_events", "prices"]
+
+
+def rows_of(project: Project, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of a query over tables of the test's schema, sorted."""
+    return sorted((tuple(row) for row in project.spark.sql(sql).collect()), key=str)
+
+
+def operate(project: Project, name: str, check: bool = True, **arguments: Any) -> Run:
+    return project.dbt("run-operation", name, "--args", json.dumps(arguments), check=check)
+
+
+def now(spark: SparkSession) -> str:
+    """The present in UTC, with some milliseconds before and after it."""
+    time.sleep(0.01)
+    text = spark.sql("select cast(current_timestamp() as string)").collect()[0][0]
+    time.sleep(0.01)
+    return f"{text} UTC"
+
+
+def write_models(project: Project) -> None:
+    def main(name: str) -> str:
+        return f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
+
+    network = "{'column': 'network_id', 'history': ref('network_hx'), 'key': 'id'}"
+    for name, rows in (
+        ("network_hx", f"hx_rows({main('network')}, 'id')"),
+        ("station_hx", f"hx_rows({main('station')}, 'id', references=[{network}])"),
+        ("visit_events", f"event_rows({main('visit')}, 'id')"),
+    ):
+        project.model(
+            name, f"select * from {{{{ dbt_history.{rows} }}}}", materialized="history_append"
+        )
+    project.model(
+        "prices",
+        f"select * from {{{{ {main('price')} }}}}",
+        materialized="history",
+        unique_key="id",
+        meta={"history": {"convention": "validity"}},
+    )
+
+
+@pytest.fixture
+def days(project: Project, spark: SparkSession) -> Iterator[dict[str, str]]:
+    """Four tables with their histories; the times of two days between their changes.
+
+    network   1 EC   ----------- | day 1 | -- 1 ECCC ------------------- | day 2 | --
+    station   1 of 1, 2 of 1 --- |       | -- 1 moved, 2 gone, 3 of 2 -- |       | --
+    visit     1 fog  ----------- |       | -- 1 sun, 2 rain ------------ |       | --
+    price     1 5.0  ----------- |       | -- 1 6.0 -------------------- |       | --
+    """
+    schema = project.schema
+    spark.sql(f"create schema if not exists {schema}")
+    for name, columns in (
+        ("network", "id bigint, name string"),
+        ("station", "id bigint, network_id bigint, place string"),
+        ("visit", "id bigint, weather string"),
+        ("price", "id bigint, amount double"),
+    ):
+        spark.sql(f"create table {schema}.{name} ({columns}) using delta tblproperties ({FEED})")
+    before = now(spark)
+    spark.sql(f"insert into {schema}.network values (1, 'EC')")
+    spark.sql(f"insert into {schema}.station values (1, 1, 'hill'), (2, 1, null)")
+    spark.sql(f"insert into {schema}.visit values (1, 'fog')")
+    spark.sql(f"insert into {schema}.price values (1, 5.0)")
+    write_models(project)
+    project.run(*LOGS)
+    first = now(spark)
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", '{"user": "lee"}')
+    spark.sql(f"update {schema}.network set name = 'ECCC'")
+    spark.sql(f"insert into {schema}.network values (2, 'BCH')")
+    spark.sql(f"update {schema}.station set place = 'dale' where id = 1")
+    spark.sql(f"delete from {schema}.station where id = 2")
+    spark.sql(f"insert into {schema}.station values (3, 2, 'lake')")
+    spark.sql(f"merge into {schema}.visit as main using (select 1 as id, 'sun' as weather"
+              " union all select 2, 'rain') as new on main.id = new.id"
+              " when matched then update set * when not matched then insert *")  # fmt: skip
+    spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+    spark.sql(f"update {schema}.price set amount = 6.0")
+    project.run(*LOGS)
+    yield {"before": before, "first": first, "second": now(spark), "view": f"{schema}_day"}
+    spark.sql(f"drop schema if exists {schema}_day cascade")
+
+
+def test_bookmarks_of_all_kinds_of_tables_show_one_day_and_what_changed_since(
+    project: Project, spark: SparkSession, days: dict[str, str]
+) -> None:
+    day, schema = days["view"], project.schema
+    refused = operate(project, "create_tag", check=False, tag="x", at=days["before"])
+    assert "visit_events: " + days["before"][:16] in refused.log
+    assert "is before its first rows" in refused.log
+    operate(project, "create_tag", tag="first", at=days["first"])
+    operate(project, "create_tag", tag="second")
+
+    operate(project, "create_point_in_time", schema=day, at="tag:first")
+
+    assert rows_of(project, f"select * from {day}.network") == [(1, "EC")]
+    assert rows_of(project, f"select * from {day}.station") == [(1, 1, "hill"), (2, 1, None)]
+    assert rows_of(project, f"select * from {day}.visit") == [(1, "fog")]
+    assert rows_of(project, f"select id, amount from {day}.prices") == [(1, 5.0)]
+
+    project.write(
+        "macros/bookmarks.sql",
+        """{% macro bookmarks() %}
+        {% set station, visit = ref('station_hx'), ref('visit_events') %}
+        {% for name, sql in {
+            'moved': 'select `_change_type`, id, place from ' ~ dbt_history.changeset(
+                station, 'tag:first', 'tag:second'),
+            'seen': 'select `_change_type`, id, weather from ' ~ dbt_history.changeset(
+                visit, 'tag:first', 'tag:second'),
+            'bracket': 'select id, place from ' ~ dbt_history.latest(
+                station, 'id', up_to='tag:second', after='tag:first'),
+            'bounds': 'select * from ' ~ dbt_history.history_tuple(
+                [ref('network_hx'), station], at='tag:first'),
+            'then': 'select id, place from ' ~ dbt_history.as_of(station, 'tag:first'),
+        }.items() %}
+            {% for row in run_query(sql ~ ' as found').rows %}
+                {% do log(name ~ ' ' ~ row.values() | list, info=true) %}
+            {% endfor %}
+        {% endfor %}
+        {% endmacro %}""",
+    )
+    lines = operate(project, "bookmarks").log
+    for line in (
+        "moved ['update_preimage', 1, 'hill']", "moved ['update_postimage', 1, 'dale']",
+        "moved ['delete', 2, None]", "moved ['insert', 3, 'lake']",
+        "seen ['update_preimage', 1, 'fog']", "seen ['update_postimage', 1, 'sun']",
+        "seen ['insert', 2, 'rain']", "bracket [1, 'dale']", "bracket [3, 'lake']",
+        "bounds [1, 2]", "then [1, 'hill']", "then [2, None]",
+    ):  # fmt: skip
+        assert line in lines
+    assert "bracket [2" not in lines
+
+    operate(project, "create_point_in_time", schema=day, at="now", mod_columns=True)
+    network = f"select id, name, mod_user, mod_time > '{days['first'][:-4]}' from {day}.network"
+    assert rows_of(project, network) == [(1, "ECCC", "lee", True), (2, "BCH", "lee", True)]
+    assert rows_of(project, f"select id, weather, mod_user from {day}.visit") == [
+        (1, "sun", "lee"),
+        (2, "rain", "lee"),
+    ]
+
+    assert "no differences" in operate(project, "verify_history").log
+    spark.sql(f"alter table {schema}.visit_events set tblproperties (delta.appendOnly = false)")
+    spark.sql(f"update {schema}.visit_events set weather = 'snow' where weather = 'rain'")
+    found = operate(project, "verify_history", check=False, table=["visit_events"]).log
+    assert "was written by UPDATE" in found
+    assert "1 current versions are not in" in found
+
+    both = operate(
+        project, "create_point_in_time", check=False, schema=schema, at="now", table="network_hx"
+    )
+    assert "lies in the schema" in both.log
+
+
+def test_a_main_table_is_reverted_in_one_merge_that_its_mirror_records(
+    project: Project, spark: SparkSession, days: dict[str, str]
+) -> None:
+    schema = project.schema
+    station, visit = f"{schema}.station", f"{schema}.visit"
+    revert: dict[str, Any] = {
+        "main": station,
+        "to": days["first"],
+        "author": "kim",
+        "reason": "undo",
+    }
+    versions = len(project.log_of("station"))
+
+    dry = operate(project, "revert_table", dry_run=True, **revert)
+
+    counts = "rows inserted 1, updated 1, deleted 1"
+    assert f"would be reverted to {days['first'][:19]}" in dry.log
+    assert counts in dry.log
+    assert len(project.log_of("station")) == versions
+
+    assert counts in operate(project, "revert_table", **revert).log
+
+    then = [(1, 1, "hill"), (2, 1, None)]
+    assert rows_of(project, f"select id, network_id, place from {station}") == then
+    commit = project.log_of("station")[0]
+    assert (commit["version"], commit["operation"]) == (versions, "MERGE")
+    assert json.loads(commit["userMetadata"])["message"] == "undo"
+    assert not spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", "")
+    before = spark.table(f"{schema}.station_hx").count()
+    # Until the mirror has read the revert, the next one is refused.
+    again = operate(project, "revert_table", check=False, **revert)
+    assert f"station_hx has not read version {versions}" in again.log
+
+    project.run(*LOGS)
+
+    mirror = f"select id, place, deleted, mod_user from {schema}.station_hx"
+    assert rows_of(project, f"{mirror} where station_hx_id > {before}") == [
+        (1, "hill", False, "kim"),
+        (2, None, False, "kim"),
+        (3, "lake", True, "kim"),
+    ]
+    assert "inserted 0, updated 0, deleted 0" in operate(project, "revert_table", **revert).log
+    # A revert is reverted, and an event table is a history as good as a mirror.
+    operate(project, "revert_table", main=station, to=days["second"])
+    operate(project, "revert_table", main=visit, to=days["first"])
+    assert rows_of(project, f"select id, place from {station}") == [(1, "dale"), (3, "lake")]
+    assert rows_of(project, f"select * from {visit}") == [(1, "fog")]
+
+
+@pytest.mark.thorough
+def test_a_revert_that_the_history_cannot_know_is_refused_before_it_writes(
+    project: Project, spark: SparkSession, days: dict[str, str]
+) -> None:
+    schema = project.schema
+
+    def refusal(main: str = "station", **arguments: Any) -> str:
+        before = rows_of(project, f"select * from {schema}.{main}")
+        commits = len(project.log_of(main))
+        run = operate(
+            project, "revert_table", check=False,
+            **{"main": f"{schema}.{main}", "to": days["first"], **arguments},
+        )  # fmt: skip
+        assert not run.success
+        assert "nothing was written" in run.log
+        assert rows_of(project, f"select * from {schema}.{main}") == before
+        assert len(project.log_of(main)) == commits
+        return run.log
+
+    assert "is before its first rows" in refusal(to=days["before"])
+    assert "is in the future" in refusal(to="2999-01-01")
+    assert "no mirror or event table of it" in refusal("price")
+    assert "it is a history table itself" in refusal("prices")
+    assert (
+        "there is no tag of this name"
+        in operate(
+            project, "revert_table", check=False, main=f"{schema}.station", to="tag:none"
+        ).log
+    )
+    # Between a suspension and its resumption the states are not known.
+    operate(project, "suspend_history", table="visit_events")
+    spark.sql(f"update {schema}.visit set weather = 'hail' where id = 1")
+    assert "visit_events is suspended" in refusal("visit")
+    lost = now(spark)
+    spark.sql(f"update {schema}.visit set weather = 'wind' where id = 1")
+    operate(project, "resume_history", table="visit_events")
+    project.run("visit_events")
+    assert "not read one by one" in refusal("visit", to=lost)
+    # The main table was changed by a writer whose commit the mirror has not read.
+    spark.sql(f"insert into {schema}.station values (9, 1, 'moor')")
+    assert "station_hx has not read version" in refusal()
+    # A column that is newer than the instant.
+    spark.sql(f"alter table {schema}.station add columns (height int)")
+    spark.sql(f"update {schema}.station set height = 7")
+    project.run("network_hx", "station_hx")
+    assert "column height has no value in station_hx up to" in refusal()
+    # Rows of the mirror that were erased do not come back as NULLs.
+    erased: dict[str, Any] = {"table": "network_hx", "only": {"id": 1}, "columns": ["name"]}
+    operate(project, "erase_subject", **erased)
+    assert "differs from it now" in refusal("network")
+    spark.sql(f"update {schema}.network set name = null where id = 1")
+    project.run("network_hx")
+    spark.sql(f"delete from {schema}.network where id = 1")
+    project.run("network_hx")
+    assert "1 rows (insert) would be written with NULLs" in refusal("network")
