@@ -1,7 +1,9 @@
 {#
     Converts a history table to a table with one row per record and a delete flag, in one commit:
     the version with the greatest start, deleted = not active. All earlier versions and the
-    tombstones of `late_events` are removed.
+    tombstones of `late_events` are removed. With another `deleted_column` the table gets
+    `_fivetran_deleted`, too, if it has none: false in every row, as the guide of the partner SDK
+    adds it.
 #}
 {% macro history_to_soft_delete(table, key, deleted_column='_fivetran_deleted', dry_run=false) %}
     {% set caller = 'history_to_soft_delete' %}
@@ -24,12 +26,17 @@
         ] %}
         {% do kept.append(name) %}
     {% endfor %}
+    {% set flag = '_fivetran_deleted' %}
+    {% set is_added = flag not in [deleted_column | lower] + migrated.types.keys() | list %}
     {% set select_sql %}
         select
             {%- for name in kept %}
             {{ dbt_history._prefixed(name) }} as {{ dbt_history._quote(name) }},
             {%- endfor %}
             not is_active as {{ dbt_history._quote(deleted_column) }}
+            {%- if is_added %},
+            false as {{ dbt_history._quote(flag) }}
+            {%- endif %}
         from (
             select
                 {%- for name in kept %}
@@ -52,7 +59,8 @@
     {% endset %}
     {% if not dry_run %}
         {% set statement = dbt_history._replace_table_sql(
-            migrated.relation, migrated.relation, select_sql, kept + [deleted_column],
+            migrated.relation, migrated.relation, select_sql,
+            kept + [deleted_column] + ([flag] if is_added else []),
         ) %}
         {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
     {% endif %}

@@ -348,6 +348,13 @@ def test_a_table_without_history_supports_batches_truncates_and_column_changes(
         type=pb.SyncModeMigrationType.HISTORY_TO_SOFT_DELETE, soft_deleted_column="gone"
     )
     assert client.migrate(SCHEMA, "live", sync_mode_migration=back).success
+    assert [field.name for field in destination.spark.table(f"{SCHEMA}.live").schema][-2:] == [
+        "gone", "_fivetran_deleted",
+    ]  # fmt: skip
+    untyped = pb.AddColumnWithDefaultValue(column="more", default_value="x")
+    refused = client.migrate(SCHEMA, "live", add=pb.AddOperation(
+        add_column_with_default_value=untyped))  # fmt: skip
+    assert "column more: its type is UNSPECIFIED" in str(refused)
     gone.columns = {**gone.columns, "gone": "BOOLEAN"}
     gone.add_csv("upsert", "u.csv", list(gone.columns), [["6", "f", "t", at(5), "false"]])
     assert write(gone).success

@@ -33,11 +33,14 @@ def migrate(destination: Destination, details: pb.MigrationDetails) -> str | Non
     return found(destination, details, operation) if found else None
 
 
-def column_type(number: int) -> ColumnType:
+def column_type(column: str, number: int) -> ColumnType:
+    """The type of a column that a migration adds. Raises RefusedError for an unspecified one."""
     name: str = pb.DataType.Name(number)
     if name == "DECIMAL":
         return ColumnType(name, *DEFAULT_DECIMAL)
-    return ColumnType(name if name in KNOWN else "STRING")
+    if name not in KNOWN:
+        raise RefusedError(f"column {column}: its type is {name}")
+    return ColumnType(name)
 
 
 def default_value(text: str, type_: ColumnType) -> str | None:
@@ -73,7 +76,7 @@ def drop_column_in_history_mode(
 def add_column_in_history_mode(
     destination: Destination, details: pb.MigrationDetails, operation: pb.AddColumnInHistoryMode
 ) -> str:
-    type_ = column_type(operation.column_type)
+    type_ = column_type(operation.column, operation.column_type)
     with destination.changing(details.schema, details.table) as target:
         arguments = {
             "table": str(target),
@@ -91,7 +94,7 @@ def add_column_in_history_mode(
 def add_column_with_default_value(
     destination: Destination, details: pb.MigrationDetails, operation: pb.AddColumnWithDefaultValue
 ) -> str:
-    type_ = column_type(operation.column_type)
+    type_ = column_type(operation.column, operation.column_type)
     with destination.changing(details.schema, details.table) as target:
         arguments = {
             "table": str(target),
