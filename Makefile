@@ -92,6 +92,7 @@ bench: setup ## Run the benchmarks and write the reports
 	@$(RUN) python bench/engines.py $(ENGINES_ARGS)
 	@$(RUN) python bench/growth.py $(GROWTH_ARGS)
 	@$(RUN) python bench/fixed_cost.py $(FIXED_COST_ARGS)
+	@PYTHONPATH=. $(RUN) python bench/explorer.py $(EXPLORER_ARGS)
 
 cases: ## Update the copy of the conformance cases
 	@test -d $(SHARED_CASES) || { echo "cases: $(SHARED_CASES) does not exist" >&2; exit 1; }

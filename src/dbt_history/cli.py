@@ -7,6 +7,8 @@ import click
 from dbt_history import __version__
 from dbt_history.adopt import adopt_command
 from dbt_history.doctor import doctor_command
+from dbt_history.explore.command import explore_command
+from dbt_history.explore.show import show_command
 from dbt_history.failures import failures_command
 from dbt_history.generate import generate_command
 from dbt_history.landing.command import land_command
@@ -25,10 +27,12 @@ def main() -> None:
 for command in (
     adopt_command,
     doctor_command,
+    explore_command,
     failures_command,
     generate_command,
     land_command,
     serve_command,
+    show_command,
     summary_command,
     timeline_command,
 ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from urllib.parse import unquote
@@ -21,18 +20,11 @@ from scripts.site.dbt_docs import COLOURS, styled
 from scripts.site.manifest import Project
 from scripts.site.pictures import Picture
 from tests.render.test_timeline import picture
+from tests.support.browser import BROWSER, OPTIONS, needs_browser
 from tests.support.markdown import blocks
 from tests.support.pages import Page, leaves_the_file
 from tests.support.project import ROOT
 from tests.support.selection import IS_ALL
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
-OPTIONS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--disable-component-update", "--no-first-run", "--virtual-time-budget=8000",
-    "--enable-logging=stderr", "--host-resolver-rules=MAP * ~NOTFOUND",
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -208,9 +200,6 @@ def test_the_audit_finds_no_missing_descriptions(project: Project) -> None:
 
 # -- in a browser ----------------------------------------------------------------------------------
 
-needs_browser = pytest.mark.skipif(
-    BROWSER is None, reason=f"no browser on PATH ({', '.join(BROWSERS)}): pages are only parsed"
-)
 DRAG = """<script>
 addEventListener('load', function wait() {
   if (!document.documentElement.dataset.ready) { return setTimeout(wait, 50); }

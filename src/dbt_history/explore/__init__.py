@@ -1,0 +1,1 @@
+"""One page to look at history tables: the rows of an instant, versions, changes."""

@@ -1,0 +1,84 @@
+"""The command `dbt-history explore`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from dbt_history.explore.project import ExploreError, open_project, project_options
+from dbt_history.timeline.command import NOT_INSTALLED, read_key
+
+
+@click.command("explore")
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="COLUMN[=VALUE][,…]",
+    help="Key columns of a table that does not record its key; with values, only these records.",
+)
+@click.option(
+    "--show-hidden", is_flag=True, help="Include hidden and personal columns in the page."
+)
+@click.option(
+    "--out",
+    default="history.html",
+    show_default=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The page: one file that needs no network.",
+)
+@project_options
+def explore_command(
+    tables: tuple[str, ...],
+    keys: tuple[str, ...],
+    show_hidden: bool,
+    out: Path,
+    project_dir: Path,
+    profiles_dir: Path | None,
+    target: str | None,
+) -> None:
+    """Write a page to look at history tables: the rows of an instant, versions, changes.
+
+    TABLE is a model, a snapshot or schema.table; without one, all history tables of the project.
+    Columns with meta {history: {hide: true}} or the tag personal or pii are left out.
+
+    \b
+    Examples: dbt-history explore customers contracts --out history.html
+              dbt-history explore --key id=7
+
+    \b
+    Exit codes: 0  the page is written
+                1  no dbt project with the package, or a table cannot be read
+                2  the options are invalid
+    """
+    try:
+        from dbt_history.explore.page import page
+    except ImportError:
+        raise click.ClickException(NOT_INSTALLED) from None
+    from dbt_history.explore.export import compact, read_table
+    from dbt_history.explore.tables import history_nodes, resolve
+
+    named, filters = read_key(keys)
+    with open_project(project_dir, profiles_dir, target) as project:
+        found, problems = [], []
+        for name in tables or [str(node["name"]) for node in history_nodes(project.nodes)]:
+            try:
+                table = resolve(project, name, tuple(named), show_hidden)
+                found.append(read_table(project, table, filters))
+            except ExploreError as error:
+                problems.append(error.message)
+        if problems and tables:
+            raise ExploreError("\n".join(problems))
+        for problem in problems:
+            click.echo(f"left out: {problem}", err=True)
+        if not found:
+            raise ExploreError("the project has no history table that can be read")
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        text = page(compact(found, project.name, now))
+    out.write_text(text, encoding="utf-8")
+    for table in (one.table for one in found if one.table.hidden):
+        click.echo(f"{table.name}: without {', '.join(sorted(table.hidden))}", err=True)
+    click.echo(f"{sum(len(one.rows) for one in found)} versions of {len(found)} tables in {out}")

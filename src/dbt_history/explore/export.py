@@ -1,0 +1,410 @@
+"""Reads history tables into the compact form that the page evaluates.
+
+All positions of an axis are in one sorted list, and a version holds two places in it. Whether a
+version is in force is a comparison of small integers, which is exact also for numbers that are
+greater than 2^53 and for microseconds.
+
+    points    0: T1      1: T2      2: T3      3: T4
+    version   [since = 0 ---------- until = 2)            in force from T1 up to, not including, T3
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_history.explore.project import DbtProject, ExploreError
+from dbt_history.explore.tables import HistoryTable
+
+MAX_VERSIONS = 300_000
+MAX_COMMITS = 40
+DAY = 86_400_000_000
+WHO = ("mod_user", "_hist_user", "author")
+METADATA = ("OPTIMIZE", "VACUUM", "SET ", "UNSET ", "ADD ", "RENAME", "CHANGE", "ALTER", "UPGRADE")
+
+
+@dataclass
+class Row:
+    """A version: its key and cells as text, its period on the axis; until None without an end."""
+
+    key: tuple[str | None, ...]
+    since: int
+    until: int | None
+    is_open: bool
+    order: int
+    cells: list[str | None]
+    arrived: int = -1
+    is_late: bool = False
+
+
+@dataclass
+class Exported:
+    """The content of one table; positions are microseconds since 1970, or numbers."""
+
+    table: HistoryTable
+    axis: str
+    point_type: str
+    columns: list[tuple[str, str]]
+    rows: list[Row]
+    commits: list[dict[str, Any]] = field(default_factory=list)
+    marks: dict[str, Any] = field(default_factory=dict)
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def as_text(name: str, kind: str) -> str:
+    """A column as text in any time zone of the session: timestamps are microseconds since 1970."""
+    column = quoted(name)
+    if kind == "timestamp":
+        return f"cast(unix_micros({column}) as string)"
+    if kind == "binary":
+        return f"base64({column})"
+    if kind.startswith(("struct", "array", "map")):
+        return f"to_json({column})"
+    return f"cast({column} as string)"
+
+
+def literal(value: str) -> str:
+    """A text as a literal; Spark reads backslashes as escapes."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def where(table: HistoryTable, filters: Sequence[Mapping[str, str]]) -> str:
+    """The condition that a row matches one of the filters; each value is cast to its column."""
+    types = {name.lower(): kind for name, kind in table.columns.items()}
+    alternatives = []
+    for one in filters:
+        unknown = [name for name in one if name.lower() not in types]
+        if unknown:
+            raise ExploreError(f"{table.name} has no column {', '.join(unknown)}")
+        terms = [
+            f"{quoted(name)} = cast({literal(value)} as {types[name.lower()]})"
+            for name, value in one.items()
+        ]
+        alternatives.append("(" + " and ".join(terms) + ")")
+    return " or ".join(alternatives) or "true"
+
+
+def shown_columns(table: HistoryTable, period: set[str]) -> list[tuple[str, str]]:
+    """The columns besides the key and the period that are not hidden, with their types."""
+    left_out = period | {name.lower() for name in table.key} | table.hidden
+    return [(name, kind) for name, kind in table.columns.items() if name.lower() not in left_out]
+
+
+def read_table(
+    project: DbtProject, table: HistoryTable, filters: Sequence[Mapping[str, str]] = ()
+) -> Exported:
+    """All versions of a table, its commits and marks. Raises ExploreError."""
+    period = project.call("_stored_periods", relation=table.relation, convention=table.reader)
+    convention = (
+        {}
+        if period["key"]
+        else project.call(
+            "convention",
+            convention=project.call(
+                "_convention_of",
+                relation=table.relation,
+                convention=table.reader,
+                caller_name="explore",
+            ),
+        )
+    )
+    names = {convention.get(part) for part in ("start", "end", "active")} - {None}
+    columns = shown_columns(table, {str(name).lower() for name in names})
+    order = convention.get("version_id")
+    if order is None or order == convention.get("start"):
+        order_sql = "0"
+    else:
+        order_sql = f"coalesce(try_cast({quoted(order)} as bigint), 0)"
+    condition = f"{period['since']} is not null and ({where(table, filters)})"
+    cells = [as_text(name, table.columns[name]) for name in proper(table)]
+    cells += [as_text(name, kind) for name, kind in columns]
+    found = project.rows(
+        "select to_json(array("
+        + ", ".join(
+            [
+                f"cast({period['since']} as string)",
+                f"cast({period['until']} as string)",
+                f"cast({period['is_open']} as string)",
+                f"cast({order_sql} as string)",
+                *cells,
+            ]
+        )
+        + f")) as version from {period['from']} as history where {condition}"
+        f" limit {MAX_VERSIONS + 1}"
+    )
+    if len(found) > MAX_VERSIONS:
+        raise ExploreError(
+            f"{table.name} has more than {MAX_VERSIONS:,} versions: select records with --key"
+        )
+    width = len(table.key)
+    rows = []
+    for (text,) in found:
+        since, until, is_open, place, *values = json.loads(text)
+        row = Row(
+            tuple(values[:width]),
+            int(since),
+            None if until is None else int(until),
+            is_open == "true",
+            int(place),
+            values[width:],
+        )
+        if not is_tombstone(row, columns):
+            rows.append(row)
+    axis = "number" if period["type"] == "bigint" else "time"
+    if period["type"] == "date":
+        for row in rows:
+            row.since *= DAY
+            row.until = None if row.until is None else row.until * DAY
+    exported = Exported(table, axis, period["type"], columns, rows)
+    scale = DAY if period["type"] == "date" else 1
+    exported.commits = read_commits(project, table)
+    read_arrivals(
+        project, exported, start_of(period, axis), order_sql, where(table, filters), scale
+    )
+    exported.marks = read_marks(project, table, period["type"], scale)
+    hide_keys(exported)
+    rows.sort(key=lambda row: (sort_key(row.key), row.since, row.order))
+    return exported
+
+
+def start_of(period: Mapping[str, Any], axis: str) -> str:
+    """The start of a stored row as a number, without the columns that a log's reader adds."""
+    if not period["key"]:
+        return str(period["since"])
+    return f"unix_micros({period['time']})" if axis == "time" else str(period["time"])
+
+
+def proper(table: HistoryTable) -> list[str]:
+    """The key columns in the case of the table."""
+    by_name = {name.lower(): name for name in table.columns}
+    return [by_name[name.lower()] for name in table.key]
+
+
+def is_tombstone(row: Row, columns: Sequence[tuple[str, str]]) -> bool:
+    """Whether a row is a deletion that no version shows: an empty period without values."""
+    is_empty = row.until is not None and row.until <= row.since
+    data = [cell for (name, _), cell in zip(columns, row.cells) if name[:1] not in "_@"]
+    return is_empty and bool(data) and all(cell is None for cell in data)
+
+
+def sort_key(key: Sequence[str | None]) -> list[tuple[int, int, str]]:
+    """Numbers by value, then texts; NULL first."""
+    return [
+        (0, 0, "")
+        if part is None
+        else (1, int(part), "")
+        if re.fullmatch("-?[0-9]{1,19}", part)
+        else (2, 0, part)
+        for part in key
+    ]
+
+
+def hide_keys(exported: Exported) -> None:
+    """Replace the values of a hidden key column by numbers in random order."""
+    table = exported.table
+    for place, name in enumerate(table.key):
+        if name.lower() not in table.hidden:
+            continue
+        values = sorted({row.key[place] or "" for row in exported.rows})
+        random.SystemRandom().shuffle(values)
+        number = {value: f"hidden {count}" for count, value in enumerate(values, 1)}
+        for row in exported.rows:
+            row.key = (*row.key[:place], number[row.key[place] or ""], *row.key[place + 1 :])
+
+
+def read_commits(project: DbtProject, table: HistoryTable) -> list[dict[str, Any]]:
+    """The newest commits that changed rows, oldest first; empty without a log."""
+    try:
+        entries = project.call("_history_entries", relation=table.relation, limit=MAX_COMMITS)
+    except ExploreError:
+        return []
+    found = []
+    for entry in reversed(entries):
+        if str(entry["operation"]).startswith((*METADATA, "CREATE TABLE")):
+            continue
+        record = entry["record"] or {}
+        first, last = record.get("first_batch"), record.get("batch")
+        batch = "" if last is None else f"batch {last}"
+        if last is not None and first is not None and first != last:
+            batch = f"batches {first} to {last}"
+        found.append(
+            {
+                "version": int(entry["version"]),
+                "at": str(entry["timestamp"] or ""),
+                "batch": batch,
+                "run": record.get("invocation_id"),
+                "author": record.get("author") or entry["user"],
+                "message": record.get("message"),
+            }
+        )
+    return found
+
+
+def read_arrivals(
+    project: DbtProject,
+    exported: Exported,
+    start: str,
+    order: str,
+    condition: str,
+    scale: int,
+) -> None:
+    """Set for each version the commit that added it, and whether it is late.
+
+    A version is late if the commit before had a version of the same key with a later start. Both
+    are read from the states of the table after each commit; nothing is set if one is gone (VACUUM).
+    """
+    commits, table = exported.commits, exported.table
+    if not commits:
+        return
+    key = ", ".join(as_text(name, table.columns[name]) for name in proper(table))
+    name = table.relation.render()
+    states = " union all ".join(
+        f"select to_json(array({key}, cast({start} as string), cast({order} as string)))"
+        " as version,"
+        f" {place} as place from {name} version as of {commit['version']}"
+        f" where {start} is not null and ({condition})"
+        for place, commit in enumerate(commits)
+    )
+    try:
+        found = project.rows(
+            f"select version, min(place), max(place) from ({states}) as states group by version"
+        )
+    except ExploreError:
+        exported.commits = []
+        return
+    by_key: dict[tuple[Any, ...], list[tuple[int, int, int, int]]] = defaultdict(list)
+    for text, first, last in found:
+        *values, since, number = json.loads(text)
+        by_key[tuple(values)].append((int(since) * scale, int(number), first, last))
+    arrivals: dict[tuple[Any, ...], tuple[int, bool]] = {}
+    for values_of_key, versions in by_key.items():
+        later: set[tuple[int, int]] = set()
+        versions.sort(reverse=True)
+        at_this_start: list[tuple[int, int]] = []
+        previous: int | None = None
+        for since, number, first, last in versions:
+            if since != previous:
+                later |= set(at_this_start)
+                at_this_start, previous = [], since
+            at_this_start.append((first, last))
+            is_late = any(one < first and first - 1 <= end for one, end in later)
+            arrivals[(values_of_key, since, number)] = (first, is_late)
+    for row in exported.rows:
+        row.arrived, row.is_late = arrivals.get((row.key, row.since, row.order), (-1, False))
+
+
+def read_marks(project: DbtProject, table: HistoryTable, kind: str, scale: int) -> dict[str, Any]:
+    """Tags and the retention horizon on the table's axis, and suspensions in time."""
+    marks = project.adapter.get_relation(
+        database=None, schema=table.schema, identifier="history_marks"
+    )
+    found: dict[str, Any] = {"tags": [], "horizon": None, "suspensions": []}
+    if marks is None:
+        return found
+    number = {"timestamp": "unix_micros", "date": "unix_date", "bigint": ""}[kind]
+    for what, name, at, recorded, author, reason in project.rows(
+        f"select kind, name, cast({number}(try_cast(instant as {kind})) as string),"
+        f" cast(unix_micros(recorded_at) as string), author, reason from {marks.render()}"
+        f" where table_name = {literal(table.name.lower())}"
+        " and kind in ('tag', 'horizon', 'suspension', 'resumption')"
+        " order by recorded_at"
+    ):
+        if what == "suspension":
+            found["suspensions"].append([recorded, None])
+        elif what == "resumption" and found["suspensions"]:
+            found["suspensions"][-1][1] = recorded
+        elif what == "horizon" and at is not None:
+            found["horizon"] = str(max(int(found["horizon"] or at), int(at) * scale))
+        elif what == "tag" and at is not None:
+            tags = [tag for tag in found["tags"] if tag["name"] != name]
+            tag = {"name": name, "at": str(int(at) * scale), "author": author, "reason": reason}
+            found["tags"] = [*tags, tag]
+    return found
+
+
+# -- the compact form ------------------------------------------------------------------------------
+
+
+def encoded(values: Iterable[str | None]) -> dict[str, list[Any]]:
+    """A column as its distinct values and a place for each row; -1 is NULL."""
+    places: dict[str, int] = {}
+    indexes = [-1 if value is None else places.setdefault(value, len(places)) for value in values]
+    return {"values": list(places), "places": indexes}
+
+
+def as_deltas(points: Sequence[int]) -> list[int | str]:
+    """Sorted numbers as differences; a difference that JavaScript cannot hold is a text."""
+    deltas: list[int | str] = []
+    before = 0
+    for point in points:
+        step = point - before
+        deltas.append(step if abs(step) < 2**53 else str(step))
+        before = point
+    return deltas
+
+
+def compact(tables: Sequence[Exported], project_name: str, made_at: str) -> dict[str, Any]:
+    """The data of the page."""
+    points: dict[str, list[int]] = {}
+    for axis in ("time", "number"):
+        known = {
+            value
+            for table in tables
+            if table.axis == axis
+            for row in table.rows
+            for value in (row.since, row.until)
+            if value is not None
+        }
+        points[axis] = sorted(known)
+    return {
+        "format": 1,
+        "project": project_name,
+        "made_at": made_at,
+        "points": {axis: as_deltas(known) for axis, known in points.items()},
+        "tables": [compact_table(table, points[table.axis]) for table in tables],
+    }
+
+
+def compact_table(exported: Exported, points: Sequence[int]) -> dict[str, Any]:
+    table, rows = exported.table, exported.rows
+
+    def place(value: int | None) -> int:
+        return -1 if value is None else bisect_left(points, value)
+
+    keys: dict[tuple[str | None, ...], int] = {}
+    of_row = [keys.setdefault(row.key, len(keys)) for row in rows]
+    return {
+        "name": table.name,
+        "schema": table.schema,
+        "kind": table.kind,
+        "axis": exported.axis,
+        "pointType": exported.point_type,
+        "call": table.call,
+        "reader": table.reader,
+        "key": list(table.key),
+        "keyTypes": [table.columns[name] for name in proper(table)],
+        "columns": [{"name": name, "type": kind} for name, kind in exported.columns],
+        "who": next((name for name, _ in exported.columns if name.lower() in WHO), None),
+        "hidden": sorted(name for name in table.columns if name.lower() in table.hidden),
+        "keys": [list(key) for key in keys],
+        "of": of_row,
+        "since": [place(row.since) for row in rows],
+        "until": [place(row.until) for row in rows],
+        "open": [int(row.is_open) for row in rows],
+        "cells": [
+            encoded(row.cells[column] for row in rows) for column in range(len(exported.columns))
+        ],
+        "arrived": [row.arrived for row in rows],
+        "late": [index for index, row in enumerate(rows) if row.is_late],
+        "commits": exported.commits,
+        **exported.marks,
+    }

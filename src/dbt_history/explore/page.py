@@ -1,0 +1,49 @@
+"""The page around the data: one file that loads nothing from the network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from dbt_history.timeline.page import vega_bundle
+
+# Blocks all requests, also those of a value that would become markup. Vega's expressions are
+# interpreted, so 'unsafe-eval' is not needed.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+)
+LICENCES = (
+    "Charts: Vega, Vega-Lite and vega-embed (BSD 3-Clause, University of Washington Interactive"
+    " Data Lab), as bundled by the Python package vl-convert-python (BSD 3-Clause)."
+)
+
+
+def asset(name: str) -> str:
+    """The text of a file next to this module."""
+    return (files("dbt_history.explore") / name).read_text(encoding="utf-8")
+
+
+def as_json(data: Mapping[str, Any]) -> str:
+    """The data in a script element: no value can end it or begin a comment."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    return text.replace("<", "\\u003c")
+
+
+def page(data: Mapping[str, Any]) -> str:
+    """The page of the data of `compact`."""
+    title = escape(f"History of {data['project']}")
+    body = Template(asset("explore.html")).substitute(
+        title=title, made_at=escape(str(data["made_at"])), licences=escape(LICENCES)
+    )
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{asset('explore.css')}</style></head>\n<body>{body}"
+        f'<script id="explore-data" type="application/json">{as_json(data)}</script>\n'
+        f"<script>{vega_bundle()}</script>\n<script>{asset('explore.js')}</script></body></html>\n"
+    )

@@ -1,0 +1,129 @@
+"""A dbt project opened in this process: calls macros of the package and runs their SQL.
+
+The SQL runs over the connection of the project's profile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+PACKAGE_MESSAGE = re.compile(r"dbt_history\.\w+: ")
+
+
+class ExploreError(click.ClickException):
+    """The project, a table or an argument cannot be used."""
+
+
+def reason(error: BaseException | str) -> str:
+    """The package's own message without dbt's call stack, else the first line."""
+    text = str(error).strip()
+    if own := PACKAGE_MESSAGE.search(text):
+        return re.split(r"\n\s*(?:> in |> called by )", text[own.start() :])[0].strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # dbt's first line is only the kind of the error.
+    told = [line for line in lines if line not in ("Runtime Error", "Database Error")]
+    return told[0] if told else "dbt failed"
+
+
+class DbtProject:
+    """A parsed project and its adapter."""
+
+    def __init__(self, adapter: Any, manifest: Any) -> None:
+        self.adapter = adapter
+        self.manifest = manifest
+        manifest.build_flat_graph()
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest.metadata.project_name or "")
+
+    @property
+    def nodes(self) -> Mapping[str, Mapping[str, Any]]:
+        """Nodes and sources as in manifest.json, by unique id."""
+        graph: Mapping[str, Any] = self.manifest.flat_graph
+        return {**graph["nodes"], **graph["sources"]}
+
+    def call(self, macro: str, **arguments: Any) -> Any:
+        """The result of a macro of the package. Raises ExploreError with its message."""
+        try:
+            return self.adapter.execute_macro(
+                macro, macro_resolver=self.manifest, project="dbt_history", kwargs=arguments
+            )
+        except Exception as error:  # dbt and the connection raise many kinds
+            raise ExploreError(reason(error)) from error
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query. Raises ExploreError with the first line of Spark's message."""
+        try:
+            handle = self.adapter.connections.get_thread_connection().handle
+            cursor = handle.cursor()
+            cursor.execute(sql)
+            return [tuple(row) for row in cursor.fetchall()]
+        except Exception as error:  # as above
+            raise ExploreError(reason(error)) from error
+
+    def relation(self, schema: str, name: str) -> Any:
+        """A relation that exists. Raises ExploreError if it does not."""
+        found = self.adapter.get_relation(database=None, schema=schema, identifier=name)
+        if found is None:
+            raise ExploreError(f"table {schema}.{name} does not exist")
+        return found
+
+    def columns(self, relation: Any) -> dict[str, str]:
+        """Types by column name, both as Spark writes them."""
+        described = self.rows(f"describe table {relation.render()}")
+        found: dict[str, str] = {}
+        for name, kind, *_ in described:
+            if not name or name.startswith("#"):
+                break
+            found[name] = kind
+        return found
+
+
+@contextmanager
+def open_project(folder: Path, profiles: Path | None, target: str | None) -> Iterator[DbtProject]:
+    """Parse the project in `folder`. Raises ExploreError if dbt cannot."""
+    try:
+        from dbt.adapters.factory import FACTORY
+        from dbt.cli.main import dbtRunner
+    except ImportError:
+        raise ExploreError("dbt is not installed: pip install 'dbt-history[dbt]'") from None
+    options = ["--project-dir", str(folder), "--log-level", "none"]
+    options += ["--profiles-dir", str(profiles)] if profiles else []
+    options += ["--target", target] if target else []
+    done = dbtRunner().invoke(["parse", "--quiet", "--no-write-json", *options])
+    if not done.success:
+        raise ExploreError(reason(done.exception or "dbt parse failed"))
+    names = list(FACTORY.adapters)
+    project = DbtProject(FACTORY.adapters["spark" if "spark" in names else names[0]], done.result)
+    if not any(name.startswith("macro.dbt_history.") for name in project.manifest.macros):
+        raise ExploreError(
+            f"the dbt package dbt_history is not installed in {folder}: run dbt deps there,"
+            " or name a project that has it (--project-dir)"
+        )
+    with project.adapter.connection_named("dbt-history"):
+        yield project
+
+
+def project_options(command: Any) -> Any:
+    """`--project-dir`, `--profiles-dir` and `--target` of a command, as dbt has them."""
+    folder = click.Path(file_okay=False, exists=True, path_type=Path)
+    for option in (
+        click.option("--target", help="Target of the profile."),
+        click.option("--profiles-dir", type=folder, help="Folder of profiles.yml."),
+        click.option(
+            "--project-dir",
+            type=folder,
+            default=".",
+            show_default=True,
+            help="A dbt project that has the package dbt_history installed.",
+        ),
+    ):
+        command = option(command)
+    return command

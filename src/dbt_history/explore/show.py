@@ -1,0 +1,215 @@
+"""The command `dbt-history show`: rows of an instant, or changes between two, in the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from dbt_history.conventions import on_axis
+from dbt_history.explore.export import as_text, proper, sort_key, where
+from dbt_history.explore.project import DbtProject, ExploreError, open_project, project_options
+from dbt_history.explore.tables import HistoryTable, resolve
+from dbt_history.timeline.command import read_key
+from dbt_history.timeline.versions import format_position, is_data
+
+MAX_CELL_WIDTH = 40
+COLOURS = {"insert": "green", "delete": "red", "update": "yellow"}
+Cells = list[str | None]
+
+
+def read_cells(
+    project: DbtProject,
+    source: str,
+    columns: Sequence[tuple[str, str]],
+    condition: str,
+    limit: int,
+) -> list[Cells]:
+    """The rows of a reader's sub-query as text; times in UTC."""
+    texts = ", ".join(as_text(name, kind) for name, kind in columns)
+    found = project.rows(
+        f"select to_json(array({texts})) as cells from {source} as history"
+        f" where {condition} limit {limit + 1}"
+    )
+    rows = []
+    for (text,) in found:
+        cells: Cells = json.loads(text)
+        for place, (_, kind) in enumerate(columns):
+            value = cells[place]
+            if kind == "timestamp" and value is not None:
+                cells[place] = time_text(int(value))
+        rows.append(cells)
+    return rows
+
+
+def time_text(micros: int) -> str:
+    """A time in UTC; the ends that Python's dates do not cover are `open`."""
+    if micros >= on_axis("9999-12-31", "timestamp"):
+        return "open"
+    return format_position(micros, "timestamp")
+
+
+def columns_of(table: HistoryTable) -> list[tuple[str, str]]:
+    """The shown columns and their types, the key first."""
+    key = [name for name in proper(table) if name.lower() not in table.hidden]
+    others = [
+        name for name in table.columns if name not in key and name.lower() not in table.hidden
+    ]
+    return [(name, table.columns[name]) for name in [*key, *others]]
+
+
+def cell(value: str | None) -> str:
+    """One line of printable characters; NULL has brackets to distinguish it from text."""
+    if value is None:
+        return "[NULL]"
+    line = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in value)
+    return line if len(line) <= MAX_CELL_WIDTH else line[: MAX_CELL_WIDTH - 1] + "…"
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Sequence[str]) -> None:
+    """Aligned columns; the kind of a row is its colour, which click leaves out of pipes."""
+    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        return "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip()
+
+    click.secho(line(head), bold=True)
+    for row, kind in zip(rows, kinds):
+        click.secho(line(row), fg=COLOURS.get(kind))
+
+
+def paired(
+    columns: Sequence[tuple[str, str]], rows: Sequence[Cells], width: int
+) -> list[dict[str, Any]]:
+    """Rows of `changeset` as changes: an update has the old and the new value of each cell."""
+    changes: list[dict[str, Any]] = []
+    before: dict[tuple[str | None, ...], Cells] = {
+        (*row[1 : 2 + width],): row for row in rows if row[0] == "update_preimage"
+    }
+    names = [name for name, _ in columns]
+    for row in rows:
+        kind = str(row[0])
+        if kind == "update_preimage":
+            continue
+        old = before.get((*row[1 : 2 + width],)) if kind == "update_postimage" else None
+        changes.append(
+            {
+                "change": kind.partition("_")[0],
+                "at": row[1],
+                "row": dict(zip(names, row[2:])),
+                "before": None if old is None else dict(zip(names, old[2:])),
+            }
+        )
+    return sorted(changes, key=lambda one: str(one["at"]))
+
+
+def change_cells(change: dict[str, Any]) -> list[str]:
+    before = change["before"] or {}
+    return [change["change"], cell(change["at"])] + [
+        f"{cell(before[name])} → {cell(value)}"
+        if name in before and is_data(name) and before[name] != value
+        else cell(value)
+        for name, value in change["row"].items()
+    ]
+
+
+@click.command("show")
+@click.argument("table")
+@click.option(
+    "--key", "keys", multiple=True, metavar="VALUE or COLUMN=VALUE[,…]",
+    help="The record: 1, or space=roads,id=7. Repeatable.",
+)  # fmt: skip
+@click.option("--at", help="A timestamp (UTC), date or version number, or tag:NAME. Default: now.")
+@click.option("--between", nargs=2, metavar="FROM TO", help="Show what changed in [FROM, TO).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="Rows.")
+@click.option("--show-hidden", is_flag=True, help="Include hidden and personal columns.")
+@project_options
+def show_command(
+    table: str,
+    keys: tuple[str, ...],
+    at: str | None,
+    between: tuple[str, str] | None,
+    as_json: bool,
+    limit: int,
+    show_hidden: bool,
+    project_dir: Any,
+    profiles_dir: Any,
+    target: str | None,
+) -> None:
+    """Show the rows of TABLE as of an instant, or what changed between two.
+
+    Runs the readers as_of and changeset. TABLE is a model, a snapshot or schema.table.
+
+    \b
+    Examples: dbt-history show customers --key 1 --at 2024-03-02
+              dbt-history show customers --between 2024-03-01 2024-04-01 --json
+
+    \b
+    Exit codes: 0  done, also without any row
+                1  no dbt project with the package, or the table cannot be read
+                2  the options are invalid
+    """
+    if at and between:
+        raise click.UsageError("--at and --between exclude each other")
+    named, _ = read_key([text for text in keys if "=" in text])
+    with open_project(project_dir, profiles_dir, target) as project:
+        found = resolve(
+            project, table, () if not named else key_of(project, table, named), show_hidden
+        )
+        condition = where(found, filters_of(found, keys))
+        columns = columns_of(found)
+        reader = {"relation": found.relation, "convention": found.reader}
+        if between:
+            source = project.call(
+                "changeset", from_at=between[0], to_at=between[1], key=proper(found), **reader
+            )
+            kind = project.call(
+                "_stored_periods", relation=found.relation, convention=found.reader
+            )["type"]
+            leading = [("_change_type", "string"), ("_changed_at", kind)]
+        else:
+            source = project.call("as_of", at=at or "now", **reader)
+            leading = []
+        rows = read_cells(project, source, [*leading, *columns], condition, limit)
+    is_cut, rows = len(rows) > limit, rows[:limit]
+    names = [name for name, _ in columns]
+    if between:
+        shown = paired(columns, rows, sum(name in proper(found) for name in names))
+        lines = [json.dumps(one, ensure_ascii=False) for one in shown]
+        cells, kinds = [change_cells(one) for one in shown], [one["change"] for one in shown]
+        names = ["change", "at", *names]
+    else:
+        rows.sort(key=sort_key)
+        lines = [json.dumps(dict(zip(names, row)), ensure_ascii=False) for row in rows]
+        cells, kinds = [[cell(value) for value in row] for row in rows], [""] * len(rows)
+    if as_json:
+        click.echo("".join(line + "\n" for line in lines), nl=False)
+    else:
+        print_table(names, cells, kinds)
+    if found.hidden:
+        click.echo(f"not shown: {', '.join(sorted(found.hidden))}", err=True)
+    if is_cut:
+        click.echo(f"only the first {limit} rows: see --limit", err=True)
+
+
+def key_of(project: DbtProject, table: str, named: Sequence[str]) -> tuple[str, ...]:
+    """The columns of --key as the key of a table that records none; () if it has its own."""
+    try:
+        resolve(project, table, (), True)
+    except ExploreError as error:
+        if "--key" in error.message:
+            return tuple(named)
+        raise
+    return ()
+
+
+def filters_of(table: HistoryTable, keys: Sequence[str]) -> list[dict[str, str]]:
+    """`1` is the value of a key of one column; `id=1` names the column."""
+    plain = [text for text in keys if "=" not in text]
+    if plain and len(table.key) != 1:
+        raise ExploreError(f"the key of {table.name} is {', '.join(table.key)}: use COLUMN=VALUE")
+    _, filters = read_key([text for text in keys if "=" in text])
+    return [*filters, *({table.key[0]: text} for text in plain)]

@@ -1,0 +1,171 @@
+"""The history tables of a project: key, convention, and the columns that must not be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_history.conventions import KNOWN, history_settings
+from dbt_history.explore.project import DbtProject, ExploreError
+
+HISTORIES = ("history", "history_batch", "history_append")
+PERSONAL_TAGS = {"personal", "pii"}
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class HistoryTable:
+    """One table.
+
+    reader    the convention as a reader's argument: a mapping for a log, None if the readers find
+              it by the model
+    call      how a model writes the relation: `ref('customers')`
+    hidden    columns that are left out, in lower case
+    """
+
+    name: str
+    schema: str
+    relation: Any
+    kind: str
+    key: tuple[str, ...]
+    reader: Mapping[str, Any] | str | None
+    call: str
+    columns: Mapping[str, str]
+    hidden: frozenset[str] = frozenset()
+
+
+def is_history(node: Node) -> bool:
+    config = node.get("config") or {}
+    return (
+        config.get("materialized") in HISTORIES
+        or node["resource_type"] == "snapshot"
+        or config.get("incremental_strategy") == "history_batch"
+    )
+
+
+def history_nodes(nodes: Mapping[str, Node]) -> list[Node]:
+    """The models and snapshots that make history tables, by name."""
+    found = [
+        node
+        for node in nodes.values()
+        if node["resource_type"] in ("model", "snapshot") and is_history(node)
+    ]
+    return sorted(found, key=lambda node: str(node["name"]))
+
+
+def is_hidden(column: Mapping[str, Any]) -> bool:
+    """Whether a column has `meta: {history: {hide: true}}` or a tag for personal data."""
+    config = column.get("config") or {}
+    for meta in (column.get("meta") or {}, config.get("meta") or {}):
+        history = meta.get("history")
+        if isinstance(history, Mapping) and history.get("hide") is True:
+            return True
+    tags = [*(column.get("tags") or []), *(config.get("tags") or [])]
+    return any(str(tag).lower() in PERSONAL_TAGS for tag in tags)
+
+
+def hidden_columns(nodes: Mapping[str, Node], node: Node | None) -> frozenset[str]:
+    """Names of the columns that are hidden in the node or in one of its ancestors.
+
+    A mirror or an event table has the columns of its main table, but seldom their descriptions.
+    """
+    hidden: set[str] = set()
+    pending, seen = [node] if node else [], set()
+    while pending:
+        one = pending.pop()
+        if one["unique_id"] in seen:
+            continue
+        seen.add(one["unique_id"])
+        columns = (one.get("columns") or {}).values()
+        hidden |= {str(column["name"]).lower() for column in columns if is_hidden(column)}
+        parents = (one.get("depends_on") or {}).get("nodes") or []
+        pending += [nodes[name] for name in parents if name in nodes]
+    return frozenset(hidden)
+
+
+def find_node(nodes: Mapping[str, Node], name: str) -> Node | None:
+    """The model, snapshot or seed of this name or alias, or `schema.table`."""
+    schema, _, table = name.rpartition(".")
+    for node in nodes.values():
+        names = {node["name"], node.get("alias") or node["name"]}
+        is_named = table in names and schema in ("", node.get("schema"))
+        if node["resource_type"] in ("model", "snapshot", "seed") and is_named:
+            return node
+    return None
+
+
+def recorded_key(project: DbtProject, relation: Any) -> tuple[str, ...]:
+    """The key that the newest commits of a log record; empty if none does."""
+    try:
+        entries = project.call("_history_entries", relation=relation, limit=40)
+    except ExploreError:  # a view, or a table of another format
+        return ()
+    for entry in entries:
+        about = (entry["record"] or {}).get("about") or {}
+        key = (about.get("hx") or about.get("events") or {}).get("key")
+        if key:
+            return tuple(key)
+    return ()
+
+
+def resolve(
+    project: DbtProject, name: str, key: tuple[str, ...], show_hidden: bool
+) -> HistoryTable:
+    """The table of a model's name or of `schema.table`. Raises ExploreError."""
+    nodes = project.nodes
+    node = find_node(nodes, name)
+    schema, _, table = name.rpartition(".")
+    if node is None and not schema:
+        raise ExploreError(
+            f"{name}: no model, snapshot or seed has this name"
+            " (a table of another project: schema.table)"
+        )
+    schema = str(node["schema"]) if node else schema
+    table = str(node["alias"] or node["name"]) if node else table
+    relation = project.relation(schema, table)
+    # get_relation does not know the format, which decides how commits are read.
+    relation = project.call("_with_format", relation=relation)
+    columns = project.columns(relation)
+    names = {column.lower() for column in columns}
+    settings = project.call(
+        "_table_settings", node=node, convention=None, key=list(key) or None, caller_name="explore"
+    )
+    reader: Mapping[str, Any] | str | None = None
+    found = tuple(settings["key"])
+    own = history_settings(node) if node else {}
+    if {"mod_time", "deleted"} <= names or {"_hist_event", "_hist_time"} <= names:
+        kind = "mirror" if "mod_time" in names else "events"
+        found = key or recorded_key(project, relation) or found
+        reader = {"convention": "hx" if kind == "mirror" else "events", "key": list(found)}
+    elif node and node["config"].get("materialized") == "history_append":
+        raise ExploreError(f"{name} is a log without a key: nothing can be as of an instant")
+    elif node is None or not (is_history(node) or own):
+        kind, reader = "versions", detect(name, columns)
+    else:
+        kind = "features" if settings["convention"]["name"] == "naksha" else "versions"
+    if not found:
+        raise ExploreError(f"{name}: name its key with --key")
+    absent = [column for column in found if column.lower() not in names]
+    if absent:
+        raise ExploreError(f"{name} has no column {', '.join(absent)}")
+    call = (
+        f"ref('{node['name']}')"
+        if node
+        else f"api.Relation.create(schema='{schema}', identifier='{table}')"
+    )
+    hidden = frozenset() if show_hidden else hidden_columns(nodes, node)
+    return HistoryTable(table, schema, relation, kind, found, reader, call, columns, hidden & names)
+
+
+def detect(name: str, columns: Mapping[str, str]) -> str | dict[str, str]:
+    """The convention of a table that no model of the project builds, by its columns."""
+    types = {column.lower(): kind for column, kind in columns.items()}
+    for known in KNOWN.values():
+        if known.start in types and known.end in types:
+            kind = types[known.start]
+            if kind in ("bigint", "int", "date") and known.type == "timestamp":
+                axis = "date" if kind == "date" else "bigint"
+                return {"convention": known.name, "type": axis}
+            return known.name
+    raise ExploreError(f"{name} has no known period columns")

@@ -1,0 +1,407 @@
+"""The page of `dbt-history explore`: its data without Spark, and what it does in a browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_history.explore.export import (
+    Exported,
+    Row,
+    as_deltas,
+    compact,
+    hide_keys,
+    is_tombstone,
+    literal,
+    sort_key,
+    where,
+)
+from dbt_history.explore.page import as_json, page
+from dbt_history.explore.project import ExploreError, reason
+from dbt_history.explore.show import cell, paired
+from dbt_history.explore.tables import HistoryTable, find_node, hidden_columns
+from tests.support.browser import needs_browser, played
+from tests.support.pages import Page, leaves_the_file
+
+DAY = 86_400_000_000
+JANUARY = 1_704_067_200_000_000  # 2024-01-01
+HOSTILE = "</script><img src=x onerror=\"document.title='broken'\"><b>&amp;{{ 7 }}"
+
+
+def day(number: int) -> int:
+    """The start of a day of January 2024."""
+    return JANUARY + (number - 1) * DAY
+
+
+def history_table(name: str, **more: Any) -> HistoryTable:
+    columns = {"id": "bigint", "city": "string", "n": "int"}
+    settings: dict[str, Any] = {
+        "name": name, "schema": "s", "relation": None, "kind": "versions", "key": ("id",),
+        "reader": "validity", "call": f"ref('{name}')", "columns": columns,
+    }  # fmt: skip
+    return HistoryTable(**{**settings, **more})
+
+
+def version(
+    key: int, since: int, until: int | None, city: str | None, n: int = 0, **more: Any
+) -> Row:
+    return Row((str(key),), since, until, until is None, 0, [city, str(n)], **more)
+
+
+def exported(name: str = "customers", rows: list[Row] | None = None, **more: Any) -> Exported:
+    """Record 1: Bonn, then Rome, which was late, then Oslo. Record 2: deleted from day 3 to 8.
+
+    Record 3: hostile text.
+
+        day   1     2     3     4     5     6     7     8     9
+        1     [ Bonn ----)[ Rome ----)[ Oslo ------------------->
+        2     [ Lima ----)                              [ Lima ->
+        3                 [ </script>… ------------------------->
+    """
+    commits = [
+        {"version": 1, "at": "", "batch": "batch 1", "run": "r-1", "author": "ann", "message": "x"},
+        {
+            "version": 2,
+            "at": "",
+            "batch": "batch 2",
+            "run": "r-2",
+            "author": "bob",
+            "message": None,
+        },
+    ]
+    marks = {
+        "tags": [{"name": "audit", "at": str(day(4)), "author": "ann", "reason": None}],
+        "horizon": str(day(1)),
+        "suspensions": [[str(day(5)), str(day(6))]],
+    }
+    rows = rows or [
+        version(1, day(1), day(3), "Bonn", arrived=0),
+        version(1, day(3), day(5), "Rome", arrived=1, is_late=True),
+        version(1, day(5), None, "Oslo", arrived=0),
+        version(2, day(1), day(3), "Lima", arrived=0),
+        version(2, day(8), None, "Lima", arrived=1),
+        version(3, day(3), None, HOSTILE, arrived=1),
+    ]
+    table = history_table(name, **more)
+    columns = [("city", "string"), ("n", "int")]
+    return Exported(table, "time", "timestamp", columns, rows, commits, marks)
+
+
+def html(*tables: Exported) -> str:
+    return page(compact(tables or (exported(),), "shop & <co>", "2024-02-01 00:00:00"))
+
+
+# -- the data --------------------------------------------------------------------------------------
+
+
+def test_positions_are_exact_beyond_the_numbers_of_javascript() -> None:
+    points = [-(2**62), 5, 2**53, 2**53 + 1, 2**62]
+    steps = as_deltas(points)
+
+    assert all(isinstance(one, str) or abs(one) < 2**53 for one in steps)
+    read, total = [], 0
+    for step in steps:
+        total += int(step)
+        read.append(total)
+    assert read == points
+
+
+def test_equal_values_are_stored_once_and_null_is_not_a_text() -> None:
+    rows = [version(1, 1, 2, "NULL"), version(1, 2, 3, None), version(1, 3, None, "NULL")]
+    (table,) = compact([exported(rows=rows)], "p", "")["tables"]
+
+    assert table["cells"][0] == {"values": ["NULL"], "places": [0, -1, 0]}
+    assert (table["since"], table["until"]) == ([0, 1, 2], [1, 2, -1])
+
+
+def test_a_deletion_that_no_version_shows_is_left_out() -> None:
+    columns = [("city", "string"), ("_synced", "timestamp")]
+
+    assert is_tombstone(Row(("1",), 5, 5, False, 0, [None, "7"]), columns)
+    assert not is_tombstone(Row(("1",), 5, 5, False, 0, ["x", "7"]), columns)
+    assert not is_tombstone(Row(("1",), 5, None, True, 0, [None, "7"]), columns)
+
+
+def test_keys_are_sorted_as_numbers_where_they_are_numbers() -> None:
+    keys = ["b", "10", "9", "--5", "-1", None, "٣"]
+
+    assert sorted(keys, key=lambda key: sort_key([key])) == [
+        None, "-1", "9", "10", "--5", "b", "٣",
+    ]  # fmt: skip
+
+
+def column(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, **more}
+
+
+def nodes() -> dict[str, dict[str, Any]]:
+    source = {
+        "mail": column("Mail", config={"meta": {"history": {"hide": True}}}),
+        "born": column("born", tags=["personal"]),
+        "city": column("city", meta={"history": {"hide": False}}),
+    }
+    return {
+        "source.s": {
+            "unique_id": "source.s", "resource_type": "source", "name": "s", "columns": source,
+        },
+        "model.m_hx": {
+            "unique_id": "model.m_hx", "resource_type": "model", "name": "m_hx", "alias": "other",
+            "schema": "s", "columns": {"phone": column("phone", config={"tags": ["PII"]})},
+            "depends_on": {"nodes": ["source.s", "model.gone"]},
+        },
+    }  # fmt: skip
+
+
+def test_a_column_is_hidden_by_its_meta_its_tags_and_by_those_of_the_main_table() -> None:
+    found = find_node(nodes(), "m_hx")
+
+    assert hidden_columns(nodes(), found) == {"mail", "born", "phone"}
+    assert find_node(nodes(), "s.other") == found
+    assert find_node(nodes(), "elsewhere.other") is None
+    assert hidden_columns(nodes(), None) == frozenset()
+
+
+def test_the_values_of_a_hidden_key_are_not_in_the_page() -> None:
+    rows = [version(1234567, 1, 2, "a"), version(1234567, 2, None, "b"), version(8, 1, None, "c")]
+    one = exported(rows=rows, hidden=frozenset({"id"}))
+    hide_keys(one)
+    data = as_json(compact([one], "p", ""))
+
+    assert "1234567" not in data
+    assert one.rows[0].key == one.rows[1].key != one.rows[2].key
+    assert {row.key[0] for row in one.rows} == {"hidden 1", "hidden 2"}
+
+
+def test_filters_are_literals_of_the_columns_type() -> None:
+    table = history_table("t")
+
+    assert where(table, []) == "true"
+    assert where(table, [{"id": "1' or '1"}]) == "(`id` = cast('1\\' or \\'1' as bigint))"
+    assert literal("\\'") == "'\\\\\\''"
+    with pytest.raises(ExploreError, match="t has no column gone"):
+        where(table, [{"gone": "1"}])
+
+
+def test_a_message_is_the_packages_own_or_the_first_that_says_something() -> None:
+    own = "Runtime Error\n  dbt_history.as_of: no\n      got: 1\n  > in macro as_of (x)\n"
+
+    assert reason(own) == "dbt_history.as_of: no\n      got: 1"
+    assert reason("Runtime Error\n  [TABLE] is gone\n more") == "[TABLE] is gone"
+
+
+def test_the_changes_of_a_terminal_pair_both_sides_of_an_update() -> None:
+    columns = [("id", "bigint"), ("city", "string")]
+    rows: list[list[str | None]] = [
+        ["update_postimage", "t2", "1", "Rome"], ["insert", "t1", "2", "Oslo"],
+        ["update_preimage", "t2", "1", None],
+    ]  # fmt: skip
+    insert, update = paired(columns, rows, 1)
+
+    assert (insert["change"], insert["before"]) == ("insert", None)
+    assert update["row"]["city"] == "Rome"
+    assert update["before"] == {"id": "1", "city": None}
+    assert cell("a\x1b[31m\nb") == "a\\x1b[31m\\x0ab"
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def test_the_page_loads_nothing_and_contains_no_value_as_markup() -> None:
+    text = html()
+    shown = Page(text)
+
+    assert shown.fetched == []
+    assert [link for link in shown.links if leaves_the_file(link)] == []
+    assert "default-src 'none'" in text
+    assert "unsafe-eval" not in text
+    assert "onerror" not in {name for _, found in shown.tags for name in found}
+    assert json.loads(as_json({"v": HOSTILE})) == {"v": HOSTILE}
+    assert "<" not in as_json({"v": HOSTILE})
+
+
+def test_every_control_has_a_label() -> None:
+    shown = Page(html())
+    labelled = {"INPUT", "SELECT"}
+
+    assert len(shown.ids) == len(set(shown.ids))
+    for tag, found in shown.tags:
+        if tag.upper() in labelled:
+            assert found.get("id"), found
+    assert html().count("<label") == sum(tag in ("input", "select") for tag, _ in shown.tags)
+
+
+AT = f"#at={day(6)}"
+
+
+@needs_browser
+def test_the_line_moves_over_all_tables_and_marks_what_differs(tmp_path: Path) -> None:
+    second = exported("contracts")
+    script = """
+        function table(name) { return document.querySelector('[role=table][aria-label="Rows of ' + name + '"]'); }
+        function text(name) { return Array.from(table(name).querySelectorAll('.grid-row')).map(function (row) {
+            return Array.from(row.children).slice(0, 2).map(function (one) { return one.firstChild.textContent; }).concat(row.className.replace('grid-row', '').trim()); }); }
+        var seen = [text('customers'), text('contracts')];
+        var slider = document.getElementById('slider');
+        slider.value = 0; slider.dispatchEvent(new Event('input'));
+        seen.push(text('customers'));
+        document.getElementById('forth').click();
+        seen.push(document.getElementById('at').value);
+        document.getElementById('at').value = '2024-01-08'; document.getElementById('at').dispatchEvent(new Event('change'));
+        document.getElementById('than').value = '2024-01-02'; document.getElementById('than').dispatchEvent(new Event('change'));
+        seen.push(Array.from(table('customers').querySelectorAll('.grid-row')).map(function (row) { return row.className; }));
+        seen.push(Array.from(table('customers').querySelectorAll('.changed')).map(function (one) { return one.title; }));
+        document.getElementById('only').click();
+        seen.push(text('customers').length);
+        await pause(300);
+        seen.push(document.getElementById('change-count').textContent);
+        seen.push(location.hash);
+        document.getElementById('at').value = 'soon'; document.getElementById('at').dispatchEvent(new Event('change'));
+        seen.push(document.getElementById('at').getAttribute('aria-invalid'));
+        return seen;
+    """  # noqa: E501 - a script
+    seen, shown = played(html(exported(), second), tmp_path, script, AT)
+
+    first = [["1", "Oslo", ""], ["3", HOSTILE, ""]]
+    assert seen[:2] == [first, first]
+    assert seen[2] == [["1", "Bonn", ""], ["2", "Lima", ""]]
+    assert seen[3] == "2024-01-03 00:00:00"
+    assert seen[4] == ["grid-row", "grid-row", "grid-row is-new"]
+    assert seen[5] == ["at the second date: Bonn"]
+    assert seen[6] == 2
+    assert seen[7] == "8 changes from 2024-01-02 00:00:00 to 2024-01-08 00:00:00"
+    assert f"at={day(8)}" in seen[8]
+    assert f"than={day(2)}" in seen[8]
+    assert seen[9] == "true"
+    assert "onerror" not in {name for _, found in shown.tags for name in found}
+
+
+@needs_browser
+def test_a_record_is_found_and_its_versions_are_drawn_by_keyboard_alone(tmp_path: Path) -> None:
+    script = """
+        var find = document.getElementById('find');
+        find.focus(); find.value = 'city=Li, id=2'; find.dispatchEvent(new Event('input'));
+        await pause(300);
+        var keys = document.querySelectorAll('#rows button.key'), seen = [keys.length];
+        keys[0].focus();
+        seen.push(document.activeElement === keys[0], keys[0].getAttribute('aria-label'));
+        keys[0].click();
+        while (!document.documentElement.dataset.drawn) await pause(20);
+        seen.push(document.querySelectorAll('#version-chart svg text').length > 0);
+        seen.push(Array.from(document.querySelectorAll('#version-rows .grid-row')).map(function (row) {
+            return Array.from(row.children).slice(3).map(function (one) { return one.textContent; }); }));
+        seen.push(document.getElementById('version-chart').textContent);
+        seen.push(location.hash);
+        return seen;
+    """  # noqa: E501 - a script
+    seen, _ = played(html(), tmp_path, script, f"#at={day(9)}")
+
+    assert seen[:4] == [1, True, "id 2: show its versions", True]
+    assert seen[4] == [
+        ["first version", "ann", "batch 1, run r-1: x"],
+        ["inserted again after a deletion; no data column", "bob", "batch 2, run r-2"],
+    ]
+    assert "deleted" in seen[5]
+    assert "tag audit" in seen[5]
+    assert "horizon" in seen[5]
+    assert "key=" in seen[6]
+
+
+@needs_browser
+def test_a_link_opens_the_same_view(tmp_path: Path) -> None:
+    key = '{"table":"s.customers","key":["1"]}'
+    link = (
+        f"#tables=s.customers&at={day(4)}&than={day(2)}&find=1&match=exact&only=1&user=bob"
+        f"&zone=Asia/Tokyo&key={key.replace(chr(34), '%22')}"
+    )
+    script = """
+        while (!document.documentElement.dataset.drawn) await pause(20);
+        return [document.getElementById('at').value, document.getElementById('than').value,
+            document.getElementById('find').value, document.getElementById('match').value,
+            document.getElementById('only').checked, document.getElementById('user').value,
+            document.querySelectorAll('#rows .panel').length, document.getElementById('versions-title').textContent,
+            document.querySelectorAll('#version-rows .is-in-force').length,
+            document.querySelectorAll('#version-rows .grid-row')[1].lastChild.textContent,
+            document.querySelector('#rows pre').textContent, document.querySelectorAll('#change-rows .grid-row').length];
+    """  # noqa: E501 - a script
+    seen, _ = played(html(exported(), exported("contracts")), tmp_path, script, link)
+
+    assert seen[:3] == ["2024-01-04 09:00:00", "2024-01-02 09:00:00", "1"]
+    assert seen[3:9] == ["exact", True, "bob", 1, "Versions of 1", 1]
+    assert seen[9] == "◆ late, batch 2, run r-2"
+    assert seen[10] == (
+        "select *\nfrom {{ dbt_history.as_of(ref('customers'), '2024-01-04 00:00:00', 'validity')"
+        " }}\nwhere `id` = 1"
+    )
+    assert seen[11] == 1
+
+
+@needs_browser
+def test_a_csv_keeps_null_apart_and_runs_no_formula(tmp_path: Path) -> None:
+    rows = [
+        version(1, day(1), None, "=1+1"), version(2, day(1), None, None, n=-5),
+        version(3, day(1), None, ""), version(4, day(1), None, 'a,"b"\nc'),
+    ]  # fmt: skip
+    seen, _ = played(html(exported(rows=rows)), tmp_path, "return window.explore.csv();")
+
+    assert seen[0].split("\r\n")[:4] == [
+        'id,city,n,from,"to, exclusive"', "1,'=1+1,0,2024-01-01 00:00:00,",
+        "2,,-5,2024-01-01 00:00:00,", '3,"",0,2024-01-01 00:00:00,',
+    ]  # fmt: skip
+    assert '4,"a,""b""\nc",0,' in seen[0]
+
+
+@needs_browser
+@pytest.mark.parametrize("options", [(), ("--force-dark-mode",)], ids=["light", "dark"])
+def test_the_page_is_as_wide_as_a_phone_and_legible_in_both_themes(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    # Headless Chromium has no window narrower than 500 pixels: a frame has the width of a phone.
+    script = """
+        while (!document.documentElement.dataset.drawn) await pause(20);
+        document.body.style.width = '390px';
+        dispatchEvent(new Event('resize'));
+        await pause(600);
+        function light(text) {
+            var parts = text.match(/[\\d.]+/g).slice(0, 3).map(function (one) { var part = one / 255;
+                return part <= 0.03928 ? part / 12.92 : Math.pow((part + 0.055) / 1.055, 2.4); });
+            return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]; }
+        function contrast(front, back) {
+            var probe = document.body.appendChild(document.createElement('i'));
+            probe.style.color = 'var(' + front + ')'; probe.style.backgroundColor = 'var(' + back + ')';
+            var style = getComputedStyle(probe), a = light(style.color), b = light(style.backgroundColor);
+            probe.remove();
+            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); }
+        var wide = Array.from(document.body.querySelectorAll('*')).filter(function (one) {
+            return !one.closest('.grid, .chart') && one.getBoundingClientRect().right > 391
+                && getComputedStyle(one).position !== 'absolute'; }).map(function (one) { return one.tagName + one.id; });
+        return [wide, ['--page', '--panel', '--changed', '--new', '--gone'].map(function (back) { return contrast('--ink', back); }),
+            contrast('--soft', '--page'), contrast('--link', '--page'), contrast('--on-open', '--open'), contrast('--on-closed', '--closed'),
+            matchMedia('(prefers-color-scheme: dark)').matches];
+    """  # noqa: E501 - a script
+    link = f"#at={day(4)}&key=%7B%22table%22:%22s.customers%22,%22key%22:[%221%22]%7D"
+    seen, _ = played(html(), tmp_path, script, link, options)
+
+    assert seen[0] == []
+    assert min([*seen[1], *seen[2:6]]) >= 4.5
+    assert seen[6] == bool(options)
+
+
+@needs_browser
+def test_only_the_visible_rows_of_many_are_in_the_document(tmp_path: Path) -> None:
+    rows = [version(key, day(1), None, "x") for key in range(20_000)]
+    script = """
+        var grid = document.querySelector('[role=table][aria-label="Rows of customers"]');
+        var seen = [grid.getAttribute('aria-rowcount'), grid.querySelectorAll('.grid-row').length];
+        grid.scrollTop = 30 * 15000; grid.dispatchEvent(new Event('scroll'));
+        seen.push(grid.querySelector('.grid-row button').textContent, grid.querySelectorAll('.grid-row').length);
+        return seen;
+    """  # noqa: E501 - a script
+    seen, _ = played(html(exported(rows=rows)), tmp_path, script)
+
+    assert seen[0] == "20001"
+    assert seen[1] < 40
+    assert seen[2] == "14996"
+    assert seen[3] < 40
