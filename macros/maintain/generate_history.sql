@@ -4,8 +4,9 @@
     run changes nothing.
 
     Instead of true: {kind: hx | events, key: …, references: [{column: …, history: …}], name: …}.
-    The key is `unique_key` of a model unless `key` is given; `name` is the name of the new model
-    (default: x_hx, and x_history for events).
+    The key is `key`, else `unique_key` of a model, else the constraint `primary_key`, else the
+    column with the tests `unique` and `not_null`; `name` is the name of the new model (default:
+    x_hx, and x_history for events).
 #}
 {% macro generate_history(folder='models/history') %}
     {% set tracked, problems = [], [] %}
@@ -25,8 +26,8 @@
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'generate_history', 'some tables cannot be tracked; nothing was written',
             got='\n    ' ~ problems | join('\n    '),
-            expected='meta: {history: true} on a model with unique_key, or meta: {history: {key:'
-                ~ ' …}}',
+            expected='meta: {history: true} on a model or source with unique_key, a primary key or'
+                ~ ' one unique column that is not null, or meta: {history: {key: …}}',
         )) %}
     {% endif %}
     {% for table in tracked %}

@@ -69,6 +69,47 @@ def test_a_node_with_the_metadata_gets_a_model_that_dbt_parses(
     assert printed(project, capsys) == files
 
 
+STATED_KEYS = """
+models:
+  - name: pairs
+    config: {meta: {history: {kind: events}}}
+    columns: [{name: x, data_type: int}, {name: y, data_type: int}]
+    constraints: [{type: primary_key, columns: [x, y]}]
+  - name: lines
+    config: {meta: {history: true}}
+    columns: [{name: line_id, data_type: int, constraints: [{type: primary_key}]}]
+sources:
+  - name: shop
+    tables:
+      - name: persons
+        config: {meta: {history: true}}
+        columns:
+          - {name: person_id, data_tests: [unique, not_null]}
+          - {name: email, data_tests: [unique]}
+"""
+
+
+def test_the_key_comes_from_constraints_and_tests(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("pairs", "lines"):
+        project.model(name, "select 1 as x, 2 as y, 3 as line_id")
+    project.write("models/tracked.yml", STATED_KEYS)
+
+    files = printed(project, capsys)
+
+    keys = {"pairs_history": '["x", "y"]', "lines_hx": '["line_id"]', "persons_hx": '["person_id"]'}
+    for name, key in keys.items():
+        assert f"    key={key}," in files[f"models/history/{name}.sql"]
+
+    unclear = STATED_KEYS.replace("data_tests: [unique]", "data_tests: [unique, not_null]")
+    project.write("models/tracked.yml", unclear)
+    assert (
+        "shop.persons: it has no key"
+        in project.dbt("run-operation", "generate_history", check=False).log
+    )
+
+
 def test_all_nodes_that_cannot_be_tracked_are_reported_together(project: Project) -> None:
     project.model("a", "select 1 as id", meta={"history": True})
     project.model("b", "select 1 as id", meta={"history": {"kind": "x", "key": "id", "kee": 1}})
