@@ -54,7 +54,7 @@ LANDING_FILES = [
     ROOT / "scripts/request_files.py",
     *sorted((ROOT / "seeds/examples/fivetran").glob("*.csv")),
     ROOT / "models/examples/fivetran/fivetran_snapshot_source.sql",
-    ROOT / "snapshots/examples/fivetran_snapshot.yml",
+    ROOT / "snapshots/examples/fivetran_snapshot.sql",
 ]
 # Tables that the landed batches make, dropped before the first one.
 LANDED_TABLES = ("fivetran_items_landing", "fivetran_landed_history", "fivetran_snapshot")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
 
 from tests.support.project import ROOT, SCHEMA, Project, Run
 from tests.support.staging import OPEN
@@ -78,14 +77,7 @@ class Loads:
         text = path.read_text(encoding="utf-8")
         for reference in ("ref('fivetran_snapshot_source')", "source('crmp', 'meta_station')"):
             text = text.replace(reference, "source('loads', '" + reference.split("'")[-2] + "')")
-        if path.suffix == ".yml":
-            (given,) = yaml.safe_load(text)["snapshots"]
-            config = {**given["config"], "schema": self.schema, "file_format": "delta"}
-            one = {"name": given["name"], "relation": given["relation"], "config": config}
-            text = json.dumps({"version": 2, "snapshots": [one]})
-        else:
-            own = f"config(schema='{self.schema}', file_format='delta',"
-            text = text.replace("config(", own, 1)
+        text = text.replace("config(", f"config(schema='{self.schema}', file_format='delta',", 1)
         self.project.write(f"snapshots/{path.name}", text)
 
     def load(self, name: str, rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> None:
@@ -109,7 +101,7 @@ def loads(project: Project) -> Loads:
 
 
 def test_the_example_has_the_documented_rows_that_a_snapshot_can_know(loads: Loads) -> None:
-    loads.snapshot(EXAMPLES / "fivetran_snapshot.yml")
+    loads.snapshot(EXAMPLES / "fivetran_snapshot.sql")
     columns = ["id", "col1", "col2", "changed_at"]
     columns += ["_fivetran_start", "_fivetran_end", "_fivetran_active"]
     for batch in (1, 2, 3, 4, 5):
