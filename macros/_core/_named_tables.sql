@@ -101,8 +101,9 @@
 
 {#
     The key of a relation's records, as a list: the argument, else what the model, source, snapshot
-    or seed behind it says, else, with `or_own`, what the model that is being run says. dbt knows
-    all of them when it runs; before that the key may be empty.
+    or seed behind it says, else, with `or_own`, what the model that is being run says; there a
+    missing key is the caller's problem. dbt knows all of them when it runs; before that the key may
+    be empty.
 #}
 {% macro _key_of(relation, key, caller_name, or_own=false) %}
     {% set said = dbt_history._key_columns(key) %}
@@ -113,7 +114,7 @@
     {% if not found and own is not none %}
         {% set found = dbt_history._key_columns((model.config or {}).get('unique_key')) %}
     {% endif %}
-    {% if not found %}
+    {% if not found and not or_own %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'no key is known', got=relation,
             expected='a key: as an argument, or said of the table by unique_key, meta.history.key,'

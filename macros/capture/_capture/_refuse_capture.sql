@@ -10,7 +10,11 @@
         {% do problems.append('method is ' ~ method ~ ': auto, feed or diff') %}
     {% endif %}
     {% if not capture.key %}
-        {% do problems.append('key is empty: name the columns that tell rows apart') %}
+        {% do problems.append(
+            'key is empty: name the columns that tell rows apart, or let the table say them, by'
+                ~ ' unique_key, meta.history.key, a primary key constraint, or the tests unique and'
+                ~ ' not_null of one column'
+        ) %}
     {% endif %}
     {% set materialized = model.config.get('materialized') if model.resource_type == 'model'
         else none %}
