@@ -133,7 +133,9 @@ def expected(states: list[list[tuple[int, str, int]]]) -> set[tuple[int, str, in
 
 
 @pytest.mark.parametrize(
-    ("convention", "is_feed"), [("validity", False), ("fivetran", True)], ids=["diff", "feed"]
+    ("convention", "is_feed"),
+    [thorough("validity", False), ("fivetran", True)],
+    ids=["diff", "feed"],
 )
 def test_updated_at_gives_the_time_also_of_late_and_reappearing_rows(
     project: Project, convention: str, is_feed: bool

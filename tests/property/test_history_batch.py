@@ -266,7 +266,7 @@ def test_late_events_agree_with_the_oracle(
 @pytest.mark.parametrize(
     ("name", "options", "batches_per_commit"),
     [
-        ("validity", {"track_columns": ["name"]}, None),
+        thorough("validity", {"track_columns": ["name"]}, None),
         thorough("fivetran", {"track_columns": ["name"]}, 1),
         thorough("validity", {"merge_equal": True}, 1),
         *(
