@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.measure import start_spark
 from dbt_history.landing import LandingTable, land, read_request
-from scripts.request_files import RequestWriter, csv_text
+from dbt_history.landing.writer import RequestWriter, csv_text
 from tests.support.project import ROOT, Project
 
 REPORT = ROOT / "docs" / "measured_landing.md"

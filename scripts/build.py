@@ -51,7 +51,7 @@ EXAMPLE = "dbt_history.fivetran_history"
 EXAMPLE_NODES = ["--select", "+fivetran_history", "--indirect-selection", "cautious"]
 LANDING_FILES = [
     ROOT / "scripts/landing_example.py",
-    ROOT / "scripts/request_files.py",
+    ROOT / "src/dbt_history/landing/writer.py",
     *sorted((ROOT / "seeds/examples/fivetran").glob("*.csv")),
     ROOT / "models/examples/fivetran/fivetran_snapshot_source.sql",
     ROOT / "snapshots/examples/fivetran_snapshot.sql",

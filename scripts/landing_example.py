@@ -14,10 +14,7 @@ import random
 import sys
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet
-
-from scripts.request_files import RequestWriter, csv_text
+from dbt_history.landing.writer import RequestWriter, csv_text, parquet
 
 SEEDS = Path(__file__).resolve().parent.parent / "seeds/examples/fivetran"
 COLUMNS = {
@@ -44,14 +41,6 @@ FORMS = {
 def seed(name: str) -> list[dict[str, str]]:
     with (SEEDS / f"fivetran_{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def parquet(header: list[str], rows: list[list[str]]) -> bytes:
-    """Text columns, as the writer uses for columns that can contain markers."""
-    sink = pa.BufferOutputStream()
-    cells = {name: [row[index] for row in rows] for index, name in enumerate(header)}
-    pyarrow.parquet.write_table(pa.table(cells), sink)
-    return bytes(sink.getvalue().to_pybytes())
 
 
 def write_request(folder: Path, batch: int, null: str, unmodified: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,19 +15,21 @@ import grpc
 import pytest
 from pyspark.sql import SparkSession
 
+from dbt_history.landing.writer import RequestWriter
 from dbt_history.serve.destination import Destination
 from dbt_history.serve.engine import Engine
 from dbt_history.serve.service import Service, start
 from dbt_history.session import start_session
-from scripts.request_files import RequestWriter
 from tests.support.landing import COLUMNS, END, HEADER, START
-from tests.support.processes import kill, start_python
+from tests.support.processes import free_port, kill, start_python
 from tests.support.project import ROOT, drop_schema
+from tests.support.secrets import files_with
 from tests.support.writer import Client, history_batch
 
 pytestmark = pytest.mark.thorough
 
 ROWS = 60_000
+METRICS = free_port()
 # The files in the landing table's folder at the moment of the kill.
 MOMENTS = {
     "while_landing": "*.parquet",
@@ -36,9 +40,12 @@ MOMENTS = {
 @pytest.fixture
 def process(warehouse: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A destination in its own process, and its port."""
-    arguments = (str(warehouse), str(tmp_path))
+    folder = tmp_path / "spark"
+    folder.mkdir()
+    options = ("--log-format", "json", "--metrics", str(METRICS), "--reflection")
+    arguments = (str(warehouse), str(tmp_path), str(folder), *options)
     started, line = start_python("tests.support.run_serve", *arguments, ready="serving at ")
-    yield started, int(line.rsplit(":", 1)[1])
+    yield started, int(json.loads(line)["message"].rsplit(":", 1)[1])
     started.kill()
     started.wait()
 
@@ -110,12 +117,25 @@ def test_a_stopped_destination_finishes_the_current_call(
     schema = "tests_stopped"
     landing = warehouse / f"{schema}.db" / "items__landing"
 
-    call = Client.at(port).start("WriteHistoryBatch", history_batch(many_rows(tmp_path, schema)))
+    writer = many_rows(tmp_path, schema)
+    call = Client.at(port).start("WriteHistoryBatch", history_batch(writer))
     wait_for("between_landing_and_merge", landing, call)
+    with urllib.request.urlopen(f"http://127.0.0.1:{METRICS}/metrics") as page:
+        metrics = page.read().decode()
     stopped.send_signal(signal.SIGTERM)
 
     assert call.result(timeout=240).success
-    assert stopped.wait(60) == 0
+    output, _ = stopped.communicate(timeout=60)
+    assert stopped.returncode == 0
+    logged = [json.loads(line) for line in output.splitlines()]
+    assert [(line["level"], line["message-origin"]) for line in logged] == [
+        ("INFO", "sdk_destination")
+    ] * 2
+    assert logged[0]["message"] == "stopping after calls in progress"
+    assert (logged[1]["call"], logged[1]["outcome"]) == ("WriteHistoryBatch", "success")
+    assert "dbt_history_calls_in_progress 1.0" in metrics
+    keys = list(writer.keys.values())
+    assert files_with(keys, [tmp_path, landing.parent], metrics, output) == []
     spark.sql(f"create schema if not exists {schema}")
     register_table(spark, schema, landing.parent / "items")
     assert spark.table(f"{schema}.items").count() == ROWS

@@ -16,7 +16,7 @@ from dbt_history.cli import main
 from dbt_history.landing import LandingTable, Limits, RefusedError, land
 from dbt_history.landing import read_request as read
 from dbt_history.landing.land import find_sources, staged
-from scripts.request_files import NULL, UNMODIFIED, RequestWriter
+from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter
 from tests.support.landing import COLUMNS, END, HEADER, START, small, upserts
 from tests.support.project import Project
 from tests.support.selection import thorough

@@ -24,8 +24,7 @@ from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
 from dbt_history.landing import read_request as read
 from dbt_history.landing.land import find_sources
 from dbt_history.landing.rows import FileReader, checked, staged_rows
-from scripts.landing_example import parquet
-from scripts.request_files import NULL, UNMODIFIED, RequestWriter, csv_text
+from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter, csv_text, parquet
 from tests.support.landing import COLUMNS, END, HEADER, START, one_file, problems, small, upserts
 
 # -- refusals --------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
+import json
 import logging
+import os
 import shutil
 import threading
 import time
@@ -21,17 +22,24 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.timestamp_pb2 import Timestamp
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from pyspark.sql import SparkSession
 
 from dbt_history.cli import main
+from dbt_history.landing.errors import RefusedError
+from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter
 from dbt_history.serve import destination_pb2 as pb
+from dbt_history.serve.certificates import Certificates
+from dbt_history.serve.check import SelfTest
 from dbt_history.serve.destination import Destination
 from dbt_history.serve.engine import Engine, find_package
-from dbt_history.serve.service import Service, start
+from dbt_history.serve.logs import JsonFormatter
+from dbt_history.serve.service import SERVICE, Service, start
 from dbt_history.session import start_session
-from scripts.request_files import NULL, UNMODIFIED, RequestWriter
 from tests.support.landing import END, HEADER, START
 from tests.support.project import ROOT, drop_schema
+from tests.support.secrets import files_with
 from tests.support.writer import Client, batch, history_batch, table
 
 SCHEMA = "tests_serve"
@@ -127,7 +135,7 @@ def updates(writer: RequestWriter, *rows: tuple[str, str, str, int]) -> RequestW
 
 def test_a_sync_with_repeated_batches_is_applied_once(
     destination: Destination, client: Client, port: int, monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, warehouse: Path,
 ) -> None:  # fmt: skip
     caplog.set_level(logging.INFO)
     first = request(destination, "items", compression="ZSTD", is_encrypted=True)
@@ -187,9 +195,17 @@ def test_a_sync_with_repeated_batches_is_applied_once(
     decimal = next(c for c in answer.columns if c.name == "amount").params.decimal
     assert (decimal.precision, decimal.scale) == (10, 2)
     assert "landed before as batch 3" in caplog.text
-    for key in (*first.keys.values(), *second.keys.values()):
-        for form in (base64.b64encode(key).decode(), key.hex(), repr(key)[2:-1]):
-            assert form not in caplog.text
+
+    # A wrong key is refused. Keys are neither logged, answered, nor in a file.
+    wrong = request(destination, "items", compression="ZSTD", is_encrypted=True)
+    updates(wrong, ("1", "x", "8", 4))
+    wrong.keys = {name: os.urandom(32) for name in wrong.keys}
+    refusal = client.write(wrong).task.message
+    assert "wrong key" in refusal
+    secrets = [*first.keys.values(), *second.keys.values(), *wrong.keys.values()]
+    folders = [destination.engine.path, destination.root, warehouse / f"{SCHEMA}.db"]
+    assert files_with(secrets, folders, caplog.text, refusal) == []
+    assert files_with(secrets[-1:], [], str(wrong.document()))
 
 
 @pytest.mark.thorough
@@ -445,14 +461,14 @@ def certificate() -> tuple[bytes, bytes]:
 
 
 def test_a_call_without_the_token_is_refused_and_tls_is_supported(
-    destination: Destination, caplog: pytest.LogCaptureFixture
+    destination: Destination, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.INFO)
     token = "a-secret-that-is-long"
-    private, public = certificate()
-    server, port = start(Service(destination, token), "127.0.0.1:0", (private, public))
-    credentials = grpc.ssl_channel_credentials(public)
-    channel = grpc.secure_channel(f"localhost:{port}", credentials)
+    certificates, public = certificate_files(tmp_path)
+    service = Service(destination, token)
+    server, port = start(service, "127.0.0.1:0", certificates.credentials())
+    channel = secure_channel(port, public)
     asked = pb.DescribeTableRequest(schema_name=SCHEMA, table_name="nothing")
     writer = upserts(request(destination, "nothing"), ("1", "a", "1", 1))
     right = [
@@ -490,7 +506,111 @@ def test_a_call_without_the_token_is_refused_and_tls_is_supported(
         Client.at(port, configuration={"token": token}).method("DescribeTable")(asked, timeout=5)
     server.stop(None).wait()
     assert token not in caplog.text
+    assert metric(service, "calls_total", call="DescribeTable", outcome="success") == 2
+    assert metric(service, "calls_total", call="DescribeTable", outcome="unauthenticated") == 3
+    assert metric(service, "calls_total", call="Test", outcome="refused") == 1
+    assert metric(service, "calls_in_progress") == 0
     assert not destination.target(SCHEMA, "nothing").exists()
+
+
+def metric(service: Service, name: str, **labels: str) -> float | None:
+    return service.metrics.registry.get_sample_value(f"dbt_history_{name}", labels)
+
+
+def certificate_files(folder: Path) -> tuple[Certificates, bytes]:
+    """Files of a new key and its certificate, and the certificate."""
+    private, public = certificate()
+    (folder / "key").write_bytes(private)
+    (folder / "cert").write_bytes(public)
+    return Certificates(folder / "key", folder / "cert"), public
+
+
+def secure_channel(port: int, root: bytes) -> grpc.Channel:
+    # Channels with equal arguments share their connections.
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    return grpc.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(root), options)
+
+
+def test_certificates_are_reloaded_and_health_and_reflection_need_no_token(
+    destination: Destination, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    certificates, first = certificate_files(tmp_path)
+    service = Service(destination, "a-secret")
+    server, port = start(service, "127.0.0.1:0", certificates.credentials(), with_reflection=True)
+
+    def status(root: bytes, name: str = "") -> int:
+        with secure_channel(port, root) as channel:
+            stub = health_pb2_grpc.HealthStub(channel)
+            request = health_pb2.HealthCheckRequest(service=name)
+            return int(stub.Check(request, timeout=10).status)
+
+    serving = health_pb2.HealthCheckResponse.SERVING
+    assert [status(first, name) for name in ("", SERVICE.full_name)] == [serving] * 2
+    with secure_channel(port, first) as channel:
+        listed = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
+            iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=10
+        )
+        names = [found.name for found in next(listed).list_services_response.service]
+    assert SERVICE.full_name in names
+
+    # While the key is replaced and the certificate is not, the first pair stays in use.
+    private, second = certificate()
+    (tmp_path / "key").write_bytes(private)
+    assert status(first) == serving
+    assert "not reloaded" in caplog.text
+    (tmp_path / "cert").write_bytes(second)
+    assert status(second) == serving
+    with pytest.raises(grpc.RpcError):
+        status(first)
+    assert "reloaded the certificate" in caplog.text
+    (tmp_path / "cert").write_bytes(first)
+    with pytest.raises(RefusedError, match="is for another key"):
+        Certificates(tmp_path / "key", tmp_path / "cert")
+
+    service.health.enter_graceful_shutdown()
+    assert status(second) == health_pb2.HealthCheckResponse.NOT_SERVING
+    server.stop(None).wait()
+
+
+def test_a_log_record_of_a_call_is_the_json_object_of_the_guide(
+    destination: Destination, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, port = start(Service(destination), "127.0.0.1:0")
+    caplog.set_level(logging.INFO)
+    bad = pb.DescribeTableRequest(schema_name=SCHEMA, table_name="a`\n{")
+    assert Client.at(port).call("DescribeTable", bad).task.message
+    server.stop(None).wait()
+
+    line = JsonFormatter().format(caplog.records[-1])
+    assert "\n" not in line
+    found = json.loads(line)
+    assert "is not a valid name" in found.pop("message")
+    assert found.pop("seconds") >= 0
+    assert datetime.fromisoformat(found.pop("time")).tzinfo is not None
+    assert found == {
+        "level": "WARNING", "message-origin": "sdk_destination", "call": "DescribeTable",
+        "table": f"{SCHEMA}.a`\n{{", "outcome": "refused",
+    }  # fmt: skip
+
+
+def test_the_self_test_passes_on_a_destination_that_works(destination: Destination) -> None:
+    steps = list(SelfTest(Service(destination, "a-secret")).steps())
+    assert [step for step in steps if step.problem] == []
+    assert len(steps) == 10
+
+
+@pytest.mark.thorough
+def test_the_self_test_reports_a_batch_that_is_not_applied_and_removes_its_tables(
+    destination: Destination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {row[0] for row in destination.spark.sql("show schemas").collect()}
+    monkeypatch.setattr(Engine, "merge", lambda *_: "1 batch")
+    *_, failed, removed = SelfTest(Service(destination)).steps()
+    assert "is landed and was not applied" in failed.problem
+    assert (failed.name, removed.problem) == ("an encrypted batch of CSV files is applied", "")
+    assert {row[0] for row in destination.spark.sql("show schemas").collect()} == before
+    assert list(destination.root.glob(".dbt_history_check_*")) == []
 
 
 def test_the_command_requires_tls_and_a_token_except_on_loopback(

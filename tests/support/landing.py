@@ -9,7 +9,7 @@ from dbt_history.landing import Limits, RefusedError
 from dbt_history.landing import read_request as read
 from dbt_history.landing.land import check_heads, find_sources
 from dbt_history.landing.rows import checked
-from scripts.request_files import RequestWriter
+from dbt_history.landing.writer import RequestWriter
 
 START, END = "2024-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"
 COLUMNS = {"id": "LONG", "name": "STRING", "amount": ("DECIMAL", 10, 2)}

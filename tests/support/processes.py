@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,12 @@ from tests.support.project import ROOT
 
 # Seconds; longer than any step of these tests needs.
 TIMEOUT = 240
+
+
+def free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
 
 
 def start_python(module: str, *arguments: str, ready: str) -> tuple[subprocess.Popen[str], str]:

@@ -1,5 +1,6 @@
-"""`dbt-history serve` in its own process: `run_serve WAREHOUSE ROOT`, at a free port.
+"""`dbt-history serve` in its own process: `run_serve WAREHOUSE ROOT SPARK OPTION…`, at a free port.
 
+SPARK is the folder of Spark's event log and temporary files.
 The catalog is in memory, so that several processes can work on the same files.
 """
 
@@ -12,15 +13,18 @@ from pyspark.sql import SparkSession
 from dbt_history.cli import main as command
 
 
-def main(warehouse: str, root: str) -> None:
+def main(warehouse: str, root: str, folder: str, *options: str) -> None:
     builder = (
         SparkSession.builder.master("local[1]")
         .config("spark.sql.catalogImplementation", "in-memory")
         .config("spark.sql.warehouse.dir", warehouse)
+        .config("spark.eventLog.enabled", "true")
+        .config("spark.eventLog.dir", f"file://{folder}")
+        .config("spark.local.dir", folder)
     )
     # The command uses the active session.
     builder.getOrCreate().sparkContext.setLogLevel("OFF")
-    command(["serve", "--root", root, "--port", "0"])
+    command(["serve", "--root", root, "--port", "0", *options])
 
 
 if __name__ == "__main__":

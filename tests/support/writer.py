@@ -8,9 +8,9 @@ from typing import Any, Self
 import grpc
 from google.protobuf.json_format import ParseDict
 
+from dbt_history.landing.writer import RequestWriter
 from dbt_history.serve import destination_pb2 as pb
-from dbt_history.serve.service import SERVICE, message_class
-from scripts.request_files import RequestWriter
+from dbt_history.serve.service import stub
 
 WAIT = 300
 
@@ -28,12 +28,7 @@ class Client:
         return cls(grpc.insecure_channel(f"127.0.0.1:{port}"), **more)
 
     def method(self, name: str) -> Any:
-        method = SERVICE.methods_by_name[name]
-        return self.channel.unary_unary(
-            f"/{SERVICE.full_name}/{name}",
-            request_serializer=message_class(method.input_type).SerializeToString,
-            response_deserializer=message_class(method.output_type).FromString,
-        )
+        return stub(self.channel, name)
 
     def call(self, name: str, message: Any) -> Any:
         return self.method(name)(self.ready(message), timeout=WAIT, metadata=self.metadata)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scripts.request_files import RequestWriter
+from dbt_history.landing.writer import RequestWriter
 from tests.oracle.convention import FIVETRAN, VALIDITY_BIGINT
 from tests.oracle.history_batch import apply_batch
 from tests.oracle.mirrors import Link, Main, mirror

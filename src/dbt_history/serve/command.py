@@ -6,8 +6,11 @@ import ipaddress
 import logging
 import os
 import signal
+import textwrap
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -17,8 +20,15 @@ from dbt_history.landing.files import Limits
 from dbt_history.landing.table import refuse_iceberg
 from dbt_history.session import start_session
 
+if TYPE_CHECKING:
+    from dbt_history.serve.service import Service
+
+log = logging.getLogger("dbt_history.serve")
+
 TOKEN_VARIABLE = "DBT_HISTORY_TOKEN"
 GRACE_SECONDS = 600
+PROBE_SECONDS = 30
+SPARK_ENDED = 3
 LOOPBACK = "127.0.0.1"
 
 
@@ -41,6 +51,20 @@ def read_token(path: Path | None) -> str | None:
 
 def address_of(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+
+
+class Address(click.ParamType[tuple[str, int]]):
+    """HOST:PORT, or a port of the loopback address."""
+
+    name = "host:port"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        host, _, port = str(value).rpartition(":")
+        if not port.isdigit() or not 0 < int(port) < 1 << 16:
+            self.fail(f"{value!r} is not an address such as 9090 or 0.0.0.0:9090", param, ctx)
+        return host.strip("[]") or LOOPBACK, int(port)
 
 
 @click.command("serve")
@@ -79,6 +103,13 @@ def address_of(host: str, port: int) -> str:
               help="Refuse a file that expands more times than this.")  # fmt: skip
 @click.option("--max-cell-size", type=Size(), default="16M", show_default=True,
               help="Refuse a longer cell.")  # fmt: skip
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
+              show_default=True, help="text to stderr, or json to stdout.")  # fmt: skip
+@click.option("--metrics", type=Address(),
+              help="Serve metrics in Prometheus' format over HTTP at this address.")  # fmt: skip
+@click.option("--reflection", is_flag=True, help="Describe the calls to clients such as grpcurl.")
+@click.option("--check", is_flag=True,
+              help="Write, compare and remove two tables of generated batches.")  # fmt: skip
 def serve_command(
     port: int,
     host: str,
@@ -91,6 +122,10 @@ def serve_command(
     max_file_size: int,
     max_ratio: int,
     max_cell_size: int,
+    log_format: str,
+    metrics: tuple[str, int] | None,
+    reflection: bool,
+    check: bool,
 ) -> None:
     """Serve as a gRPC destination that writes history tables.
 
@@ -98,14 +133,17 @@ def serve_command(
     batch answered with success is in its table exactly once, however often the call is repeated.
 
     \b
-    Examples: dbt-history serve --root /batches
+    Examples: dbt-history serve --root /batches --check
+              dbt-history serve --root /batches
               dbt-history serve --root /batches --host 0.0.0.0 --tls-key key.pem
               --tls-cert cert.pem --token-file token
 
     \b
-    Exit codes: 0  stopped by a signal after finishing calls in progress
-                1  the dbt package is missing, or the address is not available
+    Exit codes: 0  stopped by a signal after finishing calls in progress; --check succeeded
+                1  the dbt package is missing, an address is not available, the certificate cannot
+                   be used, or a step of --check failed
                 2  the options are invalid
+                3  Spark ended
     """
     token = read_token(token_file)
     if (tls_key is None) != (tls_cert is None):
@@ -113,36 +151,79 @@ def serve_command(
     if not is_loopback(host) and (tls_key is None or token is None):
         raise click.UsageError(f"{host} is not a loopback address: TLS and a token are required")
     try:
+        from dbt_history.serve.certificates import Certificates
         from dbt_history.serve.destination import Destination
         from dbt_history.serve.engine import Engine, find_package
+        from dbt_history.serve.logs import start_logging
         from dbt_history.serve.service import Service, start
     except ImportError as error:
         raise click.ClickException(
             f"{error.name} is not installed: pip install 'dbt-history[serve]'"
         ) from None
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("dbt_history.serve").setLevel(logging.INFO)
+    start_logging(log_format, logging.ERROR if check else logging.INFO)
+    stopped = threading.Event()
+    if not check:
+        stop_on_signals(stopped)
     limits = Limits(max_file_size, max_ratio, max_cell_size, max(4 * max_cell_size, Limits.row))
+    certificates = None
     try:
+        if tls_key is not None and tls_cert is not None:
+            certificates = Certificates(tls_key, tls_cert)
         engine = Engine(find_package(project_dir), max_deleted_share)
         spark = start_session("dbt-history serve")
         refuse_iceberg(spark)
         service = Service(Destination(spark, root.resolve(), engine, limits), token)
-        certificate = None
-        if tls_key is not None and tls_cert is not None:
-            certificate = (tls_key.read_bytes(), tls_cert.read_bytes())
-        server, bound_port = start(service, address_of(host, port), certificate)
+        if check:
+            run_check(service)
+        # Again, because Spark sets its own handler for SIGINT.
+        stop_on_signals(stopped)
+        if metrics is not None:
+            service.metrics.serve(*metrics)
+        server, bound_port = start(
+            service,
+            address_of(host, port),
+            certificates.credentials() if certificates else None,
+            with_reflection=reflection,
+        )
     except RefusedError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"serving at {address_of(host, bound_port)}" + (" with TLS" if tls_key else ""))
-    wait_for_signal()
-    click.echo("stopping after calls in progress")
-    server.stop(GRACE_SECONDS).wait()
+    announce = log.info if log_format == "json" else click.echo
+    announce(f"serving at {address_of(host, bound_port)}" + (" with TLS" if certificates else ""))
+    has_spark = wait_until_stopped(stopped, lambda: spark.sql("select 1").collect())
+    service.health.enter_graceful_shutdown()
+    if has_spark:
+        announce("stopping after calls in progress")
+    server.stop(GRACE_SECONDS if has_spark else 0).wait()
     engine.close()
+    if not has_spark:
+        raise SystemExit(SPARK_ENDED)
 
 
-def wait_for_signal() -> None:
-    stopped = threading.Event()
+def stop_on_signals(stopped: threading.Event) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    stopped.wait()
+
+
+def wait_until_stopped(stopped: threading.Event, probe: Callable[[], object]) -> bool:
+    """Wait for a signal. Returns False if Spark does not answer, so that a supervisor restarts."""
+    while not stopped.wait(PROBE_SECONDS):
+        try:
+            probe()
+        except Exception as error:
+            log.error("Spark ended: %s", type(error).__name__)
+            return False
+    return True
+
+
+def run_check(service: Service) -> NoReturn:
+    """Print the steps of the self-test and exit."""
+    from dbt_history.serve.check import SelfTest
+
+    failed = False
+    for step in SelfTest(service).steps():
+        failed = failed or bool(step.problem)
+        click.echo(f"{'failed' if step.problem else 'ok':<7}{step.name}")
+        if step.problem:
+            click.echo(textwrap.indent(step.problem, " " * 7))
+    service.destination.engine.close()
+    raise SystemExit(1 if failed else 0)

@@ -7,23 +7,27 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Never, TypeVar
 
 import grpc
 from google.protobuf.json_format import MessageToDict
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 
 from dbt_history.conventions import FIVETRAN_SYNCED
 from dbt_history.landing.errors import BusyError, RefusedError
 from dbt_history.landing.request import START, Column, Reader, read_type
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.destination import Destination
+from dbt_history.serve.metrics import Metrics
 from dbt_history.serve.migrations import migrate
 
 SERVICE = pb.DESCRIPTOR.services_by_name["DestinationConnector"]
 TOKEN = "token"
-MAX_WORKERS = 8
+# More than the calls that wait for a table, so that the health service answers.
+MAX_WORKERS = 64
 CHECKS = {"spark": "Spark answers", "files": "The folder of the batch files is readable"}
 
 log = logging.getLogger("dbt_history.serve")
@@ -38,6 +42,8 @@ class Service:
 
     destination: Destination
     token: str | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    health: health.HealthServicer = field(default_factory=health.HealthServicer)
 
     # -- calls without a token ---------------------------------------------------------------------
 
@@ -170,22 +176,29 @@ class Service:
     def perform(self, request: Any, context: grpc.ServicerContext, work: Callable[[], str]) -> str:
         """Do the work of a call. Returns the reason if it was refused, else an empty text."""
         self.check_token(request.configuration, context)
-        name, began = type(request).__name__.removesuffix("Request"), time.monotonic()
-        place = f"{name} {table_name_of(request)!r}"
+        name, table = type(request).__name__.removesuffix("Request"), table_name_of(request)
+        began = time.monotonic()
+
+        def record(level: int, outcome: str, text: str) -> None:
+            seconds = round(time.monotonic() - began, 3)
+            fields = {"call": name, "table": table, "outcome": outcome, "seconds": seconds}
+            message = f"{name} {table!r}: {one_line(text)} ({seconds:.1f} s)"
+            log.log(level, "%s", message, extra=fields)
+
         try:
             result = work()
         except RefusedError as error:
             # Further lines may contain rows, so they are not logged.
-            log.warning("%s: refused: %s", place, first_line(error))
+            record(logging.WARNING, "refused", f"refused: {first_line(error)}")
             return str(error)
         except BusyError as error:
-            log.warning("%s: %s", place, one_line(str(error)))
+            record(logging.WARNING, "busy", str(error))
             abort_call(context, grpc.StatusCode.UNAVAILABLE, str(error))
         except Exception as error:
             # The first line is the error; the rest is a Java stack trace.
-            log.error("%s: %s", place, first_line(error))
+            record(logging.ERROR, "failed", first_line(error))
             abort_call(context, grpc.StatusCode.INTERNAL, first_line(error))
-        log.info("%s: %s (%.1f s)", place, one_line(result), time.monotonic() - began)
+        record(logging.INFO, "success", result)
         return ""
 
     def check_token(self, configuration: Mapping[str, str], context: grpc.ServicerContext) -> None:
@@ -208,7 +221,7 @@ class Service:
         for method in SERVICE.methods:
             call: Call = getattr(self, snake_case(method.name))
             found[method.name] = grpc.unary_unary_rpc_method_handler(
-                call,
+                self.metrics.measured(method.name, call),
                 request_deserializer=message_class(method.input_type).FromString,
                 response_serializer=message_class(method.output_type).SerializeToString,
             )
@@ -216,9 +229,13 @@ class Service:
 
 
 def start(
-    service: Service, address: str, certificate: tuple[bytes, bytes] | None = None
+    service: Service,
+    address: str,
+    credentials: grpc.ServerCredentials | None = None,
+    *,
+    with_reflection: bool = False,
 ) -> tuple[grpc.Server, int]:
-    """Serve at `host:port`; port 0 selects a free one. `certificate`: private key and chain, PEM.
+    """Serve at `host:port`; port 0 selects a free one.
 
     Returns the server and its port. Raises RefusedError if it cannot listen on the address.
     """
@@ -226,15 +243,30 @@ def start(
     options = [("grpc.so_reuseport", 0)]
     server = grpc.server(futures.ThreadPoolExecutor(MAX_WORKERS), options=options)
     server.add_generic_rpc_handlers((service.handlers(),))
+    health_pb2_grpc.add_HealthServicer_to_server(service.health, server)
+    if with_reflection:
+        names = (SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
     try:
-        if certificate:
-            port = server.add_secure_port(address, grpc.ssl_server_credentials([certificate]))
+        if credentials is not None:
+            port = server.add_secure_port(address, credentials)
         else:
             port = server.add_insecure_port(address)
     except RuntimeError:
         raise RefusedError(f"{address} is not available to listen on") from None
     server.start()
+    service.health.set(SERVICE.full_name, health_pb2.HealthCheckResponse.SERVING)
     return server, port
+
+
+def stub(channel: grpc.Channel, name: str) -> Any:
+    """A call of the contract, for clients."""
+    method = SERVICE.methods_by_name[name]
+    return channel.unary_unary(
+        f"/{SERVICE.full_name}/{name}",
+        request_serializer=message_class(method.input_type).SerializeToString,
+        response_deserializer=message_class(method.output_type).FromString,
+    )
 
 
 # -- messages --------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Write a `WriteHistoryBatchRequest` with its files, as a writer of history mode does.
 
-Used by the example, the tests and the benchmarks; `dbt_history.landing` reads such files.
+Used by `dbt-history serve --check`, the example, the tests and the benchmarks.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -38,6 +39,14 @@ def csv_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
 def quoted(cell: str) -> str:
     # Python's csv.writer does not quote a CR.
     return '"' + cell.replace('"', '""') + '"' if NEEDS_QUOTES.search(cell) else cell
+
+
+def parquet(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
+    """Text columns, as the writer uses for columns that can contain markers."""
+    sink = pa.BufferOutputStream()
+    cells = {name: [row[index] for row in rows] for index, name in enumerate(header)}
+    pyarrow.parquet.write_table(pa.table(cells), sink)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def compress(data: bytes, compression: str) -> bytes:

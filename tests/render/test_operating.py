@@ -1,0 +1,108 @@
+"""The guide, the unit and the Containerfile of the destination agree with the command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import click
+import pytest
+from flit_core import buildapi  # type: ignore[import-untyped]
+
+from dbt_history.serve.command import serve_command
+from dbt_history.serve.engine import find_package
+from tests.support.markdown import blocks, page
+from tests.support.project import ROOT
+
+GUIDE = "docs/guides/landing.md"
+CONTAINERFILE = "Containerfile"
+
+
+def parsed(arguments: list[str], folder: Path) -> dict[str, object]:
+    """The options of `dbt-history serve …`; the paths are created below the folder."""
+    paths = {"--root", "--project-dir", "--tls-key", "--tls-cert", "--token-file"}
+    found = list(arguments)
+    for index, argument in enumerate(found[:-1]):
+        if argument in paths:
+            path = folder / found[index + 1].strip("/").replace("/", "_")
+            path.mkdir() if argument in ("--root", "--project-dir") else path.touch()
+            found[index + 1] = str(path)
+    return serve_command.make_context("serve", found).params
+
+
+def test_the_guide_lists_every_option_of_serve() -> None:
+    part = page(GUIDE).split("## gRPC destination")[1].split("## What is refused")[0]
+    described = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", part))
+    options = {
+        name
+        for parameter in serve_command.params
+        if isinstance(parameter, click.Option)
+        for name in parameter.opts
+    }
+    others = {"--rm", "--stop-timeout"}
+    assert options - described == set()
+    assert described - options - others == set()
+
+
+def test_the_commands_of_the_unit_and_the_containers_are_valid(tmp_path: Path) -> None:
+    (unit,) = blocks(page(GUIDE), "ini")
+    settings = dict(re.findall(r"^(\w+)=((?:.*\\\n)*.*)$", unit, re.M))
+    _, called, *arguments = shlex.split(settings["ExecStart"].replace("\\\n", " "))
+    (tmp_path / "unit").mkdir()
+    assert called == "serve"
+    assert parsed(arguments, tmp_path / "unit")["metrics"] == ("127.0.0.1", 9090)
+    assert settings["KillMode"] == "mixed"
+
+    (entry,) = re.findall(r"^ENTRYPOINT \[(.*)\]$", page(CONTAINERFILE), re.M)
+    own = [part.strip().strip('"') for part in entry.split(",")][2:]
+    runs = re.findall(r"^podman run (?:.*\\\n)*.*$", page(GUIDE), re.M)
+    assert len(runs) == 2
+    for number, run in enumerate(runs):
+        after = shlex.split(run.replace("\\\n", " "))
+        more = after[after.index("dbt-history") + 1 :]
+        (tmp_path / str(number)).mkdir()
+        assert parsed(own + more, tmp_path / str(number))["root"]
+
+
+def test_the_image_has_the_locked_jars_and_what_the_package_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = page(CONTAINERFILE).replace("\\\n", " ")
+    added = {url: digest for digest, url in re.findall(r"ADD --checksum=(\S+)\s+(\S+)", text)}
+    locked = [line.split() for line in page("requirements/jars.lock").splitlines()]
+    delta = {
+        f"{group.replace('.', '/')}/{name}/{version}/{name}-{version}.jar": digest
+        for coordinate, digest in (line for line in locked if line[0].startswith("io.delta:"))
+        for group, name, version in [coordinate.split(":")]
+    }
+    assert {url.split("/maven2/")[1]: digest for url, digest in added.items()} == delta
+    for path in delta:
+        assert f"/opt/jars/{Path(path).name}" in text
+
+    for sources, folder in re.findall(r"^COPY (.*) (/opt/\S+)$", text, re.M):
+        for source in sources.split():
+            to = tmp_path / folder.removeprefix("/opt/").strip("/")
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, to, dirs_exist_ok=True)
+            else:
+                to.mkdir(exist_ok=True)
+                shutil.copy(ROOT / source, to)
+    package = tmp_path / "dbt_history"
+    assert find_package(package) == package
+    monkeypatch.chdir(package)
+    with zipfile.ZipFile(tmp_path / buildapi.build_wheel(str(tmp_path))) as wheel:
+        assert "dbt_history/serve/command.py" in wheel.namelist()
+
+
+@pytest.mark.thorough
+def test_the_image_can_be_built() -> None:
+    builder = next((name for name in ("podman", "docker") if shutil.which(name)), None)
+    if builder is None or subprocess.run([builder, "info"], capture_output=True).returncode:
+        pytest.skip("no builder of images answers")
+    command = [builder, "build", "--quiet", "--file", CONTAINERFILE, "."]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
