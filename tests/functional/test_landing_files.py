@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import itertools
 import os
 import random
@@ -23,6 +24,7 @@ import pytest
 from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
 from dbt_history.landing import read_request as read
 from dbt_history.landing.land import find_sources
+from dbt_history.landing.parquet_cells import SealedFile, spooled
 from dbt_history.landing.rows import FileReader, checked, staged_rows
 from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter, csv_text, parquet
 from tests.support.landing import COLUMNS, END, HEADER, START, one_file, problems, small, upserts
@@ -435,6 +437,29 @@ def test_a_parquet_file_of_few_bytes_and_long_repeated_cells_is_read_in_small_pa
     assert "column s: is longer than 1,000 bytes" in problems(
         path, Limits(cell=1000, ratio=1_000_000)
     )
+
+
+def test_the_copy_of_a_parquet_file_on_disk_is_encrypted() -> None:
+    r = random.Random(1)
+    plain = b"PAR1" + r.randbytes(70_000) + b"a repeated text " * 9_000 + b"PAR1"
+
+    with spooled(io.BytesIO(plain)) as file:
+        assert isinstance(file, SealedFile)
+        at = [0, len(plain) - 4, *(r.randrange(len(plain)) for _ in range(300))]
+        for start in at:
+            size = r.choice([1, 15, 16, 17, 5_000])
+            assert file.seek(start) == file.tell() == start
+            assert file.read(size) == plain[start : start + size]
+        assert file.seek(0, io.SEEK_END) == len(plain)
+        file.disk.seek(0)
+        stored = file.disk.read()
+
+    assert file.closed
+    assert len(stored) == len(plain)
+    assert b"PAR1" not in stored
+    assert b"repeated" not in stored
+    blocks = {stored[place : place + 16] for place in range(0, len(stored) - 16, 16)}
+    assert len(blocks) == len(stored) // 16
 
 
 def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:

@@ -13,9 +13,12 @@ import click
 import pytest
 from flit_core import buildapi  # type: ignore[import-untyped]
 
+from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.command import serve_command
 from dbt_history.serve.engine import find_package
-from tests.support.markdown import blocks, page
+from dbt_history.serve.migrations import MIGRATIONS
+from dbt_history.serve.service import SERVICE
+from tests.support.markdown import blocks, page, table_after
 from tests.support.project import ROOT
 
 GUIDE = "docs/guides/landing.md"
@@ -35,7 +38,7 @@ def parsed(arguments: list[str], folder: Path) -> dict[str, object]:
 
 
 def test_the_guide_lists_every_option_of_serve() -> None:
-    part = page(GUIDE).split("## gRPC destination")[1].split("## What is refused")[0]
+    part = page(GUIDE).split("## gRPC destination")[1].split("## What the partner guide asks")[0]
     described = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", part))
     options = {
         name
@@ -96,6 +99,21 @@ def test_the_image_has_the_locked_jars_and_what_the_package_needs(
     monkeypatch.chdir(package)
     with zipfile.ZipFile(tmp_path / buildapi.build_wheel(str(tmp_path))) as wheel:
         assert "dbt_history/serve/command.py" in wheel.namelist()
+
+
+def test_every_call_and_migration_is_in_the_table_of_the_guide_with_tests_that_exist() -> None:
+    rows = table_after(page(GUIDE), "## What the partner guide asks")
+    tests = {row["test"] for row in rows}
+    files = (ROOT / "tests/functional").glob("test_*.py")
+    text = "".join(file.read_text() for file in files)
+    written = set(re.findall(r"^def (test_\w+)", text, re.M))
+    assert tests - written == set()
+
+    named = set(re.findall(r"\w+", " ".join(row["call"] for row in rows)))
+    assert {method.name for method in SERVICE.methods} - named == set()
+    migrations = {name.upper() for name in MIGRATIONS} - {"SYNC_MODE_MIGRATION"}
+    modes = set(pb.SyncModeMigrationType.keys())
+    assert migrations | modes <= named
 
 
 @pytest.mark.thorough

@@ -18,8 +18,8 @@ from dbt_history.serve.destination import Destination
 from dbt_history.serve.tables import COPIED_FROM, KEY, TYPES
 
 TEXTS = ("STRING", "XML", "JSON", "NAIVE_TIME")
-# A writer sends this text to set NULL; the message has no other representation.
-NULL = "NULL"
+# The guide writes the value into SQL: NULL without quotes is NULL. With them it is the word.
+VALUES = {"NULL": None, "'NULL'": "NULL"}
 
 
 def migrate(destination: Destination, details: pb.MigrationDetails) -> str | None:
@@ -116,7 +116,7 @@ def update_column_value(
         arguments = {
             "table": str(target),
             "column": operation.column,
-            "value": None if operation.value == NULL else operation.value,
+            "value": VALUES.get(operation.value, operation.value),
         }
         destination.engine.run_operation("update_column_value", arguments)
     return "set a column"
