@@ -79,6 +79,7 @@ select
     outcome.app_id as `app_id`,
     outcome.author as `author`,
     outcome.message as `message`,
+    outcome.commit_json as `commit_json`,
     timestamp_millis(outcome.at_ms) as `at`
 from outcomes
 {% endmacro %}

@@ -3,7 +3,8 @@
     changed, and one row per commit message (schema `COMMIT_MSG`), also if the writes of a
     transaction have several. It is made from the rows of `feature_outcomes`; a transaction that
     changed nothing has no row. `space`, `id` and `ts` are set when the transaction is numbered
-    (`number_transactions`); `commit_json` holds the counts. For a `history_append` model: `_batch`
+    (`number_transactions`). `commit_json` of a space holds the counts; of a message, the client's
+    own, as it was written. For a `history_append` model: `_batch`
     is the transaction, so select the outcomes `where txn > last_batch()`.
 #}
 {% macro transaction_rows(outcomes, space, schema=none, database_id=0) %}
@@ -43,12 +44,15 @@ said as (
     select
         `txn`,
         `message`,
-        row_number() over (partition by `txn` order by min(`position`), `message`) as number,
+        `commit_json`,
+        row_number() over (
+            partition by `txn` order by min(`position`), `message`, `commit_json`
+        ) as number,
         max(`at`) as txts,
         max(utc_day) as utc_day
     from changes
-    where `message` is not null
-    group by `txn`, `message`
+    where `message` is not null or `commit_json` is not null
+    group by `txn`, `message`, `commit_json`
 ),
 
 messages as (
@@ -59,7 +63,7 @@ messages as (
         'COMMIT_MSG' as `schema`,
         cast(`txn` as string) as `table`,
         `message` as commit_msg,
-        cast(null as string) as commit_json,
+        `commit_json` as commit_json,
         txts,
         utc_day
     from said

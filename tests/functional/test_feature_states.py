@@ -40,17 +40,23 @@ ODD_STATES = (
 
 
 def test_every_message_of_a_transaction_is_kept(project: Project, spark: SparkSession) -> None:
-    """In the order of the writes; a message that changed nothing is not one of the transaction."""
+    """
+    In the order of the writes, each with the client's own JSON; a message that changed nothing is
+    not one of the transaction.
+    """
     spark.sql(
         """
         create or replace temporary view message_outcomes as
         select *, 'app' as app_id, 'ann' as author, true as has_state,
             timestamp'2024-03-01 00:00:00 UTC' as at from values
-            (7, 0, 'roads', 'CREATED', false, 'z: first'), (7, 1, 'rails', 'CREATED', false, null),
-            (7, 2, 'roads', 'CREATED', false, 'a: second'),
-            (7, 3, 'roads', 'CREATED', false, 'z: first'),
-            (7, 4, 'roads', 'ERROR', true, 'refused'), (8, 0, 'roads', 'CREATED', false, 'NULL')
-            as outcomes (txn, position, space, outcome, is_refused, message)
+            (7, 0, 'roads', 'CREATED', false, 'z: first', null),
+            (7, 1, 'rails', 'CREATED', false, null, null),
+            (7, 2, 'roads', 'CREATED', false, 'a: second', '{"ticket": "A-1"}'),
+            (7, 3, 'roads', 'CREATED', false, 'z: first', null),
+            (7, 4, 'roads', 'ERROR', true, 'refused', '{"no": 1}'),
+            (8, 0, 'roads', 'CREATED', false, 'NULL', null),
+            (9, 0, 'roads', 'UPDATED', false, null, 'no json')
+            as outcomes (txn, position, space, outcome, is_refused, message, commit_json)
         """
     )
     project.model(
@@ -62,13 +68,21 @@ def test_every_message_of_a_transaction_is_kept(project: Project, spark: SparkSe
     project.run("transaction_log")
 
     rows = sorted(project.rows("transaction_log"), key=lambda row: int(row["i"]))
-    assert [(row["txid"], row["commit_msg"] or row["table"]) for row in rows] == [
-        (7, "z: first"),
-        (7, "rails"),
-        (7, "roads"),
-        (7, "a: second"),
-        (8, "NULL"),
-        (8, "roads"),
+    messages = [
+        (row["txid"], row["commit_msg"], row["commit_json"])
+        if row["schema"] == "COMMIT_MSG"
+        else (row["txid"], row["table"], json.loads(row["commit_json"])["created"])
+        for row in rows
+    ]
+    assert messages == [
+        (7, "z: first", None),
+        (7, "rails", 1),
+        (7, "roads", 3),
+        (7, "a: second", '{"ticket": "A-1"}'),
+        (8, "NULL", None),
+        (8, "roads", 1),
+        (9, None, "no json"),
+        (9, "roads", 0),
     ]
 
 
@@ -234,6 +248,48 @@ def test_a_purge_is_a_change_in_its_own_transaction(tmp_path: Path, spark: Spark
     assert [row[2] for row in found(from_txn=3)] == ["deleted"]
     with pytest.raises(Exception, match="of a purge only the transaction is known"):
         found(purges=True, author="ann")
+
+
+def test_a_view_over_several_spaces_shows_each_feature_of_the_first_layer_that_has_it(
+    project: Project, spark: SparkSession
+) -> None:
+    """
+    txn        1      2      3      4
+    edits      f: e1  .      h: e3  h deleted
+    map        f: m1  g: m2  h: m3  .
+    """
+    for name, sql in {
+        "layers_edits": "select * from values ('edits', 'f', 'e1', 1, null),"
+        " ('edits', 'h', 'e3', 3, 4), ('edits', 'h', 'e3', 4, 4), ('other', 'f', 'o1', 1, null)"
+        " as states(space, `the id`, v, txn, txn_next)",
+        "layers_map": "select * from values (1, null, 'map', 'm1', 'f'),"
+        " (2, null, 'map', 'm2', 'g'), (3, null, 'map', 'm3', 'h')"
+        " as states(txn, txn_next, Space, v, `the id`)",
+        "layers_thin": "select `the id`, txn, txn_next from layers_map",
+    }.items():
+        spark.sql(f"create or replace temporary view {name} as {sql}")
+    edits = "{'states': 'layers_edits', 'where': \"space = 'edits'\"}"
+    for name, arguments in {
+        "now": f"[{edits}, 'layers_map'], id='the id'",
+        "at_3": f"[{edits}, 'layers_map'], id='the id', at=3",
+        "map_at_1": f"['layers_map', {edits}], id='the id', at=1",
+        "unlike": "['layers_edits', 'layers_thin'], id=['the id', 'v']",
+    }.items():
+        call = f"{{{{ dbt_history.layered_features({arguments}) }}}}"
+        project.model(
+            name, f"select _layer, `the id` as id, v from {call} as v", materialized="table"
+        )
+
+    done = project.run("now", "at_3", "map_at_1", "unlike", check=False)
+
+    def shown(name: str) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row.values()) for row in project.rows(name))
+
+    assert shown("now") == [(1, "f", "e1"), (2, "g", "m2"), (2, "h", "m3")]
+    assert shown("at_3") == [(1, "f", "e1"), (1, "h", "e3"), (2, "g", "m2")]
+    assert shown("map_at_1") == [(1, "f", "m1")]
+    assert "layer 2 and layer 1 differ in column space, v" in done.message("unlike")
+    assert "layer 2 has no column v" in done.message("unlike")
 
 
 def test_a_resync_beside_another_writer_takes_no_number_twice(

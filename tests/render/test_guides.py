@@ -29,16 +29,21 @@ TESTS = {
 OPERATION = re.compile(r"^(?:\$ )?dbt run-operation (\w+) --args '(.*)'$", re.MULTILINE)
 
 
-def proofs(text: str) -> list[str]:
-    """The last cell of each row of the tables that end in `shown by`."""
+def proven_rows(text: str) -> list[list[str]]:
+    """The cells of each row of the tables that end in `shown by`."""
     found, is_inside = [], False
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         is_row = line.startswith("|")
         if is_row and is_inside and not set(line) <= set("|- "):
-            found.append(cells[-1])
+            found.append(cells)
         is_inside = is_row and (is_inside or cells[-1] == "shown by")
     return found
+
+
+def proofs(text: str) -> list[str]:
+    """The last cells of these rows."""
+    return [cells[-1] for cells in proven_rows(text)]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
@@ -48,6 +53,56 @@ def test_every_claim_of_a_comparison_is_tested_or_cited(path: Path) -> None:
     named = set(re.findall(r"`(test_\w+)`", text))
     assert named - TESTS == set()
     assert [cell for cell in proofs(text) if "`test_" not in cell and "](http" not in cell] == []
+
+
+# What a row of docs/systems says of this package; all but the last one need a test.
+VERDICT = re.compile(r"^(same|better|more|different|omitted)\b")
+
+
+def unproven(text: str, tests: set[str]) -> list[str]:
+    """What is wrong with the rows of a page of docs/systems.
+
+    A row that says what is implemented names a test. One that says what is omitted names a test of
+    what is there instead, or cites a page. Every named test exists.
+    """
+    problems = []
+    for cells in proven_rows(text):
+        verdict = VERDICT.match(cells[-2])
+        named = re.findall(r"`(test_\w+)`", cells[-1])
+        missing = [name for name in named if name not in tests]
+        if verdict is None:
+            problems.append(f"{cells[0]}: no verdict: {cells[-2]}")
+        elif verdict[1] == "omitted":
+            if not named and "](http" not in cells[-1]:
+                problems.append(f"{cells[0]}: nothing is cited")
+        elif not named:
+            problems.append(f"{cells[0]}: no test")
+        problems += [f"{cells[0]}: there is no {name}" for name in missing]
+    return problems
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs/systems").glob("*.md")), ids=lambda path: path.stem
+)
+def test_every_statement_of_a_documented_system_has_its_test(path: Path) -> None:
+    assert unproven(path.read_text("utf-8"), TESTS) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("| a | b | same | `test_known` |", None),
+        ("| a | b | omitted: no engine | [page](https://example.com) |", None),
+        ("| a | b | same | `test_unknown` |", "a: there is no test_unknown"),
+        ("| a | b | better | `test_known`, `test_unknown` |", "a: there is no test_unknown"),
+        ("| a | b | same | [page](https://example.com) |", "a: no test"),
+        ("| a | b | | `test_known` |", "a: no verdict: "),
+        ("| a | b | omitted: no engine | |", "a: nothing is cited"),
+    ],
+)
+def test_a_row_without_its_proof_is_found(row: str, problem: str | None) -> None:
+    page = f"| the original | dbt_history | | shown by |\n|---|---|---|---|\n{row}\n"
+    assert unproven(page, {"test_known"}) == ([] if problem is None else [problem])
 
 
 def test_each_seed_system_and_each_alternative_has_a_comparison() -> None:

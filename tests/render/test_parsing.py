@@ -34,6 +34,7 @@ READERS = {
     "feature_activity": f"{A}, content='v'",
     "transaction_at": f"{A}, 5",
     "branch_as_of": f"{A}, {B}, 'draft'",
+    "layered_features": f"[{A}, {{'states': {B}, 'where': 'true'}}]",
 }
 TESTS: list[Any] = [
     {

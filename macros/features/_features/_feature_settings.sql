@@ -122,6 +122,7 @@
         'at': {'required': true, 'type': 'timestamp', 'about': 'time of the transaction'},
         'author': {'required': false, 'type': 'string'},
         'message': {'required': false, 'type': 'string'},
+        'commit_json': {'required': false, 'type': 'string'},
         'written_at': {'required': false, 'type': 'timestamp'},
         'expected_uuid': {'required': false, 'type': 'string'},
         'base_uuid': {'required': false, 'type': 'string'},

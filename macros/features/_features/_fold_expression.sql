@@ -73,7 +73,7 @@ aggregate(
         'struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live:'
             ~ ' boolean, mode: string, is_refused: boolean,'
         ~ ' txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string,'
-            ~ ' message: string, at_ms: bigint, keep_states: bigint>'
+            ~ ' message: string, commit_json: string, at_ms: bigint, keep_states: bigint>'
     ) -%}
 {% endmacro %}
 
@@ -157,7 +157,8 @@ element_at(
                 'code', if(x.code = 'MERGED', 'UPDATED', x.code),
                 'was_live', x.live is not null, 'mode', w.mode, 'is_refused', w.is_refused,
                 'txn_problem', w.txn_problem,
-                'app_id', w.app_id, 'author', w.author, 'message', w.message, 'at_ms', w.at_ms,
+                'app_id', w.app_id, 'author', w.author, 'message', w.message,
+                'commit_json', w.commit_json, 'at_ms', w.at_ms,
                 'keep_states', w.keep_states
             ) as {{ dbt_history._outcome_type() }})))
         )

@@ -249,8 +249,8 @@ folded{{ level.suffix }} as (
 {# The fields of a write that the fold uses. #}
 {% macro _folded_fields() %}
     {%- do return([
-        'i', 'txn', 'position', 'action', 'app_id', 'author', 'message', 'at_ms', 'real_ms', 'uuid',
-        'txn_uuid', 'expected_uuid', 'base_uuid',
+        'i', 'txn', 'position', 'action', 'app_id', 'author', 'message', 'commit_json', 'at_ms',
+        'real_ms', 'uuid', 'txn_uuid', 'expected_uuid', 'base_uuid',
         'if_absent', 'if_live', 'on_version_conflict', 'on_merge_conflict', 'mode', 'noop_updates',
         'auto_purge', 'history',
         'keep_states', 'resync', 'problem', 'txn_problem', 'is_refused',

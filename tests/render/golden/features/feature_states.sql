@@ -9,6 +9,7 @@ log as (
         cast(`at` as timestamp) as at,
         nullif(cast(`author` as string), '') as author,
         cast(null as string) as message,
+        cast(null as string) as commit_json,
         cast(null as timestamp) as written_at,
         cast(`expected_uuid` as string) as expected_uuid,
         cast(null as string) as base_uuid,
@@ -170,6 +171,7 @@ writes_of_feature as (
                 'app_id', app_id,
                 'author', author,
                 'message', message,
+                'commit_json', commit_json,
                 'at_ms', at_ms,
                 'real_ms', real_ms,
                 'uuid', uuid,
@@ -226,7 +228,7 @@ folds as (
                 txn: bigint,
                 is_refused: boolean,
                 new_states: array<struct<i: bigint, seq: bigint, txn: bigint, action: string, version: bigint, author: string, app_id: string, puuid: string, uuid: string, txn_uuid: string, createdAt: bigint, updatedAt: bigint, rtcts: bigint, rtuts: bigint, author_txn: bigint, created_txn: bigint, purged_txn: bigint, resync: boolean, content: struct<p0: binary, p1: string>>>,
-                outcomes: array<struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live: boolean, mode: string, is_refused: boolean, txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string, message: string, at_ms: bigint, keep_states: bigint>>
+                outcomes: array<struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live: boolean, mode: string, is_refused: boolean, txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string, message: string, commit_json: string, at_ms: bigint, keep_states: bigint>>
             >),
             (acc, w) -> element_at(
                 transform(
@@ -331,9 +333,10 @@ folds as (
                                     'code', if(x.code = 'MERGED', 'UPDATED', x.code),
                                     'was_live', x.live is not null, 'mode', w.mode, 'is_refused', w.is_refused,
                                     'txn_problem', w.txn_problem,
-                                    'app_id', w.app_id, 'author', w.author, 'message', w.message, 'at_ms', w.at_ms,
+                                    'app_id', w.app_id, 'author', w.author, 'message', w.message,
+                                    'commit_json', w.commit_json, 'at_ms', w.at_ms,
                                     'keep_states', w.keep_states
-                                ) as struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live: boolean, mode: string, is_refused: boolean, txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string, message: string, at_ms: bigint, keep_states: bigint>)))
+                                ) as struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live: boolean, mode: string, is_refused: boolean, txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string, message: string, commit_json: string, at_ms: bigint, keep_states: bigint>)))
                             )
                         ),
                         1
