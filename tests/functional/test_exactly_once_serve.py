@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -140,3 +144,27 @@ def test_a_stopped_destination_finishes_the_current_call(
     register_table(spark, schema, landing.parent / "items")
     assert spark.table(f"{schema}.items").count() == ROWS
     drop_schema(spark, schema, warehouse)
+
+
+def test_a_second_process_with_the_same_embedded_metastore_is_refused(tmp_path: Path) -> None:
+    settings = Path(os.environ["SPARK_CONF_DIR"])
+    shutil.copytree(settings, tmp_path / "conf")
+    defaults = tmp_path / "conf/spark-defaults.conf"
+    home = re.sub(
+        r'derby.system.home=[^" ]+', f"derby.system.home={tmp_path}", defaults.read_text()
+    )
+    defaults.write_text(home)
+    variables = {**os.environ, "SPARK_CONF_DIR": str(tmp_path / "conf")}
+    serve = [str(Path(sys.executable).with_name("dbt-history")), "serve", "--root", str(tmp_path)]
+
+    with subprocess.Popen(
+        [*serve, "--port", "0"], env=variables, stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stdout is not None
+        assert "serving at" in first.stdout.readline()
+        second = subprocess.run([*serve, "--check"], env=variables, capture_output=True, text=True)
+        first.terminate()
+        assert first.wait(60) == 0
+    assert second.returncode == 3, second.stderr
+    assert "another process has the embedded metastore open" in second.stderr
+    assert "Traceback" not in second.stderr

@@ -221,7 +221,7 @@ def test_an_unspecified_type_is_refused_in_every_call(server: Served) -> None:
     for answer in answers:
         assert "column odd" in answer.task.message
         assert "UNSPECIFIED" in answer.task.message
-    assert not server.destination.target(SCHEMA, "untyped").exists()
+    assert not server.destination.spark.catalog.tableExists(f"{SCHEMA}.untyped")
 
 
 # -- tables ----------------------------------------------------------------------------------------

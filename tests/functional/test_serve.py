@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import os
@@ -37,9 +36,11 @@ from dbt_history.serve.engine import Engine, find_package
 from dbt_history.serve.logs import JsonFormatter
 from dbt_history.serve.service import SERVICE, Service, start
 from dbt_history.session import start_session
+from tests.support.destination import NUMBERS, FolderWriter
 from tests.support.landing import END, HEADER, START
 from tests.support.project import ROOT, drop_schema
 from tests.support.secrets import files_with
+from tests.support.selection import thorough
 from tests.support.writer import Client, batch, history_batch, table
 
 SCHEMA = "tests_serve"
@@ -54,7 +55,6 @@ COLUMNS = {
 }
 LIVE = {"id": "INT", "name": "STRING", "data": "JSON", "_fivetran_synced": "UTC_DATETIME"}
 ROW = (*HEADER, "_fivetran_synced")
-NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
@@ -82,18 +82,11 @@ def client(port: int) -> Client:
 
 def request(
     destination: Destination, table: str, columns: dict[str, Any] = COLUMNS, **how: Any
-) -> RequestWriter:
+) -> FolderWriter:
     """A request with its files in its own folder below the root."""
     folder = destination.root / f"{table}_{next(NUMBERS)}"
     folder.mkdir()
     return FolderWriter(folder, columns, schema=SCHEMA, table=table, **how)
-
-
-class FolderWriter(RequestWriter):
-    """Names its files by their full path, as a writer does."""
-
-    def add(self, stage: str, name: str, data: bytes, key: bytes | None = None) -> Path:
-        return super().add(stage, str(self.folder / name), data, key)
 
 
 def versions(destination: Destination, name: str) -> list[tuple[Any, ...]]:
@@ -208,35 +201,66 @@ def test_a_sync_with_repeated_batches_is_applied_once(
     assert files_with(secrets[-1:], [], str(wrong.document()))
 
 
-@pytest.mark.thorough
-def test_two_tables_can_be_written_in_parallel(
+def test_a_call_waits_for_the_call_on_its_table_and_for_no_other(
     destination: Destination, port: int, client: Client
 ) -> None:
-    done: dict[str, list[bool]] = {}
+    mine, other = (
+        request(destination, name, LIVE).add_row(["1", "a", "{}", at(1)])
+        for name in ("busy", "free")
+    )
+    with destination.exclusive(SCHEMA, "BUSY"):
+        waiting = Client.at(port).start("WriteBatch", batch(mine))
+        assert client.call("WriteBatch", batch(other)).success
+        described = pb.DescribeTableRequest(schema_name=SCHEMA, table_name="busy")
+        assert client.call("DescribeTable", described).not_found
+        assert not waiting.done()
+    assert waiting.result(timeout=120).success
+    assert live_rows(destination, "busy") == live_rows(destination, "free") == [(1, "a", "{}")]
 
-    def sync(name: str) -> None:
-        own = Client.at(port)
-        batches = [
-            upserts(request(destination, name), ("1", f"{name} 1", "1", 1)),
-            updates(request(destination, name), ("1", f"{name} 2", UNMODIFIED, 2)),
-        ]
-        done[name] = [own.write(writer).success for writer in batches]
 
-    names = ["parallel_a", "parallel_b"]
-    threads = [threading.Thread(target=sync, args=[name]) for name in names]
+@pytest.mark.parametrize(("tables", "batches"), [thorough(4, 3), thorough(20, 50)])
+def test_many_tables_are_written_at_once(
+    tables: int, batches: int, destination: Destination, port: int
+) -> None:
+    """Every other table has a history. Each log has the table's own batches and no others."""
+    problems: list[str] = []
+
+    def sync(place: int) -> None:
+        name, own = f"many_{tables}_{place}", Client.at(port)
+        for number in range(1, batches + 1):
+            text = f"{name} {number}"
+            if place % 2:
+                writer = request(destination, name, LIVE).add_row(["1", text, "{}", at(1)])
+                answer = own.call("WriteBatch", batch(writer))
+            else:
+                writer = request(destination, name, compression="ZSTD", is_encrypted=True)
+                day = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(days=number)
+                start = day.isoformat().replace("+00:00", "Z")
+                writer.add_csv("earliest_start", "e.csv", ["id", "_fivetran_start"], [["1", start]])
+                writer.add_csv(
+                    "upsert", "u.csv", ROW, [["1", text, "1", start, END, "true", start]]
+                )
+                answer = own.write(writer)
+            if not answer.success:
+                problems.append(f"{text}: {answer}")
+
+    threads = [threading.Thread(target=sync, args=[place]) for place in range(tables)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert done == {name: [True, True] for name in names}
-    for name in names:
-        one = Decimal("1.00")
-        assert versions(destination, name) == [
-            (1, f"{name} 1", one, 1, 1),
-            (1, f"{name} 2", one, 2, None),
-        ]
-        assert numbers(destination, name) == [1, 2]
+    assert problems == []
+    every = list(range(1, batches + 1))
+    for place in range(tables):
+        name = f"many_{tables}_{place}"
+        found = destination.spark.table(f"{SCHEMA}.{name}").orderBy("name").collect()
+        wanted = every[-1:] if place % 2 else every
+        assert sorted(row.name for row in found) == sorted(f"{name} {n}" for n in wanted)
+        assert numbers(destination, name) == every
+        assert numbers(destination, f"{name}__landing") == every
+        if not place % 2:
+            assert [row._fivetran_active for row in found].count(True) == 1
 
 
 @pytest.mark.thorough
@@ -510,7 +534,7 @@ def test_a_call_without_the_token_is_refused_and_tls_is_supported(
     assert metric(service, "calls_total", call="DescribeTable", outcome="unauthenticated") == 3
     assert metric(service, "calls_total", call="Test", outcome="refused") == 1
     assert metric(service, "calls_in_progress") == 0
-    assert not destination.target(SCHEMA, "nothing").exists()
+    assert not destination.spark.catalog.tableExists(f"{SCHEMA}.nothing")
 
 
 def metric(service: Service, name: str, **labels: str) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dbt_history.landing.writer import RequestWriter
 from dbt_history.serve.destination import Destination
@@ -26,6 +26,11 @@ class FolderWriter(RequestWriter):
     def add(self, stage: str, name: str, data: bytes, key: bytes | None = None) -> Path:
         return super().add(stage, str(self.folder / name), data, key)
 
+    def add_row(self, row: list[str]) -> Self:
+        """Add a file with one complete row."""
+        self.add_csv("upsert", "u.csv", list(self.columns), [row])
+        return self
+
 
 @dataclass
 class Served:
@@ -39,7 +44,7 @@ class Served:
     def client(self) -> Client:
         return Client.at(self.port)
 
-    def request(self, table: str, columns: dict[str, Any], **how: Any) -> RequestWriter:
+    def request(self, table: str, columns: dict[str, Any], **how: Any) -> FolderWriter:
         """A request with its files in its own folder below the root."""
         folder = self.destination.root / f"{table}_{next(NUMBERS)}"
         folder.mkdir()

@@ -143,7 +143,7 @@ def serve_command(
                 1  the dbt package is missing, an address is not available, the certificate cannot
                    be used, or a step of --check failed
                 2  the options are invalid
-                3  Spark ended
+                3  Spark ended, or another process has the embedded metastore open
     """
     token = read_token(token_file)
     if (tls_key is None) != (tls_cert is None):

@@ -1,11 +1,11 @@
-"""The operations behind the service's calls: one at a time, and idempotent."""
+"""The operations behind the service's calls: one at a time per table, and idempotent."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from dbt_history.landing.request import START, Column, Request, parse_request
 from dbt_history.serve import live
 from dbt_history.serve.engine import Engine
 from dbt_history.serve.tables import KEY, LAST_BATCH, Target, check_names
+from dbt_history.session import new_session
 
 SOURCE = "request"
 
@@ -28,17 +29,44 @@ SOURCE = "request"
 class Destination:
     """The tables that the service writes. `root` is the folder that must contain all files.
 
-    Writes are serialized, because all calls share dbt and the session's commit settings.
+    Calls for one table are serialized. Calls for different tables run at the same time, each in a
+    Spark session of its own, because Delta takes the record of a commit from the session's
+    settings. Only the runs of dbt, in the session `spark`, are one after the other.
+
+    table a   [ land ][ dbt ]
+    table b   [ land ]       [ dbt ]
+    table c      [ land ][ merge ]            without history
     """
 
     spark: SparkSession
     root: Path
     engine: Engine
     limits: Limits = field(default_factory=Limits)
-    writing: threading.Lock = field(default_factory=threading.Lock)
+    locks: dict[str, threading.Lock] = field(default_factory=dict, init=False)
+    locking: threading.Lock = field(default_factory=threading.Lock, init=False)
+    sessions: list[SparkSession] = field(default_factory=list, init=False)
 
-    def target(self, schema: str, name: str) -> Target:
-        return Target(self.spark, schema, name)
+    @contextmanager
+    def exclusive(self, schema: str, *names: str) -> Iterator[list[Target]]:
+        """Tables that no other call changes meanwhile, in a session that no other call uses."""
+        places = {str(Target(self.spark, schema, name)).lower() for name in names}
+        with ExitStack() as stack:
+            # In one order, so that two calls never wait for each other.
+            for place in sorted(places):
+                with self.locking:
+                    lock = self.locks.setdefault(place, threading.Lock())
+                stack.enter_context(lock)
+            spark = stack.enter_context(self.own_session())
+            yield [Target(spark, schema, name) for name in names]
+
+    @contextmanager
+    def own_session(self) -> Iterator[SparkSession]:
+        with self.locking:
+            session = self.sessions.pop() if self.sessions else None
+        session = session or new_session(self.spark)
+        yield session
+        # Not after an error: its settings are unknown then.
+        self.sessions.append(session)
 
     # -- batches -----------------------------------------------------------------------------------
 
@@ -49,12 +77,11 @@ class Destination:
         second case the next call applies it after the cause is fixed.
         """
         request = parse_request(document, SOURCE, has_period=has_period)
-        target = self.target(request.schema, request.table)
-        with self.writing:
+        with self.exclusive(request.schema, request.table) as (target,):
             self.prepare(target, request)
             number = self.next_number(target)
             landed = land(
-                self.spark, request, self.root, target.landing, batch=number, limits=self.limits
+                target.spark, request, self.root, target.landing, batch=number, limits=self.limits
             )
             is_due = landed.is_new or self.is_pending(target)
             result = self.apply(target, request.key) if is_due else "was applied before"
@@ -88,7 +115,7 @@ class Destination:
         recorded = int(target.properties().get(LAST_BATCH, "0"))
         # Numbers increase, so the newest commits usually suffice.
         for limit in (50, None):
-            log = read_log(self.spark, target.full_name, limit)
+            log = read_log(target.spark, target.full_name, limit)
             found = (batch_number(entry["userMetadata"]) for entry in log)
             numbers = [number for number in found if number is not None]
             if numbers:
@@ -119,19 +146,18 @@ class Destination:
             self.apply_all(target)
             taken = self.last_applied(target)
             target.set_properties({LAST_BATCH: str(taken)})
-            self.spark.sql(f"drop table if exists {target.landing.full_name}")
+            target.spark.sql(f"drop table if exists {target.landing.full_name}")
 
     # -- tables ------------------------------------------------------------------------------------
 
     def describe(self, schema: str, name: str) -> list[tuple[Column, bool]] | None:
-        target = self.target(schema, name)
+        target = Target(self.spark, schema, name)
         return target.columns() if target.exists() else None
 
     def create(self, schema: str, name: str, columns: Sequence[Column], key: Sequence[str]) -> str:
         """Create a table. Raises RefusedError if it exists and is not an identical empty table."""
-        target = self.target(schema, name)
         check_names(columns)
-        with self.writing:
+        with self.exclusive(schema, name) as (target,):
             is_new = not target.exists()
             if is_new:
                 target.create(columns, key)
@@ -151,8 +177,7 @@ class Destination:
         self, schema: str, name: str, at: str, synced_column: str, deleted_column: str | None
     ) -> str:
         """Delete or mark the rows that were synced before `at`; do nothing without a table."""
-        target = self.target(schema, name)
-        with self.writing:
+        with self.exclusive(schema, name) as (target,):
             if not target.exists():
                 return "does not exist; nothing to do"
             self.apply_all(target)
@@ -168,13 +193,16 @@ class Destination:
     @contextmanager
     def changing(self, schema: str, name: str) -> Iterator[Target]:
         """An existing table for an exclusive change, with all batches applied."""
-        target = self.target(schema, name)
-        with self.writing:
-            if not target.exists():
-                raise RefusedError(f"table {target} does not exist")
-            target.finish_changes()
-            self.apply_all(target)
+        with self.exclusive(schema, name) as (target,):
+            self.make_ready(target)
             yield target
+
+    def make_ready(self, target: Target) -> None:
+        """Complete changes and apply all batches. Raises RefusedError without a table."""
+        if not target.exists():
+            raise RefusedError(f"table {target} does not exist")
+        target.finish_changes()
+        self.apply_all(target)
 
     def set_key(self, target: Target, key: Sequence[str]) -> None:
         target.set_properties({KEY: json.dumps(list(key))})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -88,6 +89,9 @@ def jinja_literal(value: object) -> str:
 class Engine:
     """A dbt project in a temporary folder; `close` removes it.
 
+    Runs are serialized, because dbt has one state per process, and a commit takes its record from
+    the settings of dbt's session.
+
     `max_deleted_share` is the setting of `history_batch`; None disables the check.
     """
 
@@ -95,6 +99,7 @@ class Engine:
         if find_spec("dbt") is None:
             raise RefusedError("dbt is not installed: pip install 'dbt-history[serve]'")
         self.max_deleted_share = max_deleted_share
+        self.running = threading.Lock()
         self.folder = tempfile.TemporaryDirectory(prefix="dbt_history_serve_")
         self.path = Path(self.folder.name)
         for folder in ("models", "macros", "dbt_packages"):
@@ -130,16 +135,19 @@ class Engine:
             },
         }
         settings = ", ".join(f"{name}={jinja_literal(value)}" for name, value in config.items())
-        (self.path / "models" / f"{MODEL}.sql").write_text(
+        model = (
             f"{{{{ config({settings}) }}}}\n\n"
             f"select * from {quoted(landing.schema)}.{quoted(landing.name)}\n"
             "where `_batch` > {{ dbt_history.last_batch() }}\n"
         )
-        return self.dbt("run", "--select", MODEL)
+        with self.running:
+            (self.path / "models" / f"{MODEL}.sql").write_text(model)
+            return self.dbt("run", "--select", MODEL)
 
     def run_operation(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Run one of the package's migrations. Raises RefusedError or EngineError."""
-        self.dbt("run-operation", f"dbt_history.{name}", "--args", json.dumps(arguments))
+        with self.running:
+            self.dbt("run-operation", f"dbt_history.{name}", "--args", json.dumps(arguments))
 
     def dbt(self, *arguments: str) -> str:
         from dbt.cli.main import dbtRunner  # here because the import takes a second

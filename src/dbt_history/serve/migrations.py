@@ -51,11 +51,10 @@ def default_value(text: str, type_: ColumnType) -> str | None:
 def drop_table(destination: Destination, details: pb.MigrationDetails, wanted: bool) -> str:
     if not wanted:
         raise RefusedError("drop_table is false: nothing to do")
-    target = destination.target(details.schema, details.table)
-    with destination.writing:
+    with destination.exclusive(details.schema, details.table) as (target,):
         target.exists()
-        destination.spark.sql(f"drop table if exists {target.landing.full_name}")
-        destination.spark.sql(f"drop table if exists {target.full_name}")
+        target.spark.sql(f"drop table if exists {target.landing.full_name}")
+        target.spark.sql(f"drop table if exists {target.full_name}")
     return "dropped"
 
 
@@ -162,21 +161,22 @@ def copy_column(
 def copy_table(
     destination: Destination, details: pb.MigrationDetails, operation: pb.CopyTable
 ) -> str:
-    to = destination.target(details.schema, operation.to_table)
-    with destination.changing(details.schema, operation.from_table) as source:
+    names = operation.from_table, operation.to_table
+    with destination.exclusive(details.schema, *names) as (source, to):
+        destination.make_ready(source)
         if to.exists():
             if to.properties().get(COPIED_FROM) == str(source):
                 return "was copied before"
             raise RefusedError(f"{to} exists already")
-        destination.spark.sql(f"drop table if exists {to.landing.full_name}")
-        names = list(source.fields())
-        active = [name for name in names if name.lower() == ACTIVE]
+        source.spark.sql(f"drop table if exists {to.landing.full_name}")
+        columns = list(source.fields())
+        active = [name for name in columns if name.lower() == ACTIVE]
         kept = ("delta.columnMapping.mode", "delta.enableDeletionVectors", KEY, TYPES)
         properties = {n: v for n, v in source.properties().items() if n in kept}
         properties |= {COPIED_FROM: str(source), "delta.feature.timestampNtz": "supported"}
         layout = f" partitioned by ({quoted(active[0])})" if active else ""
-        ordered = [name for name in names if name not in active] + active
-        destination.spark.sql(
+        ordered = [name for name in columns if name not in active] + active
+        source.spark.sql(
             f"create table {to.full_name} using delta{layout}"
             f" tblproperties ({property_list(properties)})"
             f" as select {', '.join(map(quoted, ordered))} from {source.full_name}"
@@ -187,9 +187,8 @@ def copy_table(
 def rename_table(
     destination: Destination, details: pb.MigrationDetails, operation: pb.RenameTable
 ) -> str:
-    source = destination.target(details.schema, operation.from_table)
-    to = destination.target(details.schema, operation.to_table)
-    with destination.writing:
+    names = operation.from_table, operation.to_table
+    with destination.exclusive(details.schema, *names) as (source, to):
         if to.exists():
             if source.exists():
                 raise RefusedError(f"{to} exists already")
@@ -198,22 +197,20 @@ def rename_table(
         else:
             source.finish_changes()
             destination.apply_all(source)
-            destination.spark.sql(f"drop table if exists {to.landing.full_name}")
-            rename(source.full_name, to.full_name, destination)
+            source.spark.sql(f"drop table if exists {to.landing.full_name}")
+            source.spark.sql(f"alter table {source.full_name} rename to {to.full_name}")
         if source.landing.exists() and not to.landing.exists():
-            rename(source.landing.full_name, to.landing.full_name, destination)
+            landed, new = source.landing.full_name, to.landing.full_name
+            source.spark.sql(f"alter table {landed} rename to {new}")
     return "renamed"
-
-
-def rename(before: str, after: str, destination: Destination) -> None:
-    destination.spark.sql(f"alter table {before} rename to {after}")
 
 
 def copy_table_to_history_mode(
     destination: Destination, details: pb.MigrationDetails, operation: pb.CopyTableToHistoryMode
 ) -> str:
-    to = destination.target(details.schema, operation.to_table)
-    with destination.changing(details.schema, operation.from_table) as source:
+    names = operation.from_table, operation.to_table
+    with destination.exclusive(details.schema, *names) as (source, to):
+        destination.make_ready(source)
         arguments = {
             "table": str(source),
             "to": str(to),
