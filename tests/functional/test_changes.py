@@ -444,6 +444,7 @@ def test_changed_by_is_the_named_column_the_commit_or_null(project: Project) -> 
     }
 
 
+@pytest.mark.thorough
 def test_users_of_rows_found_without_a_feed(project: Project) -> None:
     """The first rows and a difference: by row tracking, or by the only commit; else NULL.
 

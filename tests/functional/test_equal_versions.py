@@ -95,6 +95,7 @@ def test_a_change_of_other_columns_updates_the_version_in_place(project: Project
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_equal_versions_are_joined_until_the_option_is_removed(project: Project) -> None:
     """Equal values around a deletion are two versions:
 
@@ -121,6 +122,7 @@ def test_equal_versions_are_joined_until_the_option_is_removed(project: Project)
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_null_keeps_a_value_and_a_truncation_ends_every_record(project: Project) -> None:
     """Events of three records; op T has no key:
 

@@ -51,7 +51,7 @@ def versions(project: Project, name: str = "h") -> list[tuple[Any, ...]]:
     return [(row["id"], row["v"], row["valid_to"] is None) for row in rows]
 
 
-@pytest.mark.parametrize("is_feed", [True, False], ids=["feed", "difference"])
+@pytest.mark.parametrize("is_feed", [True, thorough(False)], ids=["feed", "difference"])
 def test_three_lines_keep_what_happened_to_a_table(project: Project, is_feed: bool) -> None:
     """Between the runs:
 
@@ -223,6 +223,7 @@ def test_a_source_of_changes_keeps_what_is_missing(project: Project) -> None:
     assert "gone" not in project.rows("h")[0]
 
 
+@pytest.mark.thorough
 def test_odd_names_a_key_of_two_columns_and_values_that_look_equal(project: Project) -> None:
     """NULL, '' and 'NULL' are three values; a new column is appended, a dropped one stays."""
     columns = "as rows(`Customer id`, `select`, `a.b`, `m`)"

@@ -136,6 +136,7 @@ def hold_run(project: Project, monkeypatch: pytest.MonkeyPatch, variables: str, 
     monkeypatch.setattr(Cursor, "execute", release)
 
 
+@pytest.mark.thorough
 def test_two_concurrent_appends_with_different_last_batches_append_every_batch_once(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ def tombstone(id_: Any, end: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_deletion_is_kept_until_its_version_arrives(project: Project) -> None:
     """The table after each batch:
 
@@ -173,6 +174,7 @@ def test_a_delete_at_the_start_of_a_version_ends_it_also_with_a_gap(project: Pro
     assert row["_fivetran_active"] is False
 
 
+@pytest.mark.thorough
 def test_events_are_ordered_by_several_columns_and_deleted_by_a_condition(
     project: Project,
 ) -> None:
@@ -232,6 +234,7 @@ def test_an_update_of_an_events_time_is_no_deletion(project: Project) -> None:
     assert found == {("a", day(3), day(5)), ("b", day(5), None)}
 
 
+@pytest.mark.thorough
 def test_late_events_may_be_switched_on_for_an_existing_table(project: Project) -> None:
     """A closed version ends a late upsert; a deletion that was ignored before stays unknown.
 

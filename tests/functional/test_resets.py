@@ -146,8 +146,9 @@ def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next
     assert commits(project, "h")[5:] == ["RESTORE", 1, 2, 3, 4]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("moment", "number"), [("describe history", 2), thorough("create temporary view", 1)]
+    ("moment", "number"), [("describe history", 2), ("create temporary view", 1)]
 )
 def test_a_reset_after_last_batch_was_read_makes_the_run_compile_again(
     project: Project, before_statement: Interrupt, moment: str, number: int

@@ -1,15 +1,18 @@
 """Cases with steps other than transactions, run through the real macros.
 
-All cases share a log, a table of states and a table of branches. Each case runs to its end, queries
-included, before the next one begins, because a retention horizon applies to the whole table.
+All cases share a log, a table of states and a table of branches. Horizons and tags are points of
+the whole table, so a case with them runs to its end, queries included, before others begin. Cases
+with branches are played together: each goes on until it needs the states up to date, and then one
+run of the model brings them up to date for all.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -19,6 +22,9 @@ from tests.support.features import DAY, LOG, Space
 from tests.support.project import Project, Run
 from tests.support.tables import data_frame
 
+T = TypeVar("T")
+# A part of a case: it yields where it needs the states up to date.
+Part = Generator[None, None, T]
 KEY = ["branch", "space", "id"]
 ARGUMENTS = f"id={KEY}, payload=['payload'], json='payload'"
 CONFLICT = re.compile(r"^ +(\S+) (\S+) payload (\S+)$", re.MULTILINE)
@@ -104,14 +110,14 @@ class ScenarioRunner:
             self.project.run("scenarios")
             self.is_ahead = False
 
-    def operate(self, name: str, **arguments: Any) -> Run:
+    def operate(self, name: str, **arguments: Any) -> Part[Run]:
         self.flush()
         # Naming a point needs only an existing table; other operations need the states up to date.
         names_a_point = name in ("create_branch", "drop_tag") or (
             name in ("create_tag", "move_tag") and arguments.get("at") is not None
         )
         if not (names_a_point and self.spark.catalog.tableExists(self.states)):
-            self.catch_up()
+            yield
         return self.project.dbt(
             "run-operation",
             name,
@@ -121,8 +127,23 @@ class ScenarioRunner:
         )
 
 
-def run_case(runner: ScenarioRunner, case: dict[str, Any]) -> Scenario:
-    """Run a case from its first step to its last query."""
+def run_together(runner: ScenarioRunner, cases: Iterable[dict[str, Any]]) -> dict[str, Scenario]:
+    """Run cases from their first steps to their last queries."""
+    done: dict[str, Scenario] = {}
+    open_cases = {case["id"]: run_case(runner, case) for case in cases}
+    while open_cases:
+        for name, part in list(open_cases.items()):
+            try:
+                next(part)
+            except StopIteration as end:
+                done[name] = end.value
+                del open_cases[name]
+        runner.catch_up()
+    return done
+
+
+def run_case(runner: ScenarioRunner, case: dict[str, Any]) -> Part[Scenario]:
+    """A case from its first step to its last query."""
     options = case.get("options", {})
     database = Database(case.get("collections"), options.get("noop_updates", "record"))
     scenario = Scenario(case, Space(case["id"], database), first=runner.last)
@@ -131,9 +152,9 @@ def run_case(runner: ScenarioRunner, case: dict[str, Any]) -> Scenario:
         if kind == "transaction":
             _write(runner, scenario, given, number)
         else:
-            _run_step(runner, scenario, kind, given, number)
-    runner.catch_up()
-    _read_answers(runner, scenario)
+            yield from _run_step(runner, scenario, kind, given, number)
+    yield
+    yield from _read_answers(runner, scenario)
     return scenario
 
 
@@ -153,13 +174,13 @@ def _write(
 
 def _run_step(
     runner: ScenarioRunner, scenario: Scenario, kind: str, given: dict[str, Any], number: int
-) -> None:
+) -> Part[None]:
     """Run a step that is no transaction: the operation, and the same step in the oracle."""
     if kind in ("configure", "suspend"):
         apply_step(scenario.space.database, kind, given, number)
         scenario.steps[number] = {"outcome": "OK"}
         return
-    run = OPERATIONS[kind](runner, scenario, given)
+    run = yield from OPERATIONS[kind](runner, scenario, given)
     if kind == "resume" or given.get("op") in ("merge", "rebase"):
         _run_appending_step(runner, scenario, kind, given, number, run)
         return
@@ -204,25 +225,25 @@ def _run_appending_step(
     scenario.steps[number] = found
 
 
-def _tag(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
+def _tag(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Part[Run]:
     name = f"{given['name']}" if given["name"] else ""
     version = given.get("version")
     at = {} if version is None else {"at": scenario.txn(version) if version >= 0 else version}
     if given["op"] == "delete":
-        run = runner.operate("drop_tag", tag=name)
+        run = yield from runner.operate("drop_tag", tag=name)
         if run.success:
             scenario.tags.pop(name)
         return run
     if given["op"] == "update":
-        run = runner.operate("move_tag", tag=name, **(at or {"at": None}))
+        run = yield from runner.operate("move_tag", tag=name, **(at or {"at": None}))
     else:
-        run = runner.operate("create_tag", tag=name, **at)
+        run = yield from runner.operate("create_tag", tag=name, **at)
     if run.success:
         scenario.tags[name] = 0
     return run
 
 
-def _retain(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
+def _retain(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Part[Run]:
     if "keep_versions" in given:
         pairs = [f"({txn}L, {number}L)" for number, txn in scenario.space.numbers.items()]
         # Version 0 of the case: the state before its first transaction.
@@ -234,10 +255,10 @@ def _retain(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -
     else:
         before = given["delete_before"]
         limit = {"up_to": scenario.txn(before) if before >= 0 else before}
-    return runner.operate("clean_history", **limit)
+    return (yield from runner.operate("clean_history", **limit))
 
 
-def _branch(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
+def _branch(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Part[Run]:
     arguments: dict[str, Any] = {
         "writes": runner.log, "branches": runner.branches,
         "branch": f"{scenario.id}.{given['name']}",
@@ -247,22 +268,26 @@ def _branch(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -
         arguments["parent"] = parent if parent == "main" else f"{scenario.id}.{parent}"
         if at is not None:
             arguments["at"] = scenario.txn(at) if at >= 0 else at
-        return runner.operate("create_branch", **arguments)
+        return (yield from runner.operate("create_branch", **arguments))
     if given["op"] in ("drop", "delete"):
-        return runner.operate("drop_branch", **arguments)
+        return (yield from runner.operate("drop_branch", **arguments))
     attribution = {name: given.get(name) for name in ("app_id", "author", "message")}
     attribution["at"] = given.get("time") or str(DAY)
-    return runner.operate(f"{given['op']}_branch", **arguments, **attribution, json="payload")
+    return (
+        yield from runner.operate(
+            f"{given['op']}_branch", **arguments, **attribution, json="payload"
+        )
+    )
 
 
-def _resume(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Run:
+def _resume(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Part[Run]:
     space = f"{scenario.id}:{given['collection']}"
     rows = [
         f"('main', '{space}', '{row['id']}', '{json.dumps(row.get('payload'))}')"
         for row in given["snapshot"]
     ]
     values = ", ".join(rows) or "(null, null, null, null)"
-    runner.catch_up()
+    yield
     arguments = {
         "writes": runner.log, "states": runner.states, "id": KEY, "payload": "payload",
         "json": "payload", "where": f"space = '{space}'",
@@ -278,7 +303,7 @@ def _resume(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -
 OPERATIONS = {"tag": _tag, "retention": _retain, "branch": _branch, "resume": _resume}
 
 
-def _read_answers(runner: ScenarioRunner, scenario: Scenario) -> None:
+def _read_answers(runner: ScenarioRunner, scenario: Scenario) -> Part[None]:
     """Run all queries of the case, and read its states, tags and retention horizon."""
     questions = {"deleted": _deleted(runner)}
     for place, question in enumerate(scenario.case.get("as_of", [])):
@@ -309,7 +334,7 @@ def _read_answers(runner: ScenarioRunner, scenario: Scenario) -> None:
             if row["kind"] == "horizon" and int(row["instant"]) > scenario.first:
                 scenario.horizon = max(scenario.horizon, scenario.number(int(row["instant"])))
     for tag in list(scenario.tags):
-        runner.operate("drop_tag", tag=tag)
+        yield from runner.operate("drop_tag", tag=tag)
 
 
 def _answer(runner: ScenarioRunner, scenario: Scenario, sql: str) -> Any:
