@@ -4,13 +4,13 @@ Tables of ten rows. Beside the package's runs, in the same process, stand a bare
 bare INSERT and a whole `dbt snapshot` of a tiny table. CPU seconds hardly change when other work
 shares the machine; seconds by the clock do. Writes docs/measured_fixed_cost.md; its notes stay.
 
-    bench/fixed_cost.py [--repeats 3] [--versions 1000000]
+    scripts/run python bench/fixed_cost.py [--repeats 3] [--versions 1000000]
 
 With `--before`, the package of another checkout is measured in turn with this one, in the same
-process:
+process, also on large tables:
 
     git worktree add /tmp/earlier COMMIT
-    bench/fixed_cost.py --before /tmp/earlier
+    scripts/run python bench/fixed_cost.py --before /tmp/earlier --large 1000000 5000000
 """
 
 from __future__ import annotations
@@ -83,6 +83,14 @@ started. Statements are those that dbt sends. The last column compares with the 
 `dbt run`, medians of {repeats} rounds after one that warms up.
 
 {many}
+{large}"""
+LARGE = """
+## Large tables
+
+One batch of 500 keys into a copy of a table of that many versions for each package, in turn. The
+whole `dbt run`, medians of {repeats} rounds after one that warms up.
+
+{table}
 """
 BEFORE = """
 "Before" is warm with the package at commit {commit}, in turn with the others in one process."""
@@ -131,8 +139,9 @@ class Work:
 class Bench:
     """A project with one model for each kind of run."""
 
-    def __init__(self, spark: SparkSession, project: Project) -> None:
-        self.spark, self.project = spark, project
+    def __init__(self, spark: SparkSession, project: Project, has_later: bool = True) -> None:
+        """Without `has_later`, what an earlier package does not have (`LATER`) is not measured."""
+        self.spark, self.project, self.has_later = spark, project, has_later
         self.next_batch = 1
         self.spark.sql(f"create schema {project.schema}")
         for table in ("bare", "source"):
@@ -146,15 +155,8 @@ class Bench:
         staged = "select * from staged where _batch > {{ dbt_history.last_batch() }}"
         for name, most in (("versions", None), ("six", None), ("six_alone", 1)):
             self.project.history(name, staged, batches_per_commit=most)
-        for name, option in (("events", ""), ("events_joined", ", merge_equal=true")):
-            call = f"dbt_history.batch_rows('events', 'id', 'fivetran', at='happened'{option})"
-            self.project.history(name, f"select * except (happened) from {{{{ {call} }}}}")
-        self.project.model(
-            "three_lines",
-            f"select id, v from {self.project.table('source')}",
-            materialized="history",
-            unique_key="id",
-        )
+        if self.has_later:
+            self._later_models()
         self.project.model(
             "appended",
             "select * from appended_rows where _batch > {{ dbt_history.last_batch() }}",
@@ -191,6 +193,17 @@ class Bench:
         ]
         frame = self.spark.createDataFrame(values, schema)
         frame.withColumn("at", frame["at"].cast("timestamp")).createOrReplaceTempView("writes")
+
+    def _later_models(self) -> None:
+        for name, option in (("events", ""), ("events_joined", ", merge_equal=true")):
+            call = f"dbt_history.batch_rows('events', 'id', 'fivetran', at='happened'{option})"
+            self.project.history(name, f"select * except (happened) from {{{{ {call} }}}}")
+        self.project.model(
+            "three_lines",
+            f"select id, v from {self.project.table('source')}",
+            materialized="history",
+            unique_key="id",
+        )
 
     def stage(self, count: int) -> None:
         """Offer the next batches of ten keys."""
@@ -247,7 +260,7 @@ class Bench:
         }
         for name, call in readers.items():
             self.project.model(f"reader_{name}", read % call, materialized="view")
-        return {
+        works = {
             "a bare MERGE of one row": Work(lambda: self.sql(merge)),
             "a bare INSERT of one row": Work(
                 lambda: self.sql("insert into {table} values (11, 'b')")
@@ -279,6 +292,7 @@ class Bench:
                 for name in readers
             },
         }
+        return {name: work for name, work in works.items() if self.has_later or name not in LATER}
 
 
 def measure(work: Work) -> float:
@@ -295,6 +309,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--versions", type=int, default=1_000_000)
     parser.add_argument("--before", type=Path, help="a checkout of an earlier state")
+    parser.add_argument(
+        "--large", type=int, nargs="+", default=[], help="sizes of large tables, with --before"
+    )
     options = parser.parse_args()
     repeats = options.repeats
     with workspace("fixed_cost") as folder:
@@ -302,16 +319,16 @@ def main() -> None:
         works = Bench(spark, project_of(ROOT, folder / "project", spark)).works()
         earlier = {}
         if options.before:
-            earlier = Bench(spark, project_of(options.before, folder / "before", spark)).works()
-            # What an earlier package does not have is measured here only.
-            if not (options.before / "macros" / "versions" / "history.sql").exists():
-                earlier = {name: work for name, work in earlier.items() if name not in LATER}
+            project = project_of(options.before, folder / "before", spark)
+            has_later = (options.before / "macros" / "versions" / "history.sql").exists()
+            earlier = Bench(spark, project, has_later).works()
         for number in range(repeats + 2):
             # The first round finds no table, the second warms up.
             measure_round(works, number)
             measure_round(earlier, number)
         many = measure_many(spark, folder, options.versions, repeats)
-        write(works, earlier, many, options)
+        large = measure_large(spark, folder, options) if options.before and options.large else ""
+        write(works, earlier, many, large, options)
 
 
 def project_of(package: Path, path: Path, spark: SparkSession) -> Project:
@@ -381,6 +398,53 @@ def measure_many(spark: SparkSession, folder: Path, versions: int, repeats: int)
     return markdown_table(("", "s", "CPU s", "s / one batch", "CPU s / one batch"), lines)
 
 
+def measure_large(spark: SparkSession, folder: Path, options: argparse.Namespace) -> str:
+    """One batch of 500 keys, on time and late, with both packages, each into its own table."""
+    lines = []
+    spark.sql(f"create schema if not exists {INPUT}")
+    for versions in options.large:
+        warehouse = Warehouse(spark, folder / f"large_{versions}")
+        keys = versions // VERSIONS_A_KEY
+        projects = {}
+        for name, package in (("before", options.before), ("now", ROOT)):
+            project = project_of(package, folder / f"large_{versions}_{name}", spark)
+            spark.sql(f"create schema {project.schema}")
+            project.history("versions", f"select * from {INPUT}.large {LAST}")
+            projects[name] = project
+        warehouse.create_history(projects["before"].table("versions"), keys, VERSIONS_A_KEY)
+        warehouse.copy(projects["before"].table("versions"), projects["now"].table("versions"))
+        costs: dict[tuple[str, bool], list[tuple[float, float]]] = {}
+        for number in range(1, 2 * options.repeats + 3):
+            late = number % 2 == 0
+            warehouse.stage(f"{INPUT}.large", keys, number, late)
+            for name in in_turn(projects, number // 2):
+                cpu, began = cpu_seconds(), time.perf_counter()
+                _, message = run_dbt(
+                    projects[name], "run", "--no-write-json", "--select", "versions"
+                )
+                cost = (time.perf_counter() - began, cpu_seconds() - cpu)
+                say(f"{versions} {number} {name}: {cost[0]:.1f} s, {cost[1]:.1f} CPU s, {message}")
+                if number > 2:
+                    costs.setdefault((name, late), []).append(cost)
+        for late in (False, True):
+            before, now = (
+                [median(values) for values in zip(*costs[name, late])] for name in projects
+            )
+            lines.append(
+                (
+                    f"{versions:,}",
+                    "late" if late else "on time",
+                    *(f"{value:.1f}" for pair in zip(before, now) for value in pair),
+                    f"{now[0] / before[0]:.2f}",
+                    f"{now[1] / before[1]:.2f}",
+                )
+            )
+        for project in projects.values():
+            spark.sql(f"drop table {project.table('versions')}")
+    head = ("versions", "batch", "s before", "s", "CPU s before", "CPU s", "s ratio", "CPU ratio")
+    return LARGE.format(repeats=options.repeats, table=markdown_table(head, lines))
+
+
 def commit_of(checkout: Path) -> str:
     command = ["git", "rev-parse", "--short", "HEAD"]
     return subprocess.run(
@@ -389,7 +453,11 @@ def commit_of(checkout: Path) -> str:
 
 
 def write(
-    works: dict[str, Work], earlier: dict[str, Work], many: str, options: argparse.Namespace
+    works: dict[str, Work],
+    earlier: dict[str, Work],
+    many: str,
+    large: str,
+    options: argparse.Namespace,
 ) -> None:
     base = median(next(iter(works.values())).warm)
     rows = [
@@ -414,6 +482,7 @@ def write(
         all_rows=MANY_BATCHES * ROWS_A_BATCH,
         versions=options.versions,
         many=many,
+        large=large,
     )
     write_page(REPORT, text)
 
