@@ -11,7 +11,7 @@ from dbt_history.explore.command import explore_command
 from dbt_history.explore.show import show_command
 from dbt_history.failures import failures_command
 from dbt_history.generate import generate_command
-from dbt_history.landing.command import land_command
+from dbt_history.landing.command import land_command, verify_command
 from dbt_history.options import HELP
 from dbt_history.serve.command import serve_command
 from dbt_history.summary import summary_command
@@ -35,5 +35,6 @@ for command in (
     show_command,
     summary_command,
     timeline_command,
+    verify_command,
 ):
     main.add_command(command)

@@ -16,6 +16,7 @@ from dbt_history.cli import main
 from dbt_history.landing import LandingTable, Limits, RefusedError, land
 from dbt_history.landing import read_request as read
 from dbt_history.landing.land import find_sources, staged
+from dbt_history.landing.verify import verify_landing
 from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter
 from tests.support.landing import COLUMNS, END, HEADER, START, small, upserts
 from tests.support.project import Project
@@ -55,6 +56,42 @@ def test_a_request_is_landed_once_and_a_repeat_is_reported(
             "_fivetran_end": datetime(9999, 12, 31, 23, 59, 59, 999000),
         }
     ]  # fmt: skip
+
+
+def test_landed_batches_are_compared_with_the_digests_in_their_commits(
+    table: LandingTable, tmp_path: Path
+) -> None:
+    for number in (1, 2):
+        writer = RequestWriter(tmp_path, COLUMNS, compression="ZSTD", is_encrypted=True)
+        for part in "ab":
+            cells = upserts((f"{number}", part, "1"), (f"{number}0", part, "1"))
+            writer.add_csv("upsert", f"{number}_{part}.csv", HEADER, cells)
+        request = read(writer.write(f"{number}.json"))
+        assert land(table.spark, request, tmp_path, table).is_new
+
+    def verified() -> list[str]:
+        return [" ".join(str(batch).split()) for batch in verify_landing(table, tmp_path)]
+
+    assert verified() == [
+        f"ok batch {number}: 2 of 2 files as landed, 4 of 4 landed rows" for number in (1, 2)
+    ]
+    (tmp_path / "1_a.csv").unlink()
+    changed = bytearray((tmp_path / "2_b.csv").read_bytes())
+    changed[-1] ^= 1
+    (tmp_path / "2_b.csv").write_bytes(changed)
+    table.spark.sql(f"delete from {table.full_name} where `_batch` = 1")
+    table.spark.sql(f"delete from {table.full_name} where `_batch` = 2 and id = 20 and name = 'a'")
+    assert verified() == [
+        "ok batch 1: 1 of 2 files as landed, 1 missing, 0 of 4 landed rows",
+        "failed batch 2: 1 of 2 files as landed, changed: 2_b.csv, 3 of 4 landed rows",
+    ]
+    command = ["verify-landing", str(table), "--root", str(tmp_path)]
+    assert CliRunner().invoke(main, command).exit_code == 1
+    (tmp_path / "2_b.csv").unlink()
+    (tmp_path / "2_b.csv").symlink_to(tmp_path / "2_a.csv")
+    assert "changed: 2_b.csv" in verified()[1]
+    missing = CliRunner().invoke(main, ["verify-landing", f"{table}_no", "--root", str(tmp_path)])
+    assert (missing.exit_code, "does not exist" in missing.output) == (1, True)
 
 
 def test_a_request_gets_the_next_number_and_a_given_number_must_be_higher(

@@ -269,6 +269,8 @@ def test_operations_on_records_and_tables_that_do_not_exist_are_ignored(server: 
     absent = server.request("emptied", LIVE)
     absent.add_csv("update", "p.csv", list(LIVE), [["1", "b", day(2)]])
     absent.add_csv("delete", "d.csv", ["id"], [["2"]])
+    answer = client.call("WriteBatch", batch(absent))
+    assert "1 update row was skipped" in answer.warning.message
     assert client.call("WriteBatch", batch(absent)).success
     assert server.rows("emptied") == []
 
@@ -278,7 +280,15 @@ def test_operations_on_records_and_tables_that_do_not_exist_are_ignored(server: 
     unknown = server.request("kept", HISTORY)
     unknown.add_csv("earliest_start", "e.csv", ["id", "_fivetran_start"], [["9", day(2)]])
     unknown.add_csv("delete", "d.csv", ["id", "_fivetran_end"], [["8", day(2)]])
-    assert client.write(unknown).success
+    rows = [[str(key), "x", day(2), day(2), END, "true"] for key in range(11, 18)]
+    unknown.add_csv("update", "p.csv", list(HISTORY), rows)
+    warning = client.write(unknown).warning.message.splitlines()
+    assert warning[0] == (
+        f"{SCHEMA}.kept: 7 update rows were skipped, because the table has no version to change"
+    )
+    assert warning[1:] == [
+        f"  id '{key}', _fivetran_start '2024-01-02 00:00:00'" for key in range(11, 16)
+    ]
     assert server.rows("kept", "id, name, _fivetran_active") == [(1, "a", True)]
 
 

@@ -13,6 +13,7 @@ from dbt_history.landing.files import Limits
 from dbt_history.landing.land import Landed, land
 from dbt_history.landing.request import read_request
 from dbt_history.landing.table import LandingTable
+from dbt_history.landing.verify import verify_landing
 from dbt_history.session import start_session
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -159,6 +160,44 @@ def land_command(
             raise SystemExit(FAILED) from None
         for line in summary_lines(done):
             click.echo(line)
+
+
+@click.command("verify-landing")
+@click.argument("table")
+@click.option(
+    "--root",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    required=True,
+    help="Folder that contains the files, as when they were landed.",
+)
+def verify_command(table: str, root: Path) -> None:
+    """Compare landed batches with their commits: files by digest, rows by number.
+
+    TABLE is a landing table, as schema.table. Each commit contains the SHA-256 of the batch's
+    files. Files that are gone are counted; rows may be deleted once they are applied.
+
+    \b
+    Examples: dbt-history verify-landing shop.items_landing --root requests/
+
+    \b
+    Exit codes: 0  every batch is as landed
+                1  a file was changed, rows are missing, or the table does not exist
+                2  the options are invalid
+                3  Spark failed
+    """
+    schema, _, name = table.rpartition(".")
+    if not schema:
+        raise click.UsageError(f"{table!r} is not of the form schema.table")
+    try:
+        landing = LandingTable(start_session("dbt-history verify-landing"), schema, name)
+        found = list(verify_landing(landing, root.resolve()))
+    except RefusedError as error:
+        click.echo(f"dbt-history verify-landing: {error}", err=True)
+        raise SystemExit(REFUSED) from None
+    for batch in found:
+        click.echo(batch)
+    if not all(batch.is_as_landed for batch in found):
+        raise SystemExit(REFUSED)
 
 
 def default_name(table: str) -> str:

@@ -243,7 +243,7 @@ class Writer:
             request=self.fingerprint,
             batch=number,
             table_id=table_id,
-            files=len(self.sources),
+            digests=[[source.file.name, source.file.digest] for source in self.sources],
         )
         sources = [replace(source, batch=number) for source in self.sources]
         data = staged(self.spark, self.request, sources)

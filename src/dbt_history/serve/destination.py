@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,10 +20,20 @@ from dbt_history.landing.land import Landed, land
 from dbt_history.landing.request import START, Column, Request, parse_request
 from dbt_history.serve import live
 from dbt_history.serve.engine import Engine
+from dbt_history.serve.skipped import Skipped, skipped_samples
 from dbt_history.serve.tables import KEY, LAST_BATCH, Target, check_names
 from dbt_history.session import new_session
 
 SOURCE = "request"
+SKIPPED = re.compile(r"\b([1-9]\d*) skipped")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a batch did. `warning` is empty unless rows were skipped."""
+
+    text: str
+    warning: str = ""
 
 
 @dataclass
@@ -70,8 +81,8 @@ class Destination:
 
     # -- batches -----------------------------------------------------------------------------------
 
-    def write(self, document: Mapping[str, Any], *, has_period: bool) -> str:
-        """Land a request and apply it; returns what was done.
+    def write(self, document: Mapping[str, Any], *, has_period: bool) -> Written:
+        """Land a request and apply it.
 
         Raises RefusedError if nothing was landed, or if the landed batch cannot be applied; in the
         second case the next call applies it after the cause is fixed.
@@ -83,13 +94,16 @@ class Destination:
             landed = land(
                 target.spark, request, self.root, target.landing, batch=number, limits=self.limits
             )
-            is_due = landed.is_new or self.is_pending(target)
-            result = self.apply(target, request.key) if is_due else "was applied before"
+            if not landed.is_new and not self.is_pending(target):
+                return Written(f"{landed_text(landed)}; was applied before")
+            skipped: list[Skipped] = []
+            result = self.apply(target, request.key, skipped)
             if landed.is_new and landed.counts and self.last_applied(target) < landed.batch:
                 raise RefusedError(
                     f"batch {landed.batch} of {target} is landed and was not applied: {result}"
                 )
-        return f"{landed_text(landed)}; {result}"
+        warning = "\n".join(str(found) for found in skipped)
+        return Written(f"{landed_text(landed)}; {result}", warning)
 
     def prepare(self, target: Target, request: Request) -> None:
         columns, key = request.columns, request.key
@@ -122,17 +136,22 @@ class Destination:
                 return max(recorded, *numbers)
         return recorded
 
-    def apply(self, target: Target, key: Sequence[str]) -> str:
-        """Apply the pending batches; returns the result as text."""
-        if target.is_history():
-            return self.engine.merge(target.schema, target.name, target.landing, key)
-        count = live.apply_pending(target, key, self.last_applied(target))
-        return f"{count} batches" if count != 1 else "1 batch"
+    def apply(self, target: Target, key: Sequence[str], skipped: list[Skipped]) -> str:
+        """Apply the pending batches; returns the result as text, and the skipped rows."""
+        last = self.last_applied(target)
+        if not target.is_history():
+            count = live.apply_pending(target, key, last, skipped)
+            return f"{count} batches" if count != 1 else "1 batch"
+        result = self.engine.merge(target.schema, target.name, target.landing, key)
+        if found := SKIPPED.search(result):
+            samples = skipped_samples(target, (*key, START), f"`_batch` > {last}")
+            skipped.append(Skipped(str(target), int(found[1]), samples))
+        return result
 
     def apply_all(self, target: Target) -> None:
         """Apply pending batches before the table is changed."""
         if self.is_pending(target):
-            self.apply(target, target.key())
+            self.apply(target, target.key(), [])
 
     def is_pending(self, target: Target) -> bool:
         landing = target.landing

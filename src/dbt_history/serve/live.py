@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dbt_history.commit_log import CONFLICTS, new_record
 from dbt_history.landing.errors import BusyError
 from dbt_history.landing.table import BOOKKEEPING_TYPES, LandingTable, quoted, string_literal
+from dbt_history.serve.skipped import Skipped, skipped_samples
 from dbt_history.serve.tables import Target
 
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -22,9 +23,10 @@ TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-def apply_pending(target: Target, key: Sequence[str], last: int) -> int:
+def apply_pending(target: Target, key: Sequence[str], last: int, skipped: list[Skipped]) -> int:
     """Apply the landed batches above `last`, then delete their landed rows. Returns their number.
 
+    Update rows of unknown keys are added to `skipped`.
     Raises BusyError if another writer committed first; batches applied before stay applied.
     """
     landing = target.landing
@@ -34,6 +36,9 @@ def apply_pending(target: Target, key: Sequence[str], last: int) -> int:
     batches = [int(row[0]) for row in rows.collect()]
     for batch in batches:
         merge(target, key, batch)
+        if count := skipped_keys(target, key, batch):
+            samples = skipped_samples(target, key, f"`_batch` = {batch}")
+            skipped.append(Skipped(str(target), count, samples))
     if batches:
         # Applied rows are not needed again; both logs keep the batch numbers.
         target.spark.sql(f"delete from {landing.full_name} where `_batch` <= {batches[-1]}")
@@ -64,6 +69,36 @@ def merge(target: Target, key: Sequence[str], batch: int) -> None:
     finally:
         for name in settings:
             spark.conf.unset(name)
+
+
+def skipped_keys(target: Target, key: Sequence[str], batch: int) -> int:
+    """The number of keys that have only update rows and are not in the table after the merge.
+
+    The table is read only if the commit changed fewer rows than the batch has keys.
+    """
+    by = ", ".join(map(quoted, key))
+    keys = (
+        f"select {by}, bool_and(`_stage` = 'update') as is_update from {target.landing.full_name}"
+        f" where `_batch` = {batch} group by {by}"
+    )
+    spark = target.spark
+    numbers = spark.sql(f"select count(*), count_if(is_update) from ({keys}) as keys").collect()[0]
+    if not numbers[1] or changed_rows(target) >= numbers[0]:
+        return 0
+    same = " and ".join(f"stored.{quoted(name)} <=> keys.{quoted(name)}" for name in key)
+    found = spark.sql(
+        f"select count(*) from ({keys}) as keys"
+        f" left anti join {target.full_name} as stored on {same} where keys.is_update"
+    )
+    return int(found.collect()[0][0])
+
+
+def changed_rows(target: Target) -> int:
+    """The rows that the newest commit inserted, updated and deleted."""
+    log = target.spark.sql(f"describe history {target.full_name} limit 1").collect()
+    metrics = log[0]["operationMetrics"]
+    kinds = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+    return sum(int(metrics.get(kind, 0)) for kind in kinds)
 
 
 def table_id_of(target: Target) -> str:

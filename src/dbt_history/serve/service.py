@@ -142,18 +142,28 @@ class Service:
     def write_batch(
         self, request: pb.WriteBatchRequest, context: grpc.ServicerContext
     ) -> pb.WriteBatchResponse:
-        def work() -> str:
-            return self.destination.write(document_of(request), has_period=False)
-
-        return answer(pb.WriteBatchResponse, self.perform(request, context, work))
+        return self.write(request, context, has_period=False)
 
     def write_history_batch(
         self, request: pb.WriteHistoryBatchRequest, context: grpc.ServicerContext
     ) -> pb.WriteBatchResponse:
-        def work() -> str:
-            return self.destination.write(document_of(request), has_period=True)
+        return self.write(request, context, has_period=True)
 
-        return answer(pb.WriteBatchResponse, self.perform(request, context, work))
+    def write(
+        self, request: Any, context: grpc.ServicerContext, *, has_period: bool
+    ) -> pb.WriteBatchResponse:
+        warning = ""
+
+        def work() -> str:
+            nonlocal warning
+            written = self.destination.write(document_of(request), has_period=has_period)
+            warning = written.warning
+            return written.text
+
+        problem = self.perform(request, context, work)
+        if warning and not problem:
+            return pb.WriteBatchResponse(warning=pb.Warning(message=warning))
+        return answer(pb.WriteBatchResponse, problem)
 
     def migrate(
         self, request: pb.MigrateRequest, context: grpc.ServicerContext
