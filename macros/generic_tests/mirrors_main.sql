@@ -5,6 +5,8 @@
 {% test mirrors_main(model, main, key=none, id=none) %}
 {%- set columns = [] -%}
 {%- set mirror = dbt_history._renames_of(model) -%}
+{%- set own_id = id or main.identifier ~ '_hx_id' -%}
+{%- do mirror.update({'id': own_id}) -%}
 {%- if execute -%}
     {%- if dbt_history._is_missing(main) and flags.WHICH in ['test', 'build'] -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
@@ -30,7 +32,6 @@
         dbt_history._renamed_cell(mirror, column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)
     ) -%}
 {%- endfor -%}
-{%- set own_id = id or main.identifier ~ '_hx_id' -%}
 with newest as (
 
     select

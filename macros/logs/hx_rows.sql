@@ -16,7 +16,11 @@
     {%- set own_id = main.identifier ~ '_hx_id' -%}
     {%- set links = dbt_history._hx_links(references, own_id, this) -%}
     {%- set capture = dbt_history._plan_capture(
-        main, key, method, layout={'order': own_id, 'rows': '1 = 1', 'is_alive': 'not `deleted`'},
+        main, key, method,
+        layout={
+            'order': own_id, 'rows': '1 = 1', 'is_alive': 'not `deleted`',
+            'reserved': ['deleted', own_id],
+        },
         references=links, caller_name='hx_rows', commit_delay=commit_delay,
     ) -%}
     {%- if capture.get('is_parsed_only') -%}

@@ -1,9 +1,10 @@
 {#
     The newest known state of the source according to the model's own table: the source's columns,
     one row per live key. `layout` of a log: `order` (the column that finds the newest row of a
-    key), `rows` (conditions on a row to count), `is_alive` (a condition on the newest row); or
-    `is_source`: the source at the version last taken. Without `layout`: the open rows of a version
-    table, or a table with the columns that `changes` returns.
+    key), `rows` (conditions on a row to count), `is_alive` (a condition on the newest row),
+    `reserved` (names of the log's own columns, see `_stored_name`); or `is_source`: the source at
+    the version last taken. Without `layout`: the open rows of a version table, or a table with the
+    columns that `changes` returns.
 #}
 {% macro _known_state(capture) %}
     {%- set own = dbt_history._quoted_relation(this) -%}
@@ -111,8 +112,15 @@
             {% set there = [] %}
             {% set state_columns = dbt_history._columns_at(capture, capture.taken.watermark.version)
                 if (capture.layout or {}).get('is_source') else dbt_history._table_columns(this) %}
-            {% for column in state_columns if column.name | lower in known %}
-                {% do there.append(column) %}
+            {% set reserved = (capture.layout or {}).get('reserved', []) %}
+            {% for column in state_columns %}
+                {% set name = dbt_history._main_name(column.name, reserved) %}
+                {% if name is not none and name | lower in known %}
+                    {% do there.append(
+                        column if name == column.name
+                            else dict(column, name=name, source=column.name)
+                    ) %}
+                {% endif %}
             {% endfor %}
             {% do diff.update({'state_columns': there}) %}
         {% endif %}

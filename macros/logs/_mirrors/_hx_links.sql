@@ -55,11 +55,20 @@
 {% macro _refuse_hx_columns(capture, own_id, links) %}
     {% set problems = [] %}
     {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
-    {% set reserved = ['deleted', own_id] + links | map(attribute='name') | list %}
-    {% for name in reserved | map('lower') if name in names %}
+    {% set own = ['deleted', own_id] %}
+    {% set reserved = own + links | map(attribute='name') | list %}
+    {% for name in capture.key if dbt_history._stored_name(name, own) != name %}
         {% do problems.append(
-            'column ' ~ name ~ ' of ' ~ capture.relation ~ ' has a name that the mirror needs:'
+            'key column ' ~ name ~ ' of ' ~ capture.relation ~ ' has a name that the mirror needs:'
                 ~ ' rename it, or mirror a view that does'
+        ) %}
+    {% endfor %}
+    {% set stored = [] %}
+    {% for name in names %}{% do stored.append(dbt_history._stored_name(name, own)) %}{% endfor %}
+    {% for name in links | map(attribute='name') | map('lower') if name in stored %}
+        {% do problems.append(
+            'column ' ~ name ~ ' of ' ~ capture.relation ~ ' has the name of a link: give the'
+                ~ ' reference another name'
         ) %}
     {% endfor %}
     {% for name in reserved | map('lower') | unique

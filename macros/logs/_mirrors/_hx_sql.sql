@@ -6,7 +6,12 @@
 {% macro _hx_sql(capture, own_id, links, mod_user, noop_updates) %}
     {%- set main = [] -%}
     {%- for column in capture.columns if column.name | lower not in ['mod_time', 'mod_user'] -%}
-        {%- do main.append(dbt_history._quote(column.name)) -%}
+        {%- do main.append({
+            'name': dbt_history._quote(column.name),
+            'stored': dbt_history._quote(
+                dbt_history._stored_name(column.name, ['deleted', own_id])
+            ),
+        }) -%}
     {%- endfor -%}
     {%- set changes = dbt_history._changes_sql(
         capture, mod_user, noop_updates, ignored=['mod_time', 'mod_user'],
@@ -20,8 +25,8 @@
 
     numbered as (
         select
-            {%- for name in main %}
-            {{ name }},
+            {%- for column in main %}
+            {{ column.name }}{{ ' as ' ~ column.stored if column.stored != column.name }},
             {%- endfor %}
             `_commit_timestamp` as `mod_time`,
             `_changed_by` as `mod_user`,
@@ -43,8 +48,8 @@
     {%- endfor %}
 
     select
-        {%- for name in main %}
-        numbered.{{ name }},
+        {%- for column in main %}
+        numbered.{{ column.stored }},
         {%- endfor %}
         numbered.`mod_time`,
         numbered.`mod_user`,
@@ -84,7 +89,9 @@
     inner join ({{ dbt_history._referenced_rows(capture, link) }}) as referenced
         on referenced.`__time` <= numbered.`__until`
         {%- for name in link.columns %}
-        and referenced.`__key_{{ loop.index }}` = {{ dbt_history._reference_cell(capture, name) }}
+        and referenced.`__key_{{ loop.index }}` = {{ dbt_history._reference_cell(
+            capture, name, own_id,
+        ) }}
         {%- endfor %}
     group by numbered.{{ dbt_history._quote(own_id) }}
 {%- endmacro %}

@@ -57,6 +57,7 @@
     {% endif %}
     {% do return({
         'relation': relation, 'is_log': true, 'key': of_log.get('key'),
+        'reserved': dbt_history._own_columns({'id': of_log.get('id')}) if about.get('hx') else [],
         'kept': kept | select('in', names) | unique | list,
     }) %}
 {% endmacro %}
@@ -120,10 +121,15 @@
         {% if lacking %}
             {% do problems.append(relation ~ ': has no key column ' ~ lacking | join(', ')) %}
         {% else %}
-            {% set gone_names = erased if columns is not none or not table.is_log
-                else names | reject('in', table.kept + main.key | map('lower') | list) | list %}
+            {% set kept = table.get('kept', []) + main.key | map('lower') | list %}
             {% set gone = [] %}
-            {% for column in there if column.name | lower in gone_names %}
+            {% for column in there if column.name | lower not in kept
+                and (
+                    columns is none and table.is_log
+                        or dbt_history._main_name(
+                            column.name, table.get('reserved', []),
+                        ) | string | lower in erased
+                ) %}
                 {% do gone.append(column) %}
             {% endfor %}
             {% do places.append({
@@ -145,8 +151,9 @@
 
 
 {#
-    The columns to erase in the named table, in lower case: those named, else all except the key and
-    what is kept. `only` must name a whole key.
+    The columns to erase, in lower case, with their names in the main table of a mirror: those
+    named, else all of the named table except the key and what is kept. `only` must name a whole
+    key.
 #}
 {% macro _erased_columns(table, there, only, columns, problems) %}
     {% set key = table.key | map('lower') | list %}
@@ -177,11 +184,13 @@
             {% do problems.append(table.name ~ ' has no column ' ~ name) %}
         {% endif %}
     {% endfor %}
-    {% do return(
-        (
-            columns if columns is not none else names | reject('in', kept)
-        ) | map('string') | map('lower') | list
-    ) %}
+    {% set erased = [] %}
+    {% for name in (columns if columns is not none else names | reject('in', kept) | list) %}
+        {% do erased.append(
+            dbt_history._main_name(name | string | lower, table.get('reserved', []))
+        ) %}
+    {% endfor %}
+    {% do return(erased) %}
 {% endmacro %}
 
 

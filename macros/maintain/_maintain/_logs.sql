@@ -234,9 +234,9 @@
             + log.links | map('lower') | list %}
     {% set former = log.renamed.values() | sum(start=[]) | map('lower') | list %}
     {% set names = [] %}
-    {% for column in dbt_history._table_columns(relation)
-        if column.name | lower not in own + former %}
-        {% do names.append(column.name) %}
+    {% for column in dbt_history._table_columns(relation) if column.name | lower not in own %}
+        {% set name = dbt_history._main_name(column.name, dbt_history._own_columns(log)) %}
+        {% do names.append(name) if name | lower not in former %}
     {% endfor %}
     {% do return(names) %}
 {% endmacro %}

@@ -68,7 +68,8 @@ def is_hidden(column: Mapping[str, Any]) -> bool:
 def hidden_columns(nodes: Mapping[str, Node], node: Node | None) -> frozenset[str]:
     """Names of the columns that are hidden in the node or in one of its ancestors.
 
-    A mirror or an event table has the columns of its main table, but seldom their descriptions.
+    A mirror or an event table has the columns of its main table, but seldom their descriptions. A
+    mirror may store a column as `main_<name>` (decision 106).
     """
     hidden: set[str] = set()
     pending, seen = [node] if node else [], set()
@@ -81,7 +82,9 @@ def hidden_columns(nodes: Mapping[str, Node], node: Node | None) -> frozenset[st
         hidden |= {str(column["name"]).lower() for column in columns if is_hidden(column)}
         parents = (one.get("depends_on") or {}).get("nodes") or []
         pending += [nodes[name] for name in parents if name in nodes]
-    return frozenset(hidden)
+    config = (node or {}).get("config") or {}
+    is_log = config.get("materialized") == "history_append"
+    return frozenset(hidden | {f"main_{name}" for name in hidden if is_log})
 
 
 def find_node(nodes: Mapping[str, Node], name: str) -> Node | None:
