@@ -40,7 +40,7 @@
 
 {# One pass over the fold: a single generator turns the result of each feature into rows. #}
 {% macro _feature_states_sql(features, pending) %}
-{%- set may_lack_history = features.history == 'off' or 'history' in features.names -%}
+{%- set may_lack_history = dbt_history._may_lack_history(features) -%}
 with {{ dbt_history._with_refused(pending) }},
 {%- if pending.trims %}
 
@@ -52,17 +52,14 @@ rows_of_features as (
         {{ dbt_history._c_key(features) | join(', ') }},
         explode(concat(
             transform(
-                {{ "if(keeps_history, new_states, filter(new_states, (state, place) -> place ="
-                    ~ " size(new_states) - 1 and state.action <> 'DELETE'))"
-                    if may_lack_history else 'new_states' }},
+                new_states,
                 state -> named_struct('removed_from', cast(null as bigint), 'state', state)
             )
             {%- if may_lack_history %},
-            -- Without history only the last open state is kept.
             if(
-                not keeps_history and size(new_states) > 0 and head.txn is not null,
+                replaced_from is not null,
                 array(named_struct(
-                    'removed_from', head.txn, 'state', cast(null as {{ features.state_type }})
+                    'removed_from', replaced_from, 'state', cast(null as {{ features.state_type }})
                 )),
                 cast(
                     array() as array<struct<removed_from: bigint, state: {{ features.state_type }}>>
@@ -81,6 +78,9 @@ rows_of_features as (
             )
             {%- endif %}
         )) as entry
+        {%- if may_lack_history %},
+        ends
+        {%- endif %}
     from {{ 'trimmed' if pending.trims else 'folded' }}
 ),
 
@@ -92,7 +92,15 @@ staged as (
         {{ dbt_history._prefixed(name) }},
         {%- endfor %}
         coalesce(entry.removed_from, entry.state.txn) as `txn`,
+        {%- if may_lack_history %}
+        if(
+            entry.state.action = 'DELETE',
+            entry.state.txn,
+            try_element_at(filter(ends, other -> other.i = entry.state.i), 1).until
+        ) as `txn_next`,
+        {%- else %}
         if(entry.state.action = 'DELETE', entry.state.txn, null) as `txn_next`,
+        {%- endif %}
         entry.state.i as `i`,
         entry.state
     from rows_of_features

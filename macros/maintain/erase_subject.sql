@@ -8,10 +8,11 @@
         mirrors: [customers_hx], reason: "request 12"}'
 
     `mirrors`: names, or `all` for the project's history tables that are filled from the same
-    source. `columns`: what to erase, by default everything except key and period. All tables are
-    checked before the first one is changed. Repeating the call completes the erasure of a killed
-    run, and changes nothing if everything is erased. Older files still hold the data until they are
-    vacuumed, which compact_history does.
+    source; of feature states, for the log of writes that their model reads. `columns`: what to
+    erase, by default everything except key and period. All tables are checked before the first one
+    is changed. Repeating the call completes the erasure of a killed run, and changes nothing if
+    everything is erased. Older files still hold the data until they are vacuumed, which
+    compact_history does.
 #}
 {% macro erase_subject(
     table, only, columns=none, mirrors=[], dry_run=false, convention=none, key=none, author=none,

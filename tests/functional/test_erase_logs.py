@@ -105,3 +105,62 @@ def test_what_makes_a_row_of_a_log_is_not_erased(recorded: Project) -> None:
         assert f"{column} belongs to the log itself" in run.log
     assert "name belongs" not in run.log
     assert {row["name"] for row in recorded.rows("people_hx")} == {"Ada", "Ada!", "Ben", "Ben!"}
+
+
+WRITES = """
+    (1, 0, 'CREATE', 'map', 'f', 'Ada', 'app', timestamp'2024-01-01 00:00:00 UTC'),
+    (1, 1, 'CREATE', 'map', 'g', 'Ben', 'app', timestamp'2024-01-01 00:00:00 UTC'),
+    (2, 0, 'UPDATE', 'map', 'f', 'Ada Lovelace', 'app', timestamp'2024-01-02 00:00:00 UTC')
+"""
+
+
+@pytest.mark.parametrize("table", ["states", pytest.param("log", marks=pytest.mark.thorough)])
+def test_a_feature_is_erased_in_its_states_and_in_the_log_of_writes(
+    project: Project, spark: SparkSession, table: str
+) -> None:
+    """The next write of the feature continues its states."""
+    edits = project.table("edits")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {edits} (txn bigint, position bigint, action string, space string,"
+        " id string, `Full-Name` string, app_id string, at timestamp) using delta"
+    )
+    spark.sql(f"insert into {edits} values {WRITES}")
+    sources = [{"name": "maps", "schema": project.schema, "tables": [{"name": "edits"}]}]
+    project.write("models/maps.yml", yaml.safe_dump({"version": 2, "sources": sources}))
+    project.model("stg_edits", "select * from {{ source('maps', 'edits') }}", materialized="view")
+    project.history(
+        "states",
+        "{{ dbt_history.feature_states(ref('stg_edits'), id=['space', 'id'],"
+        " payload=['Full-Name']) }}",
+        key=["space", "id"],
+        convention="naksha",
+        max_deleted_share=None,
+    )
+    project.run("stg_edits", "states")
+    spark.sql(f"alter table {edits} set tblproperties ('delta.appendOnly' = 'true')")
+    arguments = {
+        "table": edits if table == "log" else "states",
+        "only": {"space": "map", "id": "f"},
+        "mirrors": "all",
+        **({"key": ["space", "id"]} if table == "log" else {}),
+    }
+
+    run = project.dbt("run-operation", "erase_subject", "--args", json.dumps(arguments))
+    spark.sql(
+        f"insert into {edits} values"
+        " (3, 0, 'UPDATE', 'map', 'f', 'new', 'app', timestamp'2024-01-03 00:00:00 UTC')"
+    )
+    project.run("states")
+
+    assert run.log.count("2 versions erased, columns Full-Name") == 2
+    writes = sorted(project.rows("edits"), key=lambda row: (row["txn"], row["position"]))
+    assert [(row["txn"], row["action"], row["id"], row["Full-Name"]) for row in writes] == [
+        (1, "CREATE", "f", None),
+        (1, "CREATE", "g", "Ben"),
+        (2, "UPDATE", "f", None),
+        (3, "UPDATE", "f", "new"),
+    ]
+    states = sorted(project.rows("states"), key=lambda row: int(row["i"]))
+    found = [(row["id"], row["@ns:com:here:xyz"].version, row["Full-Name"]) for row in states]
+    assert found == [("f", 1, None), ("g", 1, "Ben"), ("f", 2, None), ("f", 3, "new")]

@@ -250,6 +250,70 @@ def test_a_purge_is_a_change_in_its_own_transaction(tmp_path: Path, spark: Spark
         found(purges=True, author="ann")
 
 
+@pytest.mark.parametrize(
+    "splits", [(3, 7), pytest.param(tuple(range(1, 8)), marks=pytest.mark.thorough)]
+)
+def test_history_switched_off_and_on_gives_the_same_states_in_one_run_and_in_many(
+    project: Project, spark: SparkSession, splits: tuple[int, ...]
+) -> None:
+    """
+    The write that ends a state decides whether the state stays.
+
+    txn       1      2      3      4      5      6      7
+    history   on     on     off    on     on     off    on
+    f         [ 1 --)       [ 3 --)[ 4 --)       [ 6 --)[ 7    2 and 5 were replaced
+    g                       deleted, no tombstone        [ 7    1 was replaced
+    h                              [ 4 --)|tombstone
+    """
+    writes = """
+        select *, 'app' as app_id, timestamp'2024-01-01 00:00:00 UTC' as at from values
+            (1, 0, 'PUT', 'f', '1', 'on'), (1, 1, 'PUT', 'g', '1', 'on'),
+            (2, 0, 'PUT', 'f', '2', 'on'), (3, 0, 'PUT', 'f', '3', 'off'),
+            (3, 1, 'DELETE', 'g', null, 'off'), (4, 0, 'PUT', 'f', '4', null),
+            (4, 1, 'PUT', 'h', '4', null), (5, 0, 'PUT', 'f', '5', 'on'),
+            (5, 1, 'DELETE', 'h', null, 'on'), (6, 0, 'PUT', 'f', '6', 'off'),
+            (6, 1, 'PURGE', 'h', null, 'off'), (7, 0, 'PUT', 'f', '7', 'on'),
+            (7, 1, 'PUT', 'g', '7', 'on')
+            as log(txn, position, action, id, v, history)
+    """
+
+    def arrive(up_to: int) -> None:
+        spark.sql(
+            "create or replace temporary view switched as"
+            f" select * from ({writes}) where txn <= {up_to}"
+        )
+
+    def states(name: str) -> list[tuple[Any, ...]]:
+        rows = sorted(project.rows(name), key=lambda row: (row["id"], row["i"]))
+        return [
+            (row["id"], row["v"], row["txn"], row["txn_next"], row["@ns:com:here:xyz"].action)
+            for row in rows
+        ]
+
+    for name in ("at_once", "split"):
+        project.history(
+            name,
+            "{{ dbt_history.feature_states('switched', payload=['v']) }}",
+            convention="naksha",
+            max_deleted_share=None,
+        )
+    for up_to in splits:
+        arrive(up_to)
+        project.run("split", *(["at_once"] if up_to == 7 else []))
+
+    assert states("split") == [
+        ("f", "1", 1, 2, "CREATE"),
+        ("f", "3", 3, 4, "UPDATE"),
+        ("f", "4", 4, 5, "UPDATE"),
+        ("f", "6", 6, 7, "UPDATE"),
+        ("f", "7", 7, None, "UPDATE"),
+        ("g", "7", 7, None, "CREATE"),
+        ("h", "4", 4, 5, "CREATE"),
+        ("h", "4", 5, 5, "DELETE"),
+    ]
+    assert states("at_once") == states("split")
+
+
 def test_a_view_over_several_spaces_shows_each_feature_of_the_first_layer_that_has_it(
     project: Project, spark: SparkSession
 ) -> None:

@@ -196,7 +196,7 @@ class Database:
             self._add(key, action, payload, write, transaction, log.number)
         if outcome == PURGED or self.options.get(key[1], {}).get("auto_purge"):
             self.deleted.discard(key)
-        self._trim(key)
+        self._trim(key, log.number)
         return outcome
 
     def _decide(self, write: Write, live: State | None, key: Key) -> tuple[str, Payload | None]:
@@ -295,20 +295,25 @@ class Database:
         self.current[key] = state
         (self.deleted.add if action == "DELETE" else self.deleted.discard)(key)
 
-    def _trim(self, key: Key) -> None:
-        """`keep_states`: keeps the newest closed states of a feature; without history, none."""
+    def _trim(self, key: Key, number: int) -> None:
+        """`keep_states`: keeps the newest closed states of a feature.
+
+        Without history the state that the transaction `number` ended is dropped; earlier ones,
+        recorded with history, stay.
+        """
         options = self.options.get(key[1], {})
-        keep = 0 if options.get("history") == "off" else options.get("keep_states")
-        if keep is None:
-            return
+        keep = options.get("keep_states")
         closed = [
             state for state in self.states if state.key == key and state.closed_by is not None
         ]
-        dropped = closed[: max(0, len(closed) - keep)]
-        self._drop(dropped)
-        if dropped and options.get("history") != "off":
-            limit = max(state.closed_by or 0 for state in dropped)
-            self.horizon[key[1]] = max(self.horizon.get(key[1], 0), limit)
+        if options.get("history") == "off":
+            self._drop(state for state in closed if state.closed_by == number)
+        elif keep is not None:
+            dropped = closed[: max(0, len(closed) - keep)]
+            self._drop(dropped)
+            if dropped:
+                limit = max(state.closed_by or 0 for state in dropped)
+                self.horizon[key[1]] = max(self.horizon.get(key[1], 0), limit)
 
     def _drop(self, dropped: Iterable[State]) -> None:
         gone = {state.n for state in dropped}

@@ -5,7 +5,8 @@
         new_states  the states that the writes made, in order; a tombstone that was purged later
                     occurs twice, the last one applies
         outcomes    one entry per write
-        keeps_history
+
+    and, if a write may be without history, what `_lasting_ctes` describes.
 #}
 {% macro _folded_ctes(features, pending) %}
 {{ dbt_history._log_ctes(features, pending) }}
@@ -191,11 +192,64 @@ folded{{ level.suffix }} as (
     select
         {{ level.grouped | join(', ') }},
         head,
+        {%- if dbt_history._may_lack_history(features) %}
+        {{ dbt_history._lasting_states() | indent(8) }},
+        {%- else %}
         fold.new_states as new_states,
-        fold.outcomes as outcomes,
-        element_at(writes, -1).history = 'on' as keeps_history
+        {%- endif %}
+        fold.outcomes as outcomes
     from folds{{ level.suffix }}
 )
+{%- endmacro %}
+
+
+{# Whether a write may be one without history. #}
+{% macro _may_lack_history(features) %}
+    {%- do return(features.history == 'off' or 'history' in features.names) -%}
+{% endmacro %}
+
+
+{#
+    A write without history replaces the state before it; a deletion without history leaves no
+    tombstone. So the states that stay depend on the write that ends them, not on the split of the
+    log into runs:
+
+        txn          1      2      3      4
+        history      on     on     off    on
+        states       [ v1 --)      [ v3 --)[ v4 --      v2 was in force from 2 to 3: it is gone
+
+        new_states   those that stay
+        ends         the end of each state that the writes made, also before a gap
+        off          the numbers of the writes without history
+        replaced_from   where the stored states end, if the one in force is replaced, or if the
+                        one that ends it does not stay
+#}
+{% macro _lasting_states() -%}
+{%- set off = "transform(filter(writes, w -> w.history = 'off'), w -> w.i)" -%}
+filter(
+    fold.new_states,
+    (state, place) -> case
+        when state.action = 'DELETE' then not array_contains({{ off }}, state.i)
+        else not coalesce(
+            array_contains({{ off }}, try_element_at(fold.new_states, place + 2).i), false
+        )
+    end
+) as new_states,
+transform(
+    fold.new_states,
+    (state, place) -> named_struct(
+        'i', state.i, 'until', try_element_at(fold.new_states, place + 2).txn
+    )
+) as ends,
+{{ off }} as off,
+case
+    when head.txn is not null and head.action <> 'DELETE'
+        and array_contains({{ off }}, try_element_at(fold.new_states, 1).i)
+        then head.txn
+    when array_contains({{ off }}, try_element_at(fold.new_states, 2).i)
+        or array_contains({{ off }}, try_element_at(fold.new_states, 1).i)
+        then try_element_at(fold.new_states, 1).txn
+end as replaced_from
 {%- endmacro %}
 
 

@@ -17,7 +17,7 @@
 {% macro _trimming_ctes(features, pending) %}
 {{ dbt_history._sequence_ctes(features, pending) }}
 
-{{ dbt_history._surplus_ctes() }}
+{{ dbt_history._surplus_ctes(dbt_history._may_lack_history(features)) }}
 
 trimmed as (
     select
@@ -26,7 +26,10 @@ trimmed as (
         sequence,
         gone,
         outcomes,
-        keeps_history,
+        {%- if dbt_history._may_lack_history(features) %}
+        {{ 'concat(stored_ends, ends) as ends' if pending.states is not none else 'ends' }},
+        replaced_from,
+        {%- endif %}
         if(
             size(gone) > 0,
             filter(
@@ -59,6 +62,9 @@ stored_states as (
         {%- for name in features.key %}
         stored.{{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }},
         {%- endfor %}
+        {%- if dbt_history._may_lack_history(features) %}
+        collect_list(named_struct('i', stored.`i`, 'until', stored.`txn_next`)) as stored_ends,
+        {%- endif %}
         collect_list({{ dbt_history._stored_state(features, pending) | indent(8) }}) as stored
     from {{ dbt_history._quoted_relation(pending.states) }} as stored
     left semi join limited
@@ -77,6 +83,11 @@ sequences as (
         {{ 'coalesce(stored_states.stored, cast(array() as array<' ~ features.state_type ~ '>))'
             if pending.states is not none
             else 'cast(array() as array<' ~ features.state_type ~ '>)' }} as stored
+        {%- if dbt_history._may_lack_history(features) and pending.states is not none %},
+        coalesce(
+            stored_states.stored_ends, cast(array() as array<struct<i: bigint, until: bigint>>)
+        ) as stored_ends
+        {%- endif %}
     from folded
     {%- if pending.states is not none %}
     left join stored_states
@@ -90,7 +101,11 @@ ordered as (
         *,
         array_sort(
             filter(
-                concat(stored, new_states),
+                concat(
+                    {{ 'filter(stored, state -> coalesce(state.txn < replaced_from, true))'
+                        if dbt_history._may_lack_history(features) else 'stored' }},
+                    new_states
+                ),
                 state -> not exists(
                     new_states, other -> other.i = state.i and other.seq > state.seq
                 )
@@ -106,14 +121,15 @@ ordered as (
     CTE `sorted_out`: how many states of a sequence are too many after any of its writes, and which
     ones are removed.
 #}
-{% macro _surplus_ctes() -%}
+{% macro _surplus_ctes(may_lack_history) -%}
 counted as (
     select
         *,
         coalesce(array_max(transform(
             filter(
                 outcomes,
-                outcome -> keeps_history and outcome.keep_states is not null
+                outcome -> {{ 'not array_contains(off, outcome.i) and' if may_lack_history }}
+                    outcome.keep_states is not null
                     and not outcome.is_refused
                     and outcome.code in ('CREATED', 'UPDATED', 'DELETED', 'PURGED')
             ),

@@ -15,7 +15,14 @@
     {% set tables = dbt_history._maintained(table, convention, key, 'erase_subject') %}
     {% do problems.append('name one table; the others are mirrors') if tables | length > 1 %}
     {% set main = tables | first %}
-    {% do return(dict(main, is_log=false, kept=dbt_history._period_columns(main.convention))) %}
+    {% do dbt_history._find_namespace(main) %}
+    {# What links the states to each other: the next write of the feature continues them. #}
+    {% set of_state = [
+        main.namespace | lower, 'author_txn', 'created_txn', 'purged_txn', 'resync',
+    ] if main.namespace else [] %}
+    {% do return(dict(
+        main, is_log=false, kept=dbt_history._period_columns(main.convention) + of_state,
+    )) %}
 {% endmacro %}
 
 
@@ -55,11 +62,85 @@
     {% if 'mod_time' in names and 'deleted' in names %}
         {% do kept.extend(['mod_time', 'mod_user', 'deleted']) %}
     {% endif %}
+    {% set is_log_of_writes = dbt_history._is_log_of_writes(names) %}
+    {% do kept.extend(dbt_history._write_columns().keys()) if is_log_of_writes %}
     {% do return({
-        'relation': relation, 'is_log': true, 'key': of_log.get('key'),
+        'relation': relation, 'is_log': true, 'is_log_of_writes': is_log_of_writes,
+        'key': of_log.get('key'),
         'reserved': dbt_history._own_columns({'id': of_log.get('id')}) if about.get('hx') else [],
         'kept': kept | select('in', names) | unique | list,
     }) %}
+{% endmacro %}
+
+
+{# Whether a table is a log of writes of features, by the names of its columns in lower case. #}
+{% macro _is_log_of_writes(names) %}
+    {% do return(
+        ['txn', 'position', 'action', 'app_id', 'at'] | reject('in', names) | list == []
+    ) %}
+{% endmacro %}
+
+
+{#
+    The tables that hold the same subject. Of a table of states, the logs of writes that its model
+    reads; of a log of writes, the tables of states that read it; of any other table, the models
+    with the same source.
+
+        source edits (the log)  -->  view stg_edits  -->  model states
+        '- found by dbt's lineage, through views and other models -'
+#}
+{% macro _tables_of_subject(main, problems) %}
+    {% if not main.get('namespace') and not main.get('is_log_of_writes') %}
+        {% do return(dbt_history._same_source(main)) %}
+    {% endif %}
+    {% set own = dbt_history._quoted_relation(main.relation) | lower %}
+    {% set found = [] %}
+    {% if main.get('namespace') %}
+        {% for name in dbt_history._upstream_tables(main.node) %}
+            {% set relation = dbt_history._mirror_relation(name) %}
+            {% if relation is not none and not relation.is_view %}
+                {% set names = dbt_history._table_columns(relation) | map(attribute='name')
+                    | map('lower') | list %}
+                {% set lacking = main.key | map('lower') | reject('in', names) | list %}
+                {% do found.append(name)
+                    if dbt_history._is_log_of_writes(names) and not lacking %}
+            {% endif %}
+        {% endfor %}
+    {% else %}
+        {% for node in graph.nodes.values() if node.resource_type == 'model'
+            and node.config.get('materialized') == 'history_batch' %}
+            {% for name in dbt_history._upstream_tables(node) %}
+                {% set relation = dbt_history._mirror_relation(name) %}
+                {% do found.append(node.schema ~ '.' ~ node.alias) if relation is not none
+                    and dbt_history._quoted_relation(relation) | lower == own %}
+            {% endfor %}
+        {% endfor %}
+    {% endif %}
+    {% do problems.append(
+        "mirrors: all finds no "
+            ~ ('log of writes' if main.get('namespace') else 'table of states') ~ ' of ' ~ main.name
+            ~ ' in the lineage: name it too, mirrors: [all, <schema.table>]'
+    ) if not found %}
+    {% do return(found | unique | sort) %}
+{% endmacro %}
+
+
+{# What a model reads, through any number of nodes: [schema.table] of tables, sources, views. #}
+{% macro _upstream_tables(node) %}
+    {% set names = [] %}
+    {% set seen = [] %}
+    {% set ids = (node or {}).get('depends_on', {}).get('nodes', []) | list %}
+    {% for step in range(1000) if ids %}
+        {% set id = ids.pop() %}
+        {% if id not in seen %}
+            {% do seen.append(id) %}
+            {% set found = graph.nodes.get(id) or graph.sources.get(id) or {} %}
+            {% set table = found.get('alias') or found.get('identifier') %}
+            {% do names.append(found.schema ~ '.' ~ table) if table %}
+            {% do ids.extend(found.get('depends_on', {}).get('nodes', [])) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(names) %}
 {% endmacro %}
 
 
@@ -92,16 +173,21 @@
 {#
     The tables with what is erased in each: {'name', 'relation', 'columns', 'rows', 'changed',
     'lock'}; `changed` counts the rows that still hold a value. In a log everything is erased that
-    the log does not need; in another mirror, the columns that are erased in the table. Errors are
-    appended to `problems`.
+    the log does not need; in another mirror, and in the log of writes of a table of states, the
+    columns that are erased in the table. Errors are appended to `problems`.
 #}
 {% macro _erased_places(main, only, columns, mirrors, problems) %}
     {% set only = only if only is mapping else {} %}
     {% set main_columns = dbt_history._table_columns(main.relation) %}
     {% set erased = dbt_history._erased_columns(main, main_columns, only, columns, problems) %}
     {% set tables, full_names = [main], [dbt_history._quoted_relation(main.relation)] %}
-    {% set mirrors = dbt_history._same_source(main) if mirrors == 'all' else mirrors %}
-    {% for mirror in ([mirrors] if mirrors is string else mirrors or []) %}
+    {% set mirrors = [mirrors] if mirrors is string else mirrors or [] %}
+    {% set is_all = 'all' in mirrors %}
+    {% set named = mirrors | reject('equalto', 'all') | list %}
+    {% if is_all %}
+        {% set named = named + dbt_history._tables_of_subject(main, [] if named else problems) %}
+    {% endif %}
+    {% for mirror in named %}
         {% set relation = dbt_history._mirror_relation(mirror) %}
         {% if relation is none or relation.is_view %}
             {% do problems.append('mirror ' ~ mirror ~ ': there is no such table') %}
@@ -125,7 +211,7 @@
             {% set gone = [] %}
             {% for column in there if column.name | lower not in kept
                 and (
-                    columns is none and table.is_log
+                    columns is none and table.is_log and not main.get('namespace')
                         or dbt_history._main_name(
                             column.name, table.get('reserved', []),
                         ) | string | lower in erased

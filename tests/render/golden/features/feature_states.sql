@@ -353,8 +353,7 @@ folded as (
         `c_id`,
         head,
         fold.new_states as new_states,
-        fold.outcomes as outcomes,
-        element_at(writes, -1).history = 'on' as keeps_history
+        fold.outcomes as outcomes
     from folds
 ),
 rows_of_features as (
