@@ -159,6 +159,7 @@ def test_a_column_is_hidden_by_its_meta_its_tags_and_by_those_of_the_main_table(
     found = find_node(nodes(), "m_hx")
 
     assert hidden_columns(nodes(), found) == {"mail", "born", "phone"}
+    assert found is not None
     mirror = {**found, "config": {"materialized": "history_append"}}
     assert hidden_columns(nodes(), mirror) >= {"mail", "main_mail", "main_born"}
     assert find_node(nodes(), "s.other") == found
