@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.session import Cursor
 from pyspark.sql import SparkSession
 
 from tests.support.project import Project, Run
@@ -271,3 +272,94 @@ def test_a_revert_that_the_history_cannot_know_is_refused_before_it_writes(
     spark.sql(f"delete from {schema}.network where id = 1")
     project.run("network_hx")
     assert "1 rows (insert) would be written with NULLs" in refusal("network")
+
+
+@pytest.mark.thorough
+def test_a_write_between_the_plan_of_a_revert_and_its_merge_is_never_lost(
+    project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A row that the plan writes and another writer changed: the revert fails as a whole. Any other
+    row of that writer stays. The same in another time zone, with odd names and ANSI on.
+    """
+    schema = project.schema
+    main = f"{schema}.station"
+    spark.sql(f"create schema if not exists {schema}")
+    spark.sql(
+        f"create table {main} (`Key-Id` bigint, `pl.ace` string) using delta tblproperties ({FEED})"
+    )
+    spark.sql(f"insert into {main} values (1, 'hill'), (2, ''), (3, 'NULL')")
+    relation = f"api.Relation.create(schema='{schema}', identifier='station')"
+    project.model(
+        "station_hx",
+        f"select * from {{{{ dbt_history.hx_rows({relation}, 'Key-Id') }}}}",
+        materialized="history_append",
+    )
+    project.run("station_hx")
+    first = now(spark)
+    operate(project, "create_tag", tag="day_1", table="station_hx", at=first)
+    spark.sql(f"update {main} set `pl.ace` = null where `Key-Id` = 1")
+    spark.sql(f"delete from {main} where `Key-Id` = 2")
+    spark.sql(f"insert into {main} values (4, 'lake')")
+    project.run("station_hx")
+    execute = Cursor.execute
+    settings = {"spark.sql.session.timeZone": "Pacific/Auckland", "spark.sql.ansi.enabled": "true"}
+    before = {name: str(spark.conf.get(name)) for name in settings}
+
+    def revert_beside(meanwhile: str, to: str) -> tuple[Run, list[str]]:
+        """The revert in other settings, with a write of another session just before its MERGE."""
+        seen: list[str] = []
+
+        def run(self: Cursor, sql: str, *arguments: Any) -> None:
+            is_merge = "merge into" in sql
+            if is_merge:
+                spark.newSession().sql(meanwhile)
+            # The adapter sets its own parameters before each statement.
+            self.server_side_parameters = {**self.server_side_parameters, **settings}
+            try:
+                execute(self, sql, *arguments)
+            finally:
+                if is_merge:
+                    seen.append(str(spark.conf.get("spark.sql.ansi.enabled")))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Cursor, "execute", run)
+            try:
+                done = operate(project, "revert_table", check=False, main=main, to=to)
+            finally:
+                for name, value in before.items():
+                    spark.conf.set(name, value)
+        return done, seen
+
+    table = f"select `Key-Id`, `pl.ace` from {main}"
+    kept = [(1, None), (3, "NULL"), (4, "lake")]
+    for meanwhile, undo, found in (
+        (
+            f"update {main} set `pl.ace` = 'new' where `Key-Id` = 4",
+            f"update {main} set `pl.ace` = 'lake' where `Key-Id` = 4",
+            [(1, None), (3, "NULL"), (4, "new")],
+        ),
+        (
+            f"delete from {main} where `Key-Id` = 1",
+            f"insert into {main} values (1, null)",
+            [(3, "NULL"), (4, "lake")],
+        ),
+        (
+            f"insert into {main} values (2, 'new')",
+            f"delete from {main} where `Key-Id` = 2",
+            [*kept[:1], (2, "new"), *kept[1:]],
+        ),
+    ):
+        refused, seen = revert_beside(meanwhile, first)
+        assert seen == ["true"], refused.log
+        assert "another writer changed it meanwhile" in refused.log
+        assert rows_of(project, table) == found
+        spark.sql(undo)
+        project.run("station_hx")
+        assert rows_of(project, table) == kept
+
+    done, seen = revert_beside(f"insert into {main} values (9, 'mine')", "tag:day_1")
+
+    assert done.success
+    assert seen == ["true"]
+    assert rows_of(project, table) == [(1, "hill"), (2, ""), (3, "NULL"), (9, "mine")]
