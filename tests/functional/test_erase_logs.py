@@ -8,7 +8,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from tests.support.project import Project
+from tests.support.project import Project, Run
 
 FEED = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
 LOGS = ["people_hx", "people_history", "people_log", "visits_hx"]
@@ -164,3 +164,37 @@ def test_a_feature_is_erased_in_its_states_and_in_the_log_of_writes(
     states = sorted(project.rows("states"), key=lambda row: int(row["i"]))
     found = [(row["id"], row["@ns:com:here:xyz"].version, row["Full-Name"]) for row in states]
     assert found == [("f", 1, None), ("g", 1, "Ben"), ("f", 2, None), ("f", 3, "new")]
+
+
+@pytest.mark.thorough
+def test_a_log_of_writes_outside_the_lineage_must_be_named(
+    project: Project, spark: SparkSession
+) -> None:
+    edits = project.table("edits")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {edits} using delta as select * from values {WRITES}"
+        " as log(txn, position, action, space, id, v, app_id, at)"
+    )
+    project.history(
+        "states",
+        f"{{{{ dbt_history.feature_states('{edits}', id=['space', 'id']) }}}}",
+        key=["space", "id"],
+        convention="naksha",
+        max_deleted_share=None,
+    )
+    project.run("states")
+
+    def erase(mirrors: object) -> Run:
+        arguments = {"table": "states", "only": {"space": "map", "id": "f"}, "mirrors": mirrors}
+        operation = ("run-operation", "erase_subject", "--args", json.dumps(arguments))
+        return project.dbt(*operation, check=False)
+
+    refused = erase("all")
+
+    assert "mirrors: all finds no log of writes of states in the lineage" in refused.log
+    assert {row["v"] for row in project.rows("states")} == {"Ada", "Ben", "Ada Lovelace"}
+
+    assert erase(["all", edits]).success
+    for name in ("states", "edits"):
+        assert {row["v"] for row in project.rows(name)} == {None, "Ben"}
