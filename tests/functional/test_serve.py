@@ -9,6 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -216,6 +217,31 @@ def test_a_call_waits_for_the_call_on_its_table_and_for_no_other(
         assert not waiting.done()
     assert waiting.result(timeout=120).success
     assert live_rows(destination, "busy") == live_rows(destination, "free") == [(1, "a", "{}")]
+
+
+@pytest.mark.thorough
+def test_a_table_is_compacted_after_some_batches_and_keeps_its_numbers(
+    destination: Destination,
+) -> None:
+    own = replace(destination, compact_every=1)
+    server, port = start(Service(own), "127.0.0.1:0")
+    client = Client.at(port)
+    first = upserts(request(own, "compacted"), ("1", "a", "1.5", 1), ("2", "b", "2", 1))
+    second = updates(request(own, "compacted"), ("1", "c", UNMODIFIED, 2))
+    assert [client.write(writer).success for writer in (first, second)] == [True, True]
+    own.maintenance.submit(int).result(timeout=120)
+
+    # A repeat changes nothing.
+    assert client.write(first).success
+    server.stop(None).wait()
+    assert versions(own, "compacted") == [
+        (1, "a", Decimal("1.50"), 1, 1), (1, "c", Decimal("1.50"), 2, None),
+        (2, "b", Decimal("2.00"), 1, None),
+    ]  # fmt: skip
+    for name in ("compacted", "compacted__landing"):
+        log = own.spark.sql(f"describe history {SCHEMA}.{name}").collect()
+        assert "OPTIMIZE" in [row.operation for row in log]
+    assert numbers(own, "compacted") == numbers(own, "compacted__landing") == [1, 2]
 
 
 @pytest.mark.parametrize(("tables", "batches"), [thorough(4, 3), thorough(20, 50)])

@@ -103,6 +103,8 @@ class Address(click.ParamType[tuple[str, int]]):
               help="Refuse a file that expands more times than this.")  # fmt: skip
 @click.option("--max-cell-size", type=Size(), default="16M", show_default=True,
               help="Refuse a longer cell.")  # fmt: skip
+@click.option("--compact-every", type=click.IntRange(0), default=100, show_default=True,
+              help="Compact a table after so many batches; 0: never.")  # fmt: skip
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
               show_default=True, help="text to stderr, or json to stdout.")  # fmt: skip
 @click.option("--metrics", type=Address(),
@@ -122,6 +124,7 @@ def serve_command(
     max_file_size: int,
     max_ratio: int,
     max_cell_size: int,
+    compact_every: int,
     log_format: str,
     metrics: tuple[str, int] | None,
     reflection: bool,
@@ -172,7 +175,8 @@ def serve_command(
         engine = Engine(find_package(project_dir), max_deleted_share)
         spark = start_session("dbt-history serve")
         refuse_iceberg(spark)
-        service = Service(Destination(spark, root.resolve(), engine, limits), token)
+        destination = Destination(spark, root.resolve(), engine, limits, compact_every)
+        service = Service(destination, token)
         if check:
             run_check(service)
         # Again, because Spark sets its own handler for SIGINT.
@@ -194,7 +198,7 @@ def serve_command(
     if has_spark:
         announce("stopping after calls in progress")
     server.stop(GRACE_SECONDS if has_spark else 0).wait()
-    engine.close()
+    destination.close()
     if not has_spark:
         raise SystemExit(SPARK_ENDED)
 
@@ -225,5 +229,5 @@ def run_check(service: Service) -> NoReturn:
         click.echo(f"{'failed' if step.problem else 'ok':<7}{step.name}")
         if step.problem:
             click.echo(textwrap.indent(step.problem, " " * 7))
-    service.destination.engine.close()
+    service.destination.close()
     raise SystemExit(1 if failed else 0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +26,10 @@ from dbt_history.serve.skipped import Skipped, skipped_samples
 from dbt_history.serve.tables import KEY, LAST_BATCH, Target, check_names
 from dbt_history.session import new_session
 
+log = logging.getLogger("dbt_history.serve")
+
 SOURCE = "request"
+COMPACT_EVERY = 100
 SKIPPED = re.compile(r"\b([1-9]\d*) skipped")
 
 
@@ -40,6 +45,8 @@ class Written:
 class Destination:
     """The tables that the service writes. `root` is the folder that must contain all files.
 
+    After every `compact_every` batches a table is compacted between its calls; 0 is never.
+
     Calls for one table are serialized. Calls for different tables run at the same time, each in a
     Spark session of its own, because Delta takes the record of a commit from the session's
     settings. Only the runs of dbt, in the session `spark`, are one after the other.
@@ -53,9 +60,13 @@ class Destination:
     root: Path
     engine: Engine
     limits: Limits = field(default_factory=Limits)
+    compact_every: int = COMPACT_EVERY
     locks: dict[str, threading.Lock] = field(default_factory=dict, init=False)
     locking: threading.Lock = field(default_factory=threading.Lock, init=False)
     sessions: list[SparkSession] = field(default_factory=list, init=False)
+    maintenance: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, "maintenance"), init=False
+    )
 
     @contextmanager
     def exclusive(self, schema: str, *names: str) -> Iterator[list[Target]]:
@@ -102,8 +113,34 @@ class Destination:
                 raise RefusedError(
                     f"batch {landed.batch} of {target} is landed and was not applied: {result}"
                 )
+        if self.compact_every and landed.batch % self.compact_every == 0:
+            self.maintenance.submit(self.compact, target.schema, target.name)
         warning = "\n".join(str(found) for found in skipped)
         return Written(f"{landed_text(landed)}; {result}", warning)
+
+    def compact(self, schema: str, name: str) -> None:
+        """Combine the small files of a table and of its landing table.
+
+        Landed rows stay: after a RESTORE of the table its batches are applied again from them.
+        """
+        try:
+            with self.exclusive(schema, name) as (target,):
+                if not target.exists():
+                    return
+                target.spark.sql(f"optimize {target.full_name}").collect()
+                if target.landing.exists():
+                    target.spark.sql(f"optimize {target.landing.full_name}").collect()
+        except Exception as error:
+            # The batches are applied; the next compaction does the work of this one, too.
+            lines = str(error).splitlines() or [type(error).__name__]
+            log.warning("%s.%s was not compacted: %s", schema, name, lines[0])
+        else:
+            log.info("compacted %s.%s", schema, name)
+
+    def close(self) -> None:
+        """Finish a running compaction and drop the waiting ones."""
+        self.maintenance.shutdown(cancel_futures=True)
+        self.engine.close()
 
     def prepare(self, target: Target, request: Request) -> None:
         columns, key = request.columns, request.key
