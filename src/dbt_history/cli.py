@@ -6,6 +6,7 @@ import click
 
 from dbt_history import __version__
 from dbt_history.adopt import adopt_command
+from dbt_history.demo.command import demo_command
 from dbt_history.doctor import doctor_command
 from dbt_history.explore.command import explore_command
 from dbt_history.explore.show import show_command
@@ -26,6 +27,7 @@ def main() -> None:
 
 for command in (
     adopt_command,
+    demo_command,
     doctor_command,
     explore_command,
     failures_command,

@@ -1,0 +1,1 @@
+"""The command `dbt-history demo`: a small history, built and shown in a page."""
