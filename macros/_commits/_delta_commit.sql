@@ -61,5 +61,7 @@
         {% do return({}) %}
     {% endif %}
     {% set bytes = dbt_history._delta_detail(target, before)['sizeInBytes'] | int %}
-    {% do return(dbt_history._settings_of_interpretation() if bytes <= 4194304 else {}) %}
+    {% if bytes > 4194304 %}{% do return({}) %}{% endif %}
+    {% do dbt_history._advise_settings(before) %}
+    {% do return(dbt_history._settings_of_interpretation()) %}
 {% endmacro %}

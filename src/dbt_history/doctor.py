@@ -120,9 +120,10 @@ def session(facts: Mapping[str, Any]) -> Iterator[Finding]:
         ("spark.sql.shuffle.partitions", "<number of cores>", 200),
         ("spark.databricks.delta.snapshotPartitions", "2", 50),
     ):
-        number = int(settings.get(name) or default)
-        is_few = number < min(default, MANY_PARTITIONS)
-        found = f"{number}" + ("" if is_few else ": slow for small tables")
+        number = str(settings.get(name) or default)
+        # Databricks also has `auto`.
+        is_few = not number.isdigit() or int(number) < min(default, MANY_PARTITIONS)
+        found = number + ("" if is_few else ": slow for small tables")
         line = "" if is_few else f"{name}: {few}"
         yield Finding("ok" if is_few else "note", name, found, line)
     if facts.get("method") == "session":

@@ -463,3 +463,28 @@ def test_the_model_of_the_readme_and_of_the_guide_makes_the_table_of_the_guide(
     assert (facts["delta"], facts["threads"]) == ("4.4.0", 1)
     assert facts["settings"]["spark.sql.catalog.spark_catalog"] == CATALOG
     assert [(one["table"], one["feed"]) for one in facts["sources"]] == [(customers, True)]
+
+
+@pytest.mark.thorough
+def test_a_run_says_once_which_settings_make_small_tables_slow(project: Project) -> None:
+    names = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+    advice = "writing a small table takes several times as long"
+    before = {name: str(project.spark.conf.get(name)) for name in names}
+    for name in ("one", "two"):
+        project.model(name, "select 1 as id, 'a' as v", materialized="history", unique_key="id")
+    try:
+        for name in names:
+            project.spark.conf.unset(name)
+        slow = project.run("one", "two")
+        again = project.run("one", "two")
+        project.model("two", "select 1 as id, 'b' as v", materialized="history", unique_key="id")
+        changed = project.run("two")
+    finally:
+        for name, value in before.items():
+            project.spark.conf.set(name, value)
+    project.model("one", "select 1 as id, 'b' as v", materialized="history", unique_key="id")
+    quick = project.run("one")
+
+    assert [run.log.count(advice) for run in (slow, again, changed, quick)] == [1, 0, 1, 0]
+    for name in names:
+        assert f"write: {name}: " in slow.log

@@ -79,6 +79,13 @@ def test_each_missing_part_has_the_line_to_write(monkeypatch: pytest.MonkeyPatch
     assert done.output.splitlines()[-1] == "3 problems, 5 notes"
 
 
+def test_partitions_that_the_platform_chooses_need_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = WELL["settings"] | {"spark.sql.shuffle.partitions": "auto"}
+    done = examine(monkeypatch, settings=settings)
+
+    assert done.output.splitlines()[-1] == "0 problems, 0 notes"
+
+
 def test_json_has_the_same_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     done = examine(monkeypatch, "--json", threads=4)
     document = json.loads(done.output)

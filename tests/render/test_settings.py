@@ -244,3 +244,26 @@ def test_timelines_read_the_same_metadata() -> None:
     assert read(True) is None
     with pytest.raises(ConventionError, match=r"^meta.history of customers"):
         read(["validity"])
+
+
+@pytest.mark.parametrize(
+    ("shuffle", "snapshot", "written"),
+    [
+        (None, None, ["shuffle", "snapshot"]), ("200", "1", ["shuffle"]), ("8", "50", ["snapshot"]),
+        ("auto", "2", []), ("199", "51", []),
+    ],
+)  # fmt: skip
+def test_the_default_number_of_tasks_is_named_with_the_line_to_write(
+    call: Renderer, shuffle: str | None, snapshot: str | None, written: list[str]
+) -> None:
+    keys = {
+        "shuffle": ("spark.sql.shuffle.partitions", shuffle, "<number of cores>"),
+        "snapshot": ("spark.databricks.delta.snapshotPartitions", snapshot, "2"),
+    }
+    before = {name: value for name, value, _ in keys.values() if value is not None}
+
+    lines = (call("_advice_of_tasks", before=before) or "").splitlines()
+
+    assert [line.split("  (")[0] for line in lines[1:]] == [
+        f"  write: {keys[which][0]}: {keys[which][2]}" for which in written
+    ]

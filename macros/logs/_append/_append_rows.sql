@@ -110,6 +110,9 @@
     {% set added = metrics.get('numOutputRows', 0) | int %}
     {% set message = added ~ (' row' if added == 1 else ' rows') ~ ' appended' %}
     {% do dbt_history._log_append(message) %}
+    {% if stored is not none and stored + added <= 10000 and not target.is_iceberg %}
+        {% do dbt_history._advise_settings(before) %}
+    {% endif %}
     {% do return({'added': added, 'message': message}) %}
 {% endmacro %}
 
