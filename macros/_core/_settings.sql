@@ -228,11 +228,12 @@
     {% endif %}
     {% set snapshot_columns = meta.get('snapshot_columns') or {} %}
     {% if snapshot_columns is not mapping
-        or snapshot_columns.keys() | reject('in', ['dbt_scd_id', 'dbt_updated_at']) | list
+        or snapshot_columns.keys()
+            | reject('in', ['dbt_scd_id', 'dbt_updated_at', 'dbt_is_deleted']) | list
         or snapshot_columns.values() | reject('string') | list %}
         {% do problems.append(
             'snapshot_columns is ' ~ tojson(snapshot_columns, snapshot_columns)
-                ~ ': {dbt_scd_id: <name>, dbt_updated_at: <name>}'
+                ~ ': {dbt_scd_id: <name>, dbt_updated_at: <name>, dbt_is_deleted: <name>}'
         ) %}
     {% endif %}
     {% do return({

@@ -202,3 +202,88 @@ def test_a_table_that_contradicts_itself_is_refused_and_mended(
     assert [row["dbt_valid_to"] for row in project.rows("kept") if row["city"] == "Bonn"] == [
         datetime(2024, 1, 9)
     ]
+
+
+@pytest.mark.thorough
+def test_a_table_of_fivetrans_history_mode_goes_on_as_a_history(project: Project) -> None:
+    """Record 1 has changed, 2 is the same, 3 was deleted before, 4 is gone and 5 is new."""
+    table, spark = project.table("h"), project.spark
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {table} (id bigint, v string, _fivetran_start timestamp,"
+        " _fivetran_end timestamp, _fivetran_active boolean, _fivetran_synced timestamp)"
+        " using delta"
+    )
+    end = "timestamp'9999-12-31 23:59:59.999 UTC'"
+    rows = [
+        (1, "a", "01:00:00", "timestamp'2024-01-01 01:59:59.999 UTC'", False),
+        (1, "b", "02:00:00", end, True), (2, "x", "01:00:00", end, True),
+        (3, "old", "01:00:00", "timestamp'2024-01-01 03:00:00 UTC'", False),
+        (4, "gone", "01:00:00", end, True),
+    ]  # fmt: skip
+    for id, v, start, until, active in rows:
+        spark.sql(
+            f"insert into {table} values ({id}, '{v}', timestamp'2024-01-01 {start} UTC', {until},"
+            f" {active}, timestamp'2024-01-02 00:00:00 UTC')"
+        )
+    kept = {(row["id"], row["v"]): row for row in project.rows("h")}
+    project.model(
+        "h",
+        "select * from values (1L, 'c'), (2L, 'x'), (5L, 'new') as now (id, v)",
+        materialized="history", unique_key="id", meta={"history": {"convention": "fivetran"}},
+    )  # fmt: skip
+
+    project.run("h")
+
+    found = {(row["id"], row["v"]): row for row in project.rows("h")}
+    assert found.keys() == kept.keys() | {(1, "c"), (5, "new")}
+    for one in ((1, "a"), (2, "x"), (3, "old")):
+        assert found[one] == kept[one]
+    ended = {one for one, row in found.items() if not row["_fivetran_active"]}
+    assert ended == {(1, "a"), (1, "b"), (3, "old"), (4, "gone")}
+    gap = found[1, "c"]["_fivetran_start"] - found[1, "b"]["_fivetran_end"]
+    assert gap.total_seconds() == 0.001
+    assert "0 added, 0 closed" in project.run("h").message("h")
+
+
+@pytest.mark.thorough
+def test_a_snapshot_with_rows_for_deletions_goes_on_after_they_are_removed(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    record 2        Kiel --- [ deleted )  Kiel --- [ deleted --- here it is adopted --- Kiel
+    after removal   Kiel ---)             Kiel ---)                                     Kiel
+    """
+    renamed = {"snapshot_meta_column_names": {"dbt_is_deleted": "gone"}}
+    marks = {**CHECK, "hard_deletes": "new_record", **renamed}
+    snapshot(project, "kept", **marks)
+    snapshot(project, "beside", **CHECK)
+    for state in LOADS[:5]:
+        load(project, state)
+        project.dbt("snapshot")
+    refused = project.dbt(
+        "run-operation", "adopt_snapshot", "--args", "{snapshot: kept}", check=False
+    )
+    assert "kept: rows for deletions (hard_deletes: new_record)" in refused.log
+    statement = next(line for line in refused.log.splitlines() if "delete from" in line)
+    project.spark.sql(statement.strip())
+    before = versions(project, "kept")
+    assert len(before) == len(versions(project, "beside"))
+
+    assert "'gone'" in adopt(project, capsys, "kept").replace('"', "'")
+    project.run("kept")
+    assert versions(project, "kept") == before
+    load(project, LOADS[5])
+    project.run("kept")
+    project.dbt("snapshot")
+
+    assert open_rows(project, "kept") == open_rows(project, "beside")
+    assert {row["gone"] for row in project.rows("kept")} == {"False"}
+
+    # And back: the snapshot goes on, and marks the deletion of record 2.
+    (project.path / "models/history/kept.sql").unlink()
+    snapshot(project, "kept", **marks)
+    load(project, [row for row in LOADS[5] if row[0] != 2])
+    project.dbt("snapshot")
+    marked = [row for row in project.rows("kept") if row["gone"] == "True"]
+    assert [(row["id"], row["dbt_valid_to"]) for row in marked] == [(2, None)]

@@ -122,3 +122,41 @@ def test_a_truncated_table_is_still_suspended(project: Project, spark: SparkSess
     control(project, "resume", [versions])
     project.run(versions)
     assert len(project.rows(versions)) == 2
+
+
+@pytest.mark.thorough
+def test_a_history_of_a_table_takes_a_suspension_as_one_step(
+    project: Project, spark: SparkSession
+) -> None:
+    """
+    people     1 a   2 x        1 b   2 gone   1 c                    1 d
+    history    1 a   2 x   [    not read                )   1 c       1 d
+    """
+    people = project.table("people")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {people} (id bigint, v string) using delta"
+        " tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    )
+    spark.sql(f"insert into {people} values (1, 'a'), (2, 'x'), (3, 'kept')")
+    source = f"{{{{ api.Relation.create(schema='{project.schema}', identifier='people') }}}}"
+    project.model("kept_people", f"select * from {source}", materialized="history", unique_key="id")
+    project.run("kept_people")
+    control(project, "suspend", ["kept_people"])
+    spark.sql(f"update {people} set v = 'b' where id = 1")
+    spark.sql(f"delete from {people} where id = 2")
+    before = rows_of(project, "kept_people")
+
+    assert "kept_people is suspended" in project.run("kept_people").log
+    assert rows_of(project, "kept_people") == before
+
+    spark.sql(f"update {people} set v = 'c' where id = 1")
+    control(project, "resume", ["kept_people"])
+    spark.sql(f"update {people} set v = 'd' where id = 1")
+    project.run("kept_people")
+
+    versions = sorted(project.rows("kept_people"), key=lambda row: (row["id"], row["valid_from"]))
+    assert [(row["id"], row["v"], row["valid_to"] is None) for row in versions] == [
+        (1, "a", False), (1, "c", False), (1, "d", True), (2, "x", False), (3, "kept", True),
+    ]  # fmt: skip
+    assert versions[0]["valid_to"] == versions[1]["valid_from"] == versions[3]["valid_to"]

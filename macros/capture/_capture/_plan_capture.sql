@@ -15,17 +15,18 @@
     `is_versions` its open versions are the state, whatever source they came from). `references` are
     the histories that the rows will link to (a list for a mirror, else none): no change is taken
     that is later than a change that one of them has not taken yet, or, in seconds, younger than
-    `commit_delay`. `log` is that of the model's own table, if the caller has read it.
+    `commit_delay`. `own_log` is that of the model's own table, if the caller has read it; the name
+    `log` would hide dbt's function.
 #}
 {% macro _plan_capture(
     relation, key, method, layout=none, references=none, caller_name='changes', commit_delay=0,
-    log=none
+    own_log=none
 ) %}
     {% set capture = {
         'relation': relation, 'key': dbt_history._key_columns(key), 'layout': layout,
         'caller_name': caller_name,
         'source': dbt_history._quoted_relation(relation) | lower, 'segments': [], 'diff': none,
-        'entries': [], 'watermark': none, 'is_mirror': references is not none, 'log': log,
+        'entries': [], 'watermark': none, 'is_mirror': references is not none, 'log': own_log,
     } %}
     {% set method = var('dbt_history_capture', method) %}
     {% do dbt_history._refuse_capture(capture, method) %}

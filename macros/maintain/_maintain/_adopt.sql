@@ -22,17 +22,13 @@
                 )
             ) %}
         {% endfor %}
-        {% if names.dbt_is_deleted | lower in stored %}
-            {% do own.append(
-                'the table has ' ~ names.dbt_is_deleted ~ ' (hard_deletes: new_record): a history'
-                    ~ ' ends a deleted record and adds no row for it. Close these rows and drop'
-                    ~ ' the column, or let the snapshot go on'
-            ) %}
-        {% endif %}
     {% endif %}
     {% set settings = dbt_history._settings_of_snapshot(node, names, stored, own) %}
     {% if not own %}
         {% do dbt_history._contradictions(relation, key, settings, own) %}
+        {% if names.dbt_is_deleted | lower in stored %}
+            {% do dbt_history._rows_of_deletions(relation, key, settings, names, own) %}
+        {% endif %}
     {% endif %}
     {% for problem in own %}{% do problems.append(node.name ~ ': ' ~ problem) %}{% endfor %}
     {% do return({
@@ -65,7 +61,8 @@
         {% do settings.update({'type': 'date'}) %}
     {% endif %}
     {% set renamed = {} %}
-    {% for column in ['dbt_scd_id', 'dbt_updated_at'] if names[column] != column %}
+    {% for column in ['dbt_scd_id', 'dbt_updated_at', 'dbt_is_deleted']
+        if names[column] != column and names[column] | lower in stored %}
         {% do renamed.update({column: names[column]}) %}
     {% endfor %}
     {% do settings.update({'snapshot_columns': renamed} if renamed else {}) %}
@@ -98,6 +95,35 @@
         or ('invalidate' if node.config.get('invalidate_hard_deletes') else 'ignore') %}
     {% do settings.update({'source': 'changes'} if deletes == 'ignore' else {}) %}
     {% do return(settings) %}
+{% endmacro %}
+
+
+{#
+    The rows that `hard_deletes: new_record` has written for deletions, up to five, and the
+    statement that removes them. In a history the time of a deletion is a gap:
+
+        snapshot    [ a -----------)[ a, deleted -----)[ b ------
+        history     [ a -----------)                   [ b ------
+#}
+{% macro _rows_of_deletions(relation, key, settings, names, problems) %}
+    {% set convention = dbt_history.convention(settings) %}
+    {% set table = dbt_history._quoted_relation(relation) %}
+    {% set is_deleted = 'lower(cast(' ~ dbt_history._quote(names.dbt_is_deleted)
+        ~ " as string)) = 'true'" %}
+    {% set rows = run_query(
+        'select to_json(struct('
+            ~ (dbt_history._quoted(key + [convention.start, convention.end]) | join(', '))
+            ~ ')) from ' ~ table ~ ' where ' ~ is_deleted ~ ' order by 1 limit 5'
+    ).rows %}
+    {% if rows %}
+        {% set found = [] %}
+        {% for row in rows %}{% do found.append(row[0]) %}{% endfor %}
+        {% do problems.append(
+            'rows for deletions (hard_deletes: new_record): a history has a gap there, and the'
+                ~ ' version before each has ended already\n        ' ~ found | join('\n        ')
+            ~ '\n      to remove them:\n        delete from ' ~ table ~ ' where ' ~ is_deleted
+        ) %}
+    {% endif %}
 {% endmacro %}
 
 

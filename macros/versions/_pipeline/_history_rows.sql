@@ -85,12 +85,14 @@
 
         dbt_updated_at    the version's start
         dbt_scd_id        hash of key and start
+        dbt_is_deleted    'False': a history has no rows for deletions
 #}
 {% macro _columns_of_snapshot(capture, settings) %}
     {% set start = dbt_history._quote(settings.convention.start) %}
     {% set cells = {
         'dbt_updated_at': start,
         'dbt_scd_id': snapshot_hash_arguments(dbt_history._quoted(settings.key) + [start]),
+        'dbt_is_deleted': "'False'",
     } %}
     {% set selected = capture.columns | map(attribute='name') | map('lower') | list %}
     {% set filled = [] %}
@@ -117,7 +119,7 @@
     {% set capture = {} %}
     {% if table is not none %}
         {% set capture = dbt_history._plan_capture(
-            table, settings.key, 'auto', layout, caller_name='history', log=log,
+            table, settings.key, 'auto', layout, caller_name='history', own_log=log,
         ) %}
     {% endif %}
     {% if not (capture.get('head') or {}).get('has_feed') %}
