@@ -202,6 +202,31 @@ def test_a_sync_with_repeated_batches_is_applied_once(
     assert files_with(secrets[-1:], [], str(wrong.document()))
 
 
+def test_batches_that_a_restore_undid_are_applied_again_by_the_next_call(
+    destination: Destination, client: Client
+) -> None:
+    """
+    version    0       1           2           3              4
+    commit     create  1: a at 1   2: b at 2   restore to 1   2: b at 2, by a repeated call
+    """
+    first = upserts(request(destination, "undone"), ("1", "a", "1", 1))
+    second = updates(request(destination, "undone"), ("1", "b", UNMODIFIED, 2))
+    assert client.write(first).success
+    applied = destination.spark.sql(f"describe history {SCHEMA}.undone limit 1").collect()
+    assert client.write(second).success
+    expected = versions(destination, "undone")
+    assert [row[1] for row in expected] == ["a", "b"]
+    destination.spark.sql(
+        f"restore table {SCHEMA}.undone to version as of {applied[0].version}"
+    ).collect()
+    assert [row[1] for row in versions(destination, "undone")] == ["a"]
+
+    assert client.write(second).success
+
+    assert versions(destination, "undone") == expected
+    assert numbers(destination, "undone") == [1, 2, 2]
+
+
 def test_a_call_waits_for_the_call_on_its_table_and_for_no_other(
     destination: Destination, port: int, client: Client
 ) -> None:

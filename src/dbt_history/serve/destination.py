@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from dbt_history.commit_log import batch_number, read_log
+from dbt_history.commit_log import batch_number, read_log, restored_version, with_undone
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.files import Limits
 from dbt_history.landing.land import Landed, land
@@ -156,21 +156,42 @@ class Destination:
 
     def next_number(self, target: Target) -> int | None:
         """A batch number that is new to both tables; None to use the landing table's next one."""
-        taken = self.last_applied(target)
+        taken = self.last_number(target)
         landing = target.landing
         landed = landing.last_batch(landing.records()) if landing.exists() else 0
         return None if landed >= taken else taken + 1
 
-    def last_applied(self, target: Target) -> int:
+    def last_number(self, target: Target) -> int:
         """The greatest number in the table's log, or recorded from a dropped landing table."""
+        return self._last(target, with_undone_batches=True)
+
+    def last_applied(self, target: Target) -> int:
+        """The same without batches that a later RESTORE or overwrite of a history table undid.
+
+        They are pending, as `last_batch()` says in the model. Landed rows of a table without
+        history are deleted once they are applied, so there nothing can be applied again.
+
+            version    1    2    3    4             5
+            commit     a    b    c    restore to 1  OPTIMIZE     b and c are pending
+        """
+        return self._last(target, with_undone_batches=not target.is_history())
+
+    def _last(self, target: Target, *, with_undone_batches: bool) -> int:
         recorded = int(target.properties().get(LAST_BATCH, "0"))
         # Numbers increase, so the newest commits usually suffice.
         for limit in (50, None):
             log = read_log(target.spark, target.full_name, limit)
-            found = (batch_number(entry["userMetadata"]) for entry in log)
-            numbers = [number for number in found if number is not None]
-            if numbers:
-                return max(recorded, *numbers)
+            entries = with_undone(
+                log, lambda entry: restored_version(target.spark, target.full_name, entry)
+            )
+            found = [
+                number
+                for entry, is_undone in entries
+                if (with_undone_batches or not is_undone)
+                and (number := batch_number(entry["userMetadata"])) is not None
+            ]
+            if found:
+                return max(recorded, *found)
         return recorded
 
     def apply(self, target: Target, key: Sequence[str], skipped: list[Skipped]) -> str:
@@ -200,7 +221,7 @@ class Destination:
         """Drop the landing table before a change of mode; batch numbers continue."""
         if target.landing.exists():
             self.apply_all(target)
-            taken = self.last_applied(target)
+            taken = self.last_number(target)
             target.set_properties({LAST_BATCH: str(taken)})
             target.spark.sql(f"drop table if exists {target.landing.full_name}")
 
