@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import tarfile
 import zipfile
 from email.parser import Parser
@@ -54,3 +56,21 @@ def test_the_dbt_package_and_the_python_package_have_one_version() -> None:
     assert project["version"] == __version__
     assert f'version = "{__version__}"' in page("pyproject.toml")
     assert project["require-dbt-version"]
+
+
+def test_no_file_has_the_address_of_a_package_registry() -> None:
+    """pip, Spark, npm and podman know theirs, or the user's mirror."""
+    address = re.compile(
+        r"maven[.]org|pypi[.]org|pythonhosted[.]org|docker[.]io|ghcr[.]io|quay[.]io"
+        r"|npmjs[.](?:org|com)|unpkg[.]com|jsdelivr[.]net"
+    )
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout.splitlines()
+    assert listed
+    found = [
+        name
+        for name in listed
+        if (ROOT / name).is_file() and address.search((ROOT / name).read_text(errors="ignore"))
+    ]
+    assert found == []

@@ -75,19 +75,18 @@ def test_the_image_has_the_locked_jars_and_what_the_package_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = page(CONTAINERFILE).replace("\\\n", " ")
-    added = {url: digest for digest, url in re.findall(r"ADD --checksum=(\S+)\s+(\S+)", text)}
-    locked = [line.split() for line in page("requirements/jars.lock").splitlines()]
+    locked = [line.split()[0].split(":") for line in page("requirements/jars.lock").splitlines()]
     delta = {
-        f"{group.replace('.', '/')}/{name}/{version}/{name}-{version}.jar": digest
-        for coordinate, digest in (line for line in locked if line[0].startswith("io.delta:"))
-        for group, name, version in [coordinate.split(":")]
+        f"{group}_{name}-{version}.jar"
+        for group, name, version in (parts for parts in locked if parts[0] == "io.delta")
     }
-    assert {url.split("/maven2/")[1]: digest for url, digest in added.items()} == delta
-    for path in delta:
-        assert f"/opt/jars/{Path(path).name}" in text
+    assert {*re.findall(r"[.]state/jars/(\S+)", text)} == delta
+    assert {*re.findall(r"file:///opt/jars/([^\s,']+)", text)} == delta
+    ignored = page(".dockerignore")
 
     for sources, folder in re.findall(r"^COPY (.*) (/opt/\S+)$", text, re.M):
         for source in sources.split():
+            assert f"!{source}\n" in ignored or source.startswith(".state/jars/io.delta_")
             to = tmp_path / folder.removeprefix("/opt/").strip("/")
             if (ROOT / source).is_dir():
                 shutil.copytree(ROOT / source, to, dirs_exist_ok=True)
