@@ -107,3 +107,14 @@ def test_a_public_macro_has_its_own_file_and_a_private_one_is_in_a_private_folde
         elif name not in several and not name.startswith(("_", "dispatch/")):
             assert len(public) == 1, name
             assert re.match(rf"{path.stem}\b", public[0]), name
+
+
+def test_every_private_macro_is_called() -> None:
+    root = MACROS.parent
+    code = [COMMENT.sub("", path.read_text()) for path in files()]
+    used = set(re.findall(r"\bdbt_history\.(_\w+)", "".join(code)))
+    # The command line calls some by their names.
+    for path in (root / "src").rglob("*.py"):
+        used |= set(re.findall(r"\b(_\w+)\b", path.read_text()))
+    private = {signature(kind, text)[0] for one in code for kind, text in DEFINITION.findall(one)}
+    assert {name for name in private if name.startswith("_")} - used == set()

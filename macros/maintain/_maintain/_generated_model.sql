@@ -24,34 +24,6 @@
 {% endmacro %}
 
 
-{#
-    The key that constraints state (`primary_key`), else the one column with the tests `unique` and
-    `not_null`. With several such columns the key is not clear: none.
-#}
-{% macro _stated_key(node) %}
-    {% for constraint in node.get('constraints') or [] if constraint.type == 'primary_key' %}
-        {% do return(constraint.columns) %}
-    {% endfor %}
-    {% set tested = {'unique': [], 'not_null': []} %}
-    {% for test in graph.nodes.values()
-        if test.resource_type == 'test' and (test.test_metadata or {}).get('name') in tested
-        and test.column_name and node.unique_id in test.depends_on.nodes
-        and not test.config.get('where') %}
-        {% do tested[test.test_metadata.name].append(test.column_name) %}
-    {% endfor %}
-    {% set keys = [] %}
-    {% for column in node.columns.values() %}
-        {% if 'primary_key' in column.get('constraints') | default([], true) | map(attribute='type')
-        %}
-            {% do return([column.name]) %}
-        {% elif column.name in tested.unique and column.name in tested.not_null %}
-            {% do keys.append(column.name) %}
-        {% endif %}
-    {% endfor %}
-    {% do return(keys if keys | length == 1 else none) %}
-{% endmacro %}
-
-
 {% macro _generated_sql(table) %}
     {%- set lines = [
         "{{ config(materialized='history_append') }}", '',
