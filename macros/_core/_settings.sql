@@ -27,10 +27,12 @@
 {# What is wrong with `meta.history` itself, as text; none if it is valid. #}
 {% macro _meta_problem(node) %}
     {% set meta = dbt_history._node_meta(node) %}
-    {% for name in meta
-        if name is string and name != 'history'
-            and dbt_history._edit_distance(name | lower, 'history') < 2 %}
-        {% do return('meta has ' ~ name ~ ', did you mean history?') %}
+    {% for known in ['history', 'history_kind'] %}
+        {% for name in meta
+            if name is string and name not in ['history', 'history_kind']
+                and dbt_history._edit_distance(name | lower, known) < 2 %}
+            {% do return('meta has ' ~ name ~ ', did you mean ' ~ known ~ '?') %}
+        {% endfor %}
     {% endfor %}
     {% set said = meta.get('history') %}
     {% if said is none or said is boolean or said is mapping or (said is string and said | trim) %}

@@ -6,8 +6,8 @@
         events    1 insert    3 update_from     2 delete
                               4 update_to
 
-    Columns: `_hist_trans_id`, `_hist_event` (letters I, D, F, T with codes='letters'),
-    `_hist_user`, `_hist_time`, then the table's columns. For a `history_append` model.
+    Columns: the table's columns, then `_hist_trans_id`, `_hist_user`, `_hist_event` (letters I, D,
+    F, T with codes='letters'), `_hist_time`. For a `history_append` model.
 #}
 {% macro event_rows(
     main, key=none, codes='integer', user=none, method='auto', noop_updates='record'
@@ -34,17 +34,17 @@
     {%- set sql -%}
 (
     select
+        {%- for column in capture.columns %}
+        {{ dbt_history._quote(column.name) }},
+        {%- endfor %}
         {{ dbt_history._transaction_id(capture) }} as `_hist_trans_id`,
+        `_changed_by` as `_hist_user`,
         case `_change_type`
             {%- for change, value in values.items() %}
             when {{ dbt_history._string_literal(change) }} then {{ value }}
             {%- endfor %}
         end as `_hist_event`,
-        `_changed_by` as `_hist_user`,
         `_commit_timestamp` as `_hist_time`
-        {%- for column in capture.columns %},
-        {{ dbt_history._quote(column.name) }}
-        {%- endfor %}
     from {{ dbt_history._changes_sql(capture, user, noop_updates) | indent(4) }} as changes
 )
     {%- endset -%}

@@ -4,6 +4,8 @@
     run changes nothing.
 
     Instead of true: {kind: hx | events, key: …, references: [{column: …, history: …}], name: …}.
+    The kind is `kind`, else `meta.history_kind`, which may be set for a folder or a source, else
+    hx.
     The key is `key`, else `unique_key` of a model, else the constraint `primary_key`, else the
     column with the tests `unique` and `not_null`; `name` is the name of the new model (default:
     x_hx, and x_history for events).
@@ -50,7 +52,7 @@
     {% set meta = dbt_history._history_meta(node, 'generate_history') %}
     {% set is_history = (node.config.get('materialized') or '').startswith('history')
         or node.config.get('incremental_strategy') == 'history_batch' %}
-    {% if meta.get('convention') and not is_history %}
+    {% if dbt_history._names_convention(meta) and not is_history %}
         {% set is_history = dbt_history._node_convention(node, meta, none) is not none %}
     {% endif %}
     {% do return(node.resource_type in ['model', 'source', 'seed'] and not is_history) %}

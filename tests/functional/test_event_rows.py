@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 from typing import Any
 
 import pytest
 
-from tests.support.project import Project
+from tests.support.project import ROOT, Project
 
 FEED = (
     "'delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
     " 'delta.enableTypeWidening' = 'true'"
 )
+ATTRIBUTES = ["_hist_trans_id", "_hist_user", "_hist_event", "_hist_time"]
 
 
 def source(project: Project, columns: str, name: str = "items") -> str:
@@ -45,6 +47,7 @@ def test_letter_codes_not_null_and_altered_columns_are_carried_over(project: Pro
     project.run("items_history")
     history = spark.table(project.table("items_history"))
     assert [field.name for field in history.schema if not field.nullable] == ["id", "w"]
+    assert history.columns == ["id", "w", "v", "n", *ATTRIBUTES]
     spark.sql(f"insert into {table} values (1, 'w', 'a', 1)")
     project.run("items_history")
     for statement in (
@@ -65,14 +68,25 @@ def test_letter_codes_not_null_and_altered_columns_are_carried_over(project: Pro
         ("T", 1, None, None, "a", 3000000000, "m"),
         ("D", 1, None, None, "a", 3000000000, "m"),
     ]
+    altered = ["id", "w", "v", "renamed", "n", "more", *ATTRIBUTES]
+    assert spark.table(project.table("items_history")).columns == altered
     assert {row["_hist_user"] for row in project.rows("items_history")} == {None}
     trans_ids = {row["_hist_trans_id"] for row in project.rows("items_history")}
     assert all(trans_id.startswith(f"{project.schema}.items:") for trans_id in trans_ids)
     assert len(trans_ids) == 3
 
 
+@pytest.mark.parametrize(
+    ("codes", "events"),
+    [
+        ("", [1, 3]),
+        pytest.param(", codes='letters'", ["I", "U"], marks=pytest.mark.thorough),
+        pytest.param(", codes='words'", ["insert", "update"], marks=pytest.mark.thorough),
+    ],
+    ids=["integer", "letters", "words"],
+)
 def test_a_drain_killed_before_it_empties_the_inbox_loses_and_duplicates_nothing(
-    project: Project,
+    project: Project, codes: str, events: list[Any]
 ) -> None:
     spark = project.spark
     table = source(project, "id bigint, v string")
@@ -84,7 +98,7 @@ def test_a_drain_killed_before_it_empties_the_inbox_loses_and_duplicates_nothing
         materialized="history_append",
         tblproperties={"delta.appendOnly": "false"},
     )
-    select = "select * from {{ dbt_history.core_history(ref('inbox')) }}"
+    select = f"select * from {{{{ dbt_history.core_history(ref('inbox'){codes}) }}}}"
     key = ["trans_id", "table", "event"]
     project.model("core", select, materialized="history_append", unique_key=key)
     spark.sql(f"insert into {table} values (1, 'a')")
@@ -98,8 +112,72 @@ def test_a_drain_killed_before_it_empties_the_inbox_loses_and_duplicates_nothing
     project.run("core")
 
     assert project.rows("inbox") == []
-    assert sorted(row["event"] for row in project.rows("core")) == ["insert", "update"]
+    assert sorted(row["event"] for row in project.rows("core")) == events
     assert {row["table"] for row in project.rows("core")} == {"items"}
+
+
+def test_the_documented_tables_and_transaction_come_out_as_documented(project: Project) -> None:
+    """ESQL's X and X.History, and the rows of its `_core.history`, as in the seeds."""
+    spark = project.spark
+    tables = {
+        "a": "a_id bigint not null, code string",
+        "b": "_id string not null, price int",
+        "x": "_id string not null, name string not null, address string, b_id string",
+    }
+    for name, columns in tables.items():
+        source(project, columns, name)
+    spark.sql(f"insert into {project.table('b')} values ('b1', 1)")
+    relation = f"api.Relation.create(schema='{project.schema}', identifier="
+    project.model(
+        "x_history",
+        f"select * from {{{{ dbt_history.event_rows({relation}'x'), '_id') }}}}",
+        materialized="history_append",
+    )
+    listed = ", ".join(
+        f"{{'main': {relation}'{name}'), 'key': '{columns.split()[0]}'}}"
+        for name, columns in tables.items()
+    )
+    project.model(
+        "inbox",
+        f"select * from {{{{ dbt_history.core_temp_history([{listed}]) }}}}",
+        materialized="history_append",
+        tblproperties={"delta.appendOnly": "false"},
+    )
+    project.model(
+        "core",
+        "select * from {{ dbt_history.core_history(ref('inbox')) }}",
+        materialized="history_append",
+        unique_key=["trans_id", "table", "event"],
+        post_hook="{{ dbt_history.drain_core_temp_history(ref('inbox'), this) }}",
+    )
+    project.run("x_history", "inbox", "core")
+    metadata = "spark.databricks.delta.commitInfo.userMetadata"
+    spark.conf.set(metadata, '{"user": "xyz", "transaction": "122323"}')
+    spark.sql(f"insert into {project.table('a')} values (1, 'A1')")
+    spark.sql(f"delete from {project.table('b')}")
+    spark.conf.unset(metadata)
+
+    project.run("x_history", "inbox", "core")
+
+    types = {"uuid": "string", "datetime": "timestamp"}
+    documented: dict[str, list[tuple[str, str]]] = {"X": [], "X.History": []}
+    for row in seed("esql_tables_documented"):
+        documented[row["table"]].append((row["column"], types.get(row["type"], row["type"])))
+    assert spark.table(project.table("x")).dtypes == documented["X"]
+    assert spark.table(project.table("x_history")).dtypes == documented["X.History"]
+    core = spark.table(project.table("core"))
+    assert core.columns == ["trans_id", "user", "table", "event", "at"]
+    found = [tuple(map(str, row[:4])) for row in core.where("trans_id = '122323'").collect()]
+    assert sorted(found) == [
+        (row["trans_id"], row["user"], row["table"], row["event"])
+        for row in seed("esql_core_history_documented")
+    ]
+
+
+def seed(name: str) -> list[dict[str, str]]:
+    path = ROOT / f"seeds/examples/esql/{name}.csv"
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.mark.thorough

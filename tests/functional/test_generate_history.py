@@ -9,7 +9,7 @@ import pytest
 from dbt.cli.main import dbtRunner
 
 from dbt_history.generate import GenerateError, read_files, write_files
-from tests.support.project import ROOT, Project
+from tests.support.project import NAME, ROOT, Project
 
 YML = """
 models:
@@ -108,6 +108,41 @@ def test_the_key_comes_from_constraints_and_tests(
         "shop.persons: it has no key"
         in project.dbt("run-operation", "generate_history", check=False).log
     )
+
+
+FOLDERS = """
+models:
+  - name: x
+    config: {unique_key: id, meta: {history: true}}
+  - name: y
+    config: {unique_key: id, meta: {history: {kind: hx}}}
+sources:
+  - name: shop
+    config: {meta: {history_kind: events}}
+    tables:
+      - name: z
+        config: {meta: {history: true}}
+        columns: [{name: id, constraints: [{type: primary_key}]}]
+"""
+
+
+def test_the_kind_is_set_once_for_a_folder_or_a_source(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("folder/x", "folder/y"):
+        project.write(f"models/{name}.sql", "select 1 as id")
+    project.write("models/tracked.yml", FOLDERS)
+    settings = project.path / "dbt_project.yml"
+    before = settings.read_text()
+    folder = {"models": {NAME: {"folder": {"+meta": {"history_kind": "events"}}}}}
+    settings.write_text(json.dumps(json.loads(before) | folder))
+    try:
+        files = printed(project, capsys)
+    finally:
+        settings.write_text(before)
+
+    names = {Path(name).stem for name in files if name.endswith(".sql")}
+    assert names == {"x_history", "y_hx", "z_history"}
 
 
 def test_all_nodes_that_cannot_be_tracked_are_reported_together(project: Project) -> None:

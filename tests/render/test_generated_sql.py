@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
 from tests.support.rendering import Renderer, renderer
 
@@ -167,6 +168,19 @@ def test_rows_of_an_event_table(call: Renderer) -> None:
     assert_golden("logs/event_rows", sql)
 
 
+def test_the_coarse_log_in_integers_and_its_drain(call: Renderer) -> None:
+    compile_in(call, "core")
+    inbox = call.table("inbox")
+    assert_golden("logs/core_history", call("core_history", temp=inbox))
+    drain = call("drain_core_temp_history", temp=inbox, core=call.table("core"))
+    assert_golden("logs/drain_core_temp_history", drain)
+    words = call("core_history", temp=inbox, codes="words")
+    assert "temp.event as event" in words
+    assert "case" not in words
+    with pytest.raises(DbtRuntimeError, match=r"core_history: there are no such codes(.|\n)*words"):
+        call("core_history", temp=inbox, codes="numbers")
+
+
 def test_rows_of_a_mirror(call: Renderer) -> None:
     compile_in(call, "stations_hx")
     call.pretend_relations("stations", "stations_hx", "networks", "networks_hx")
@@ -306,6 +320,8 @@ def test_every_golden_file_belongs_to_a_case() -> None:
     assert found == {
         "capture/changes_from_feed",
         "capture/changes_by_comparison",
+        "logs/core_history",
+        "logs/drain_core_temp_history",
         "logs/event_rows",
         "logs/hx_rows",
         "logs/append_all_rows",

@@ -217,6 +217,8 @@ def test_a_run_operation_reports_the_node_with_an_unknown_convention(call: Rende
     ("meta", "problem"),
     [
         ({"histroy": True}, "model.shop.customers: meta has histroy, did you mean history?"),
+        ({"histor_kind": "hx"}, "meta has histor_kind, did you mean history_kind?"),
+        ({"history": {"kind": None}, "history_kind": "x"}, "kind is x: hx or events"),
         ({"history": ["id"]}, 'model.shop.customers: meta.history is ["id"]'),
         ({"history": {"refrences": []}}, "no setting refrences, did you mean references?"),
     ],

@@ -17,6 +17,33 @@
 
 
 {#
+    SQL: the kind of change of a row of the inbox (`temp`) in the codes of the coarse log. An update
+    is one row there, and both halves of it in the event table; `gap`: see `core_temp_history`.
+#}
+{% macro _coarse_event(codes, caller_name) %}
+    {% set known = {
+        'integer': {'insert': '1', 'delete': '2', 'update': '3', 'gap': '0'},
+        'letters': {'insert': "'I'", 'delete': "'D'", 'update': "'U'", 'gap': "'G'"},
+        'words': none,
+    } %}
+    {% if codes not in known %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'there are no such codes', got=codes, expected=known.keys() | join(', '),
+            node=model.unique_id,
+        )) %}
+    {% endif %}
+    {% if known[codes] is none %}
+        {% do return('temp.event') %}
+    {% endif %}
+    {% set cells = [] %}
+    {% for word, code in known[codes].items() %}
+        {% do cells.append('when ' ~ dbt_history._string_literal(word) ~ ' then ' ~ code) %}
+    {% endfor %}
+    {% do return('case temp.event ' ~ cells | join(' ') ~ ' end') %}
+{% endmacro %}
+
+
+{#
     SQL: the transaction of a change: `transaction` in the writer's commit metadata (JSON), else
     table and version.
 #}

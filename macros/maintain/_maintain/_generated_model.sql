@@ -3,7 +3,7 @@
     'of'}; errors are appended to `problems`.
 #}
 {% macro _generated_model(node, said, problems) %}
-    {% set kind = said.get('kind', 'hx') %}
+    {% set kind = said.get('kind') or dbt_history._node_meta(node).get('history_kind') or 'hx' %}
     {% set key = dbt_history._key_columns(said.get('key')) or dbt_history._key_of_node(node) %}
     {% if kind not in ['hx', 'events'] %}
         {% do problems.append(node.unique_id ~ ': kind is ' ~ kind ~ ': hx or events') %}

@@ -2,5 +2,5 @@
 
 select * from {{ dbt_history.event_rows(
     source('esql', 'b'),
-    key=["b_id"],
+    key=["_id"],
 ) }} as history

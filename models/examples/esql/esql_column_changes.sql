@@ -5,4 +5,4 @@
 }}
 
 -- Who changed which column of x from what to what?
-select * from {{ dbt_history.column_changes(ref('x_history'), key='x_id') }} as report
+select * from {{ dbt_history.column_changes(ref('x_history'), key='_id') }} as report

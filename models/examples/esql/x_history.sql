@@ -2,5 +2,5 @@
 
 select * from {{ dbt_history.event_rows(
     source('esql', 'x'),
-    key=["x_id"],
+    key=["_id"],
 ) }} as history

@@ -1,4 +1,4 @@
--- The empty main tables, with foreign keys from x to a and b.
+-- The empty main tables. x is the table X of the documentation: its b_id refers to b.
 -- user: owner
 
 create database if not exists esql;
@@ -11,15 +11,15 @@ create table esql.a (
 tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true');
 
 create table esql.b (
-    b_id bigint not null,
+    _id string not null,
     price decimal(10, 2)
 ) using delta
 tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true');
 
 create table esql.x (
-    x_id bigint not null,
-    a_id bigint,
-    b_id bigint,
-    pieces int
+    _id string not null,
+    name string not null,
+    address string,
+    b_id string
 ) using delta
 tblproperties ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true');

@@ -1,18 +1,18 @@
 (
     select
+        `id`,
+        `name`,
+        `tags`,
+        `edited_by`,
         concat('golden.customers:', cast(`_commit_version` as string)) as `_hist_trans_id`,
+        `_changed_by` as `_hist_user`,
         case `_change_type`
             when 'insert' then 'I'
             when 'delete' then 'D'
             when 'update_preimage' then 'F'
             when 'update_postimage' then 'T'
         end as `_hist_event`,
-        `_changed_by` as `_hist_user`,
-        `_commit_timestamp` as `_hist_time`,
-        `id`,
-        `name`,
-        `tags`,
-        `edited_by`
+        `_commit_timestamp` as `_hist_time`
     from (
         /* dbt_history:capture {"source": "`golden`.`customers`", "number": 2, "before": {"version": 3, "table_id": "id of customers", "populated": 1709424000000000}, "after": {"version": 5, "table_id": "id of customers", "populated": 1709424000000000}, "about": {"events": {"key": ["id"]}, "not_null": ["id"]}} */
         select
