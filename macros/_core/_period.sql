@@ -1,9 +1,12 @@
 {#
     A point in time as SQL. A number, a date, or text in the form of a date or time becomes a
     literal (UTC unless it names a zone); any other text is an SQL expression. A literal must be on
-    the convention's axis.
+    the convention's axis; before dbt runs, the axis of a `ref` is not known.
 #}
 {% macro _instant(at, convention, caller_name) %}
+    {% if convention.get('is_assumed') %}
+        {% do return('cast(null as ' ~ convention.type ~ ')') %}
+    {% endif %}
     {% set text = at | string | trim %}
     {% set clock = '[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?' %}
     {% set zone = '( ?(Z|UTC|[+-][0-9]{2}:[0-9]{2}))?' %}
@@ -39,6 +42,7 @@
     active column is not read: tests and readers that must not trust it use this.
 #}
 {% macro _has_open_end(convention, prefix='') %}
+    {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
     {%- if convention.type == 'bigint' -%}
         {%- set first_open_end = none if convention.open_end is none
@@ -57,6 +61,9 @@
 
 {# The first instant after the stored period, NULL if the period is open: [start, until). #}
 {% macro _stored_until(convention, prefix='') %}
+    {%- if not convention.end -%}
+        {%- do return('cast(null as ' ~ convention.type ~ ')') -%}
+    {%- endif -%}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
     {%- do return(
         'case when not ' ~ dbt_history._has_open_end(convention, prefix)
@@ -87,7 +94,7 @@
         select
             {{ keys | join(',\n            ') }},
             {{ start }},
-            {{ dbt_history._quote(convention.end) }},
+            {{ dbt_history._end_column(convention) }},
             {{ dbt_history._quote(convention.version_id) }} as _version_id,
             {{ dbt_history._stored_until(convention) }} as _until
         from history
@@ -105,7 +112,7 @@
                     'is_open', _until is null,
                     'until', _until,
                     'period_start', {{ start }},
-                    'period_end', {{ dbt_history._quote(convention.end) }}
+                    'period_end', {{ dbt_history._quote(convention.end or '_end') }}
                 )
             ) over (
                 partition by {{ keys | join(', ') }}
@@ -145,8 +152,18 @@
 {% macro _version_columns(key, convention) %}
     {%- do return(
         dbt_history._quoted(
-            dbt_history._key_columns(key) + [convention.start, convention.end]
+            dbt_history._key_columns(key) + [convention.start]
+                + ([convention.end] if convention.end else [])
         ) | join(',\n    ')
+    ) -%}
+{% endmacro %}
+
+
+{# The end column; NULL as `_end` in an append-only table, which has none. #}
+{% macro _end_column(convention) %}
+    {%- do return(
+        dbt_history._quote(convention.end) if convention.end
+            else 'cast(null as ' ~ convention.type ~ ') as `_end`'
     ) -%}
 {% endmacro %}
 

@@ -123,7 +123,7 @@
         {% do record.update({field: settings[field]}) %}
     {% endfor %}
     {% do record.update({'name': name or 'own'}) %}
-    {# Append-only: no end column, because versions never end. Readers only; batches are refused. #}
+    {# Versions without an end: `history_append` writes them, batches are refused. #}
     {% if settings.get('append_only') %}
         {% do record.update({'append_only': true, 'end': none, 'open_end': none}) %}
     {% endif %}

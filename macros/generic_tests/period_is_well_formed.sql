@@ -1,7 +1,9 @@
 {#
     A version has a start and does not end before it: start <= end + gap, because a closed end is
     one gap before the next start and may therefore be up to one gap before its own start. An empty
-    period (start = end where the gap is 0) is well formed. A NULL end is open.
+    period (start = end where the gap is 0) is well formed. A NULL end is well formed only where the
+    convention's open end is NULL: beside a maximum, readers return such a version as an open one,
+    and other programs do not.
 #}
 {% test period_is_well_formed(model, key=none, convention=none) %}
 {%- set convention = dbt_history.convention(
@@ -31,4 +33,7 @@ select
 from periods
 where {{ start }} is null
     or not coalesce({{ start }} <= _until, true)
+{%- if convention.open_end is not none %}
+    or {{ dbt_history._quote(convention.end) }} is null
+{%- endif %}
 {% endtest %}

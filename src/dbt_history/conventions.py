@@ -39,7 +39,7 @@ class ConventionError(ValueError):
 class Convention:
     """Column names and rules of a history table.
 
-    start, end   columns of the period; a log has no end
+    start, end   columns of the period; a log and an append-only table have no end
     active       column of the flag; None if the end alone marks an open version
     type         type of start and end
     open_end     the end of an open version, on the axis; None for NULL
@@ -135,7 +135,10 @@ def from_settings(settings: Mapping[str, Any]) -> Convention:
     if "gap" in settings:
         fields["gap"] = gap_units(settings["gap"], axis)
     record = replace(base, **fields)
-    if not record.start or not record.end:
+    is_append_only = bool(settings.get("append_only"))
+    if is_append_only:
+        record = replace(record, end=None, open_end=None)
+    if not record.start or not (record.end or is_append_only):
         raise ConventionError("a custom convention must name its start and end columns")
     return record
 

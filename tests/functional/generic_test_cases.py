@@ -16,6 +16,7 @@ MAX_BIGINT = 9223372036854775807
 TIMES = {"convention": "validity"}
 NUMBERS = {"convention": "validity", "type": "bigint"}
 NUMBERS_WITH_MAXIMUM = {"convention": "validity", "type": "bigint", "open_end": MAX_BIGINT}
+APPEND_ONLY = {**NUMBERS, "append_only": True}
 DATES = {"convention": "validity", "type": "date"}
 CLOSED_DATES = {"convention": "validity", "type": "date", "open_end": "9999-12-31", "gap": "1 day"}
 ODD_NAMES = {"start": "start", "end": "end", "active": "My Col", "type": "bigint", "open_end": 99}
@@ -179,6 +180,12 @@ PERIODS_DO_NOT_OVERLAP: list[Line] = [
         "select 'f' as id, 1L as i, 10L as txn, 12L as txn_next union all select 'f', 2L, 10L, 12L",
         1,
         {"key": "id", "convention": "naksha"},
+    ),
+    (
+        "two versions of a key in an append-only table overlap",
+        "select 1 as id, 5L as valid_from union all select 1, 6L union all select 2, 6L",
+        1,
+        {"key": "id", "convention": APPEND_ONLY},
     ),
     (
         "dates, half-open",
@@ -424,7 +431,19 @@ ACTIVE_MATCHES_OPEN_END: list[Line] = [
 PERIOD_IS_WELL_FORMED: list[Line] = [
     ("a period has a start before its end", GOOD, 0, ID),
     ("a NULL start fails", fivetran((1, None, OPEN, True), (2, None, None, True)), 2, ID),
-    ("a NULL end is open", fivetran((1, T1, None, True)), 0, ID),
+    ("a NULL end beside a maximum fails", fivetran((1, T1, None, True)), 1, ID),
+    (
+        "a NULL end is well formed where the open end is NULL",
+        periods("bigint", (1, 1, None)),
+        0,
+        {"key": "id", "convention": NUMBERS},
+    ),
+    (
+        "an append-only table has starts alone, none of them NULL",
+        "select 1 as id, 5L as valid_from union all select 2, null",
+        1,
+        {"key": "id", "convention": APPEND_ONLY},
+    ),
     ("an end before the start fails", fivetran((1, T2, T1, False)), 1, ID),
     (
         "a closed end may be one gap before the start, and not earlier",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -72,6 +73,72 @@ def test_duplicate_keys_are_refused_with_samples(project: Project) -> None:
     message = project.run("log", check=False).message("log")
     assert "several rows of the SELECT have the same key; nothing was written" in message
     assert '{"id":1,"rows":2}' in message
+
+
+NUMBERED = {"convention": "validity", "type": "bigint", "append_only": True}
+
+
+def test_an_append_only_version_table_is_stamped_and_read_as_of_a_version(project: Project) -> None:
+    """By row, by key, by batch, and on an axis of times; the readers say no convention."""
+    stamped: dict[str, dict[str, Any]] = {
+        "by_row": {"meta": {"history": NUMBERED}},
+        "by_key": {"meta": {"history": NUMBERED}, "unique_key": "id"},
+        "by_batch": {"meta": {"history": NUMBERED}},
+        "by_time": {"meta": {"history": {**NUMBERED, "type": "timestamp"}}, "unique_key": "id"},
+    }
+
+    def run(rows: str) -> None:
+        for name, config in stamped.items():
+            batch = "" if name == "by_batch" else " except (_batch)"
+            select = f"select *{batch} from values {rows} as t (_batch, id, v)"
+            project.model(name, select, materialized="history_append", **config)
+        project.run(*stamped)
+
+    def versions(name: str) -> list[tuple[Any, ...]]:
+        return sorted((row["valid_from"], row["id"], row["v"]) for row in project.rows(name))
+
+    before = datetime.now()
+    run("(4L, 1, 'a'), (5L, 2, 'b')")
+    assert versions("by_row") == versions("by_key") == [(1, 1, "a"), (1, 2, "b")]
+    assert versions("by_batch") == [(4, 1, "a"), (5, 2, "b")]
+    run("(4L, 1, 'a'), (5L, 2, 'b')")
+    project.spark.sql(f"insert into {project.table('by_key')} values (8, 'x', 7)")
+    run("(4L, 1, 'a'), (5L, 2, 'b'), (9L, 3, 'c')")
+    assert versions("by_row") == [(1, 1, "a"), (1, 2, "b"), (2, 3, "c")]
+    assert versions("by_key") == [(1, 1, "a"), (1, 2, "b"), (7, 8, "x"), (8, 3, "c")]
+    assert versions("by_batch") == [(4, 1, "a"), (5, 2, "b"), (9, 3, "c")]
+    times = [row[0] for row in versions("by_time")]
+    assert before <= times[0] == times[1] < times[2] <= datetime.now()
+
+    project.model("at_7", "select id from {{ dbt_history.as_of(ref('by_key'), 7) }}")
+    project.model("now", "select * from {{ dbt_history.current_version(ref('by_key'), none, 0) }}")
+    project.run("at_7", "now")
+    assert sorted(row["id"] for row in project.rows("at_7")) == [1, 2, 8]
+    assert project.rows("now") == [{"version": 8}]
+
+
+def test_versions_of_the_select_are_checked_before_anything_is_written(project: Project) -> None:
+    increasing = {"history": {**NUMBERED, "start": "number", "version_order": "increasing"}}
+    log(project, "select 1 as id, 5L as number", unique_key="id", meta=increasing)
+    project.run("log")
+    rows = "select * from values (1, 5L), (2, 5L), (3, 6L), (4, null) as t (id, number)"
+    log(project, rows, unique_key="id", meta=increasing)
+    message = project.run("log", check=False).message("log")
+    assert "number is NULL in 1 new rows" in message
+    assert "1 new rows have a version that is not after the current one, 5" in message
+    assert values(project, "id", "number") == [(1, 5)]
+    anyhow = {"history": {**NUMBERED, "start": "number"}}
+    log(project, f"{rows} where id < 4", unique_key="id", meta=anyhow)
+    project.run("log")
+    assert values(project, "id", "number") == [(1, 5), (2, 5), (3, 6)]
+    log(project, "select 9 as id", unique_key="id", meta={"history": NUMBERED})
+    message = project.run("log", check=False).message("log")
+    assert "the table has no column valid_from, so the version of its rows is not known" in message
+    text = "select 9 as id, 'x' as valid_from"
+    log(project, text, unique_key="id", meta={"history": NUMBERED})
+    assert "column valid_from is string, not bigint" in project.run("log", check=False).message(
+        "log"
+    )
 
 
 ANY_TEXT = "a; b -- \"c\" 'd' `e` \\ \\n ${spark.sql.shuffle.partitions} $${x}\n{{ f }} 日"

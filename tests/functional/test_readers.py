@@ -391,6 +391,11 @@ def test_as_of_now_reads_only_files_of_open_versions(
     assert files("2024-01-03 12:00:00") == {"_fivetran_active=false"}
     query = call("as_of", relation="readers.h", at="2024-01-03 12:00:00")
     assert len(spark.sql(f"select * from {query}").inputFiles()) < len(everything) / 3
+    # A NULL end beside a maximum, as dbt and other tools leave it, is open: no more files are read.
+    spark.sql("insert into readers.h select 99, timestamp'2024-01-06 00:00:00', null, true")
+    assert files("2024-03-03") == {"_fivetran_active=true"}
+    found = spark.sql(f"select id from {call('as_of', relation='readers.h', at='2024-03-03')}")
+    assert {row["id"] for row in found.collect()} == {*range(10), 99}
     spark.sql("drop schema readers cascade")
 
 

@@ -214,12 +214,18 @@ def test_rows_of_a_mirror(call: Renderer) -> None:
         ("by_batch", {"kind": "batch", "from": 1, "batch": 3, "stored": 40}),
         ("by_key", {"kind": "key", "key": ["id", "at"]}),
         ("by_row", {"kind": "rows"}),
+        ("stamped", {"kind": "rows", "start": "valid_from", "stamp": "7L"}),
+        (
+            "stamped_by_batch",
+            {"kind": "batch", "from": 1, "batch": 3, "stored": 40, "start": "valid_from",
+             "stamp": "`_batch`"},
+        ),
     ],
-)
+)  # fmt: skip
 def test_an_append(call: Renderer, kind: str, plan: dict[str, Any]) -> None:
     compile_in(call, "orders")
     call.pretend_answers({"describe `golden`.`orders`": described({"id": "int", "at": "date"})})
-    names = {name.lower(): name for name in ["Id", "at", "note"]}
+    names = {name.lower(): name for name in ["Id", "at", "note", "_batch"]}
     staged = {"view": "`staged_view`", "names": names}
     sql = call(
         "_append_sql",
@@ -328,6 +334,8 @@ def test_every_golden_file_belongs_to_a_case() -> None:
         "logs/append_by_batch",
         "logs/append_by_key",
         "logs/append_by_row",
+        "logs/append_stamped",
+        "logs/append_stamped_by_batch",
         "features/feature_states",
         "migrate/add_column_in_history_mode",
     }

@@ -8,6 +8,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_history.conventions import KNOWN, ConventionError
+from dbt_history.explore.tables import is_log_without_versions
 from dbt_history.timeline.settings import settings_of
 from tests.support.rendering import Renderer, renderer
 
@@ -77,6 +78,25 @@ def test_allow_full_refresh_must_be_a_boolean(call: Renderer, of: str, value: An
     assert "allow_full_refresh is" in refusal(call, meta, of=of)
     meta["history"]["allow_full_refresh"] = False
     assert settings(call, meta, of=of)["allow_full_refresh"] is False
+
+
+def test_a_log_with_a_convention_is_an_append_only_version_table(call: Renderer) -> None:
+    numbers = {"convention": "validity", "type": "bigint", "append_only": True}
+    found = settings(call, {"history": numbers}, of="append")["versions"]
+    assert (found["start"], found["end"], found["type"]) == ("valid_from", None, "bigint")
+    assert settings(call, {"history": True}, of="append")["versions"] is None
+    both = "needs both a convention and append_only: true"
+    for meta in (HISTORY, {"append_only": True}, {"start": "at"}):
+        assert both in refusal(call, {"history": meta}, of="append")
+    assert "type and version_order are for a log with" in refusal(
+        call, {"history": {"type": "bigint"}}, of="append"
+    )
+    assert "version_order is up: any, or increasing" in refusal(
+        call, {"history": {**numbers, "version_order": "up"}}, of="append"
+    )
+    assert "no setting open_end for a log" in refusal(
+        call, {"history": {**numbers, "open_end": 9}}, of="append"
+    )
 
 
 @pytest.mark.parametrize("of", ["batch", "append"])
@@ -246,6 +266,17 @@ def test_timelines_read_the_same_metadata() -> None:
     assert read(True) is None
     with pytest.raises(ConventionError, match=r"^meta.history of customers"):
         read(["validity"])
+
+
+def test_timelines_and_pages_read_an_append_only_table(call: Renderer) -> None:
+    numbers = {"convention": "validity", "type": "bigint", "append_only": True}
+    log = node({"history": numbers}, materialized="history_append")
+    found = settings_of({"nodes": {"n": {**log, "schema": "s"}}}, "s.customers").convention
+    assert found is not None
+    assert (found.start, found.end) == ("valid_from", None)
+    assert not is_log_without_versions(log)
+    assert is_log_without_versions(node({}, materialized="history_append"))
+    assert not call("_is_tracked", node=node({"history": {"start": "at", "append_only": True}}))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@
     {% set not_null = ((captured or {}).get('about') or {}).get('not_null', []) %}
     {% if is_new %}
         {% do dbt_history._create_log(
-            target, dbt_history._with_not_null(change.added, not_null),
+            target, dbt_history._with_not_null(
+                change.added + dbt_history._stamped_columns(staged, settings), not_null,
+            ),
             replace=existing is not none,
         ) %}
         {#
@@ -45,6 +47,9 @@
             dbt_history._check_log_change(change, settings, false), staged, caller_name,
         ) %}
     {% endif %}
+    {% do dbt_history._refuse_columns(
+        dbt_history._check_start_column(target, settings), staged, caller_name,
+    ) %}
     {% set is_numbered = '_batch' in staged.names %}
     {% set read = dbt_history._log_and_rows(target, is_new, is_numbered, caller_name) %}
     {% set log, stored = read.log, read.rows %}
@@ -80,6 +85,20 @@
         {% set held = dbt_history._count_held(target, staged, change.names, plan) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'added': 0, 'message': held}) %}
+    {% endif %}
+    {% if settings.versions %}
+        {% if dbt_history._is_stamped(staged, settings) %}
+            {% do plan.update({
+                'start': settings.versions.start,
+                'stamp': dbt_history._stamp(target, settings, plan),
+            }) %}
+        {% endif %}
+        {% if plan.get('stamp') in [none, '`_batch`'] %}
+            {% do dbt_history._refuse_starts(
+                target, staged, settings, plan,
+                dbt_history._planned_rows(target, staged, change.names, plan), caller_name,
+            ) %}
+        {% endif %}
     {% endif %}
     {% do dbt_history._alter_log(
         target, change, ((log.about or {}).get('not_null') or []) | reject('in', not_null) | list,
@@ -122,12 +141,21 @@
     SELECT still returns them.
 #}
 {% macro _count_held(target, staged, names, plan) %}
-    {% set rows = 'select * from ' ~ staged.view ~ ' where `_batch` > ' ~ plan['from']
-        if plan.kind == 'batch' else dbt_history._new_rows_sql(target, staged, names, plan) %}
-    {% set held = run_query('select count(*) from (' ~ rows ~ ') as held').rows[0][0] | int %}
+    {% set rows = dbt_history._planned_rows(target, staged, names, plan) %}
+    {% set held = run_query('select count(*) from ' ~ rows ~ ' as held').rows[0][0] | int %}
     {% set message = 'suspended: ' ~ held ~ (' row' if held == 1 else ' rows') ~ ' held back' %}
     {% do log('dbt_history: ' ~ model.name ~ ': ' ~ message ~ ' until resume_history', info=true) %}
     {% do return(message) %}
+{% endmacro %}
+
+
+{# The new rows as a sub-query, without the check of another run that the INSERT makes. #}
+{% macro _planned_rows(target, staged, names, plan) %}
+    {%- do return(
+        '(select * from ' ~ staged.view ~ ' where `_batch` > ' ~ plan['from'] ~ ')'
+            if plan.kind == 'batch'
+            else '(' ~ dbt_history._new_rows_sql(target, staged, names, plan) ~ ')'
+    ) -%}
 {% endmacro %}
 
 
@@ -241,10 +269,17 @@
 
 
 {% macro _append_sql(target, staged, names, plan) %}
-    insert into {{ dbt_history._quoted_relation(dbt_history._writing_place(target)) }} (
-        {{ dbt_history._quoted(names) | join(', ') }}
+    {%- set place = dbt_history._writing_place(target) -%}
+    {%- set stamp = plan.get('stamp') -%}
+    {%- set is_numbered = stamp == '`_batch`' %}
+    insert into {{ dbt_history._quoted_relation(place) }} (
+        {{ dbt_history._quoted(names + ([plan.start] if stamp else [])) | join(', ') }}
     )
-    {{ dbt_history._new_rows_sql(target, staged, names, plan, dbt_history._writing_place(target)) }}
+    {%- set rows = dbt_history._new_rows_sql(
+        target, staged, names + (['_batch'] if is_numbered else []), plan, place,
+    ) %}
+    {{ 'select *, ' ~ stamp ~ ' from (' ~ rows ~ ') as added' if stamp and not is_numbered
+        else rows }}
 {%- endmacro %}
 
 

@@ -3,7 +3,10 @@
 {% macro _append_settings(node, caller_name) %}
     {% set meta = dbt_history._history_meta(node, caller_name) %}
     {% set problems = dbt_history._unknown_settings(
-        meta, ['allow_full_refresh', 'continues', 'mod_user'], ' for a log',
+        meta, [
+            'allow_full_refresh', 'continues', 'mod_user', 'append_only', 'convention', 'start',
+            'type', 'version_order',
+        ], ' for a log',
     )
         + dbt_history._shared_problems(node, meta) %}
     {% set settings = {
@@ -11,15 +14,49 @@
         'allow_full_refresh': meta.get('allow_full_refresh', false),
         'continues': dbt_history._continued_models(meta, problems),
         'on_schema_change': dbt_history._on_schema_change(node),
+        'versions': dbt_history._append_only_convention(node, meta, problems),
+        'version_order': meta.get('version_order', 'any'),
     } %}
     {% do dbt_history._refuse_settings(problems, node, caller_name) %}
     {% do return(settings) %}
 {% endmacro %}
 
 
+{# The convention of an append-only version table; none for any other log. #}
+{% macro _append_only_convention(node, meta, problems) %}
+    {% set is_versions = dbt_history._names_convention(meta) or meta.get('append_only') %}
+    {% if is_versions and not (dbt_history._names_convention(meta) and meta.get('append_only')) %}
+        {% do problems.append(
+            'meta.history needs both a convention and append_only: true, because the versions of a'
+                ~ ' log have a start and no end'
+        ) %}
+    {% elif not is_versions and (meta.get('type') or meta.get('version_order')) %}
+        {% do problems.append(
+            'type and version_order are for a log with a convention and append_only: true'
+        ) %}
+    {% endif %}
+    {% if meta.get('version_order', 'any') not in ['any', 'increasing'] %}
+        {% do problems.append(
+            'version_order is ' ~ meta.version_order ~ ': any, or increasing'
+        ) %}
+    {% endif %}
+    {% do return(
+        dbt_history._node_convention(node, meta, none) if is_versions and not problems else none
+    ) %}
+{% endmacro %}
+
+
 {# Problems of the SELECT's columns that do not depend on the table. #}
 {% macro _check_log_columns(staged, settings, captured) %}
     {% set problems = [] %}
+    {% set versions = settings.versions %}
+    {% for column in staged.columns
+        if versions and column.name | lower == versions.start | lower
+            and not dbt_history._type_fits(column.type, versions.type) %}
+        {% do problems.append(
+            'column ' ~ column.name ~ ' is ' ~ column.type ~ ', not ' ~ versions.type
+        ) %}
+    {% endfor %}
     {% for name in settings.key if name | lower not in staged.names %}
         {% do problems.append('column ' ~ name ~ ' of unique_key is missing') %}
     {% endfor %}

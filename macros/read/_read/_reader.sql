@@ -7,11 +7,13 @@
 {% macro _reader(relation, convention, caller_name) %}
     {% set from = dbt_history._read_from(relation) %}
     {% set table = none if relation is string else relation %}
+    {% set is_assumed = not execute and convention is none and table is not none %}
     {% set convention = dbt_history._convention_of_log(relation, convention) %}
     {% set convention = dbt_history._convention_of(relation, convention, caller_name) %}
     {% if not dbt_history._is_log(convention) %}
         {% do return({
-            'from': from, 'convention': dbt_history.convention(convention), 'table': table,
+            'from': from, 'table': table,
+            'convention': dict(dbt_history.convention(convention), is_assumed=is_assumed),
         }) %}
     {% endif %}
     {% set log = dbt_history._log_settings(relation, convention, caller_name) %}

@@ -11,8 +11,4 @@
     )
 }}
 
-{% set versions = {'convention': 'validity', 'type': 'bigint', 'open_end': 2147483647} %}
-
-select * from {{ dbt_history.batch_rows(
-    ref('atoti_product_changes'), 'product_id', versions, at='_commit_version'
-) }}
+select * from {{ dbt_history.batch_rows(ref('atoti_product_changes'), at='_commit_version') }}

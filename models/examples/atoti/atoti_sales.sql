@@ -6,4 +6,4 @@
     )
 }}
 
-select * from {{ dbt_history.batch_rows(ref('atoti_sale_changes'), 'sale_id', 'validity') }}
+select * from {{ dbt_history.batch_rows(ref('atoti_sale_changes')) }}

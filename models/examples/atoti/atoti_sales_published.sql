@@ -4,7 +4,6 @@
     )
 }}
 
-{% set versions = {'convention': 'validity', 'type': 'bigint', 'open_end': 2147483647} %}
 {% set published = ref('atoti_published_versions') %}
 {% set last_of = published ~ ' order by published_at desc limit 1)' %}
 {% set sales_version = '(select sales_version from ' ~ last_of %}
@@ -15,13 +14,13 @@ with
 
 sales as (
 
-    select * from {{ dbt_history.as_of(ref('atoti_sales'), sales_version, 'validity') }}
+    select * from {{ dbt_history.as_of(ref('atoti_sales'), sales_version) }}
 
 ),
 
 products as (
 
-    select * from {{ dbt_history.as_of(ref('atoti_products'), products_version, versions) }}
+    select * from {{ dbt_history.as_of(ref('atoti_products'), products_version) }}
 
 ),
 

@@ -6,8 +6,4 @@
     )
 }}
 
-{% set until_2099 = {'convention': 'validity', 'open_end': '2099-12-31 23:59:59'} %}
-
-select * from {{ dbt_history.batch_rows(
-    dbt_history.changes(ref('atoti_stock'), 'product_id'), 'product_id', until_2099
-) }}
+select * from {{ dbt_history.batch_rows(dbt_history.changes(ref('atoti_stock'))) }}

@@ -141,7 +141,7 @@ def resolve(
         kind = "mirror" if "mod_time" in names else "events"
         found = key or recorded_key(project, relation) or found
         reader = {"convention": "hx" if kind == "mirror" else "events", "key": list(found)}
-    elif node and node["config"].get("materialized") == "history_append":
+    elif is_log_without_versions(node):
         raise ExploreError(f"{name} is a log without a key: nothing can be as of an instant")
     elif node is None or not (is_history(node) or own):
         kind, reader = "versions", detect(name, columns)
@@ -159,6 +159,13 @@ def resolve(
     )
     hidden = frozenset() if show_hidden else hidden_columns(nodes, node)
     return HistoryTable(table, schema, relation, kind, found, reader, call, columns, hidden & names)
+
+
+def is_log_without_versions(node: Node | None) -> bool:
+    """Whether the model is a log, and no append-only version table."""
+    if node is None or node["config"].get("materialized") != "history_append":
+        return False
+    return not history_settings(node).get("append_only")
 
 
 def detect(name: str, columns: Mapping[str, str]) -> str | dict[str, str]:
