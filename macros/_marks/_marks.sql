@@ -76,6 +76,8 @@
         kind      instant                                     name
         horizon   versions that ended by then were removed    -
         tag       the instant that the tag names              the tag
+        space_on, space_suspended, space_off
+                  the transaction after which the fact holds  the space
         ...       other maintenance                           ...
 
     A reader queries it inside its own SQL, so a view created before a cleaning fails after it. Rows
@@ -139,9 +141,9 @@
     ) %}
     {% set create %}
         create table if not exists {{ dbt_history._quoted_relation(marks) }} (
-            kind string not null comment 'horizon, tag, suspension, resumption, rewind or erasure',
+            kind string not null comment 'What the fact says, such as horizon, tag or suspension',
             table_name string not null comment 'The history table, lower case, without its schema',
-            name string comment 'Name of the tag; else NULL',
+            name string comment 'Name of the tag or the space; else NULL',
             instant string comment 'A point on the axis of the table: UTC time, day or number',
             table_version bigint comment 'Version of the Delta table before the operation',
             author string,

@@ -25,7 +25,9 @@
     {% set stored = load_relation(states) if states is not none else none %}
     {% set after = -1 if stored is none or after is none else after | int %}
     {# Before the first transaction there were no states. #}
-    {% set pending = dbt_history._pending_writes(features, stored if after >= 0 else none, after) %}
+    {% set pending = dbt_history._pending_writes(
+        features, stored if after >= 0 else none, after, stored,
+    ) %}
     {% do dbt_history._refuse_lost_bases(features, pending, stored) %}
     {% set sql = dbt_history._feature_outcomes_sql(features, pending) | trim %}
     {% do return(

@@ -30,7 +30,9 @@
     } %}
     {% set features = dbt_history._feature_settings(writes, options, 'feature_states') %}
     {% set states = none if should_full_refresh() else load_relation(this) %}
-    {% set pending = dbt_history._pending_writes(features, states, dbt_history.last_batch()) %}
+    {% set pending = dbt_history._pending_writes(
+        features, states, dbt_history.last_batch(), this,
+    ) %}
     {% if pending.trims and not dbt_history._is_suspended(model.get('_last_batch_log')) %}
         {% do dbt_history._publish_trimming(features, pending) %}
     {% endif %}

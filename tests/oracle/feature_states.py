@@ -134,6 +134,7 @@ class Database:
         self.ever: dict[int, State] = {}
         self.current: dict[Key, State] = {}
         self.deleted: set[Key] = set()
+        self.purged: set[int] = set()
         self.transactions: list[Transaction] = []
         self.branches: dict[str, Branch] = {}
         self.tags: dict[str, int] = {}
@@ -195,9 +196,26 @@ class Database:
             counts[{"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted"}[action]] += 1
             self._add(key, action, payload, write, transaction, log.number)
         if outcome == PURGED or self.options.get(key[1], {}).get("auto_purge"):
+            if (present := self.current[key]).is_tombstone:
+                self.purged.add(present.n)
             self.deleted.discard(key)
         self._trim(key, log.number)
+        self._find_tombstone(key)
         return outcome
+
+    def _find_tombstone(self, key: Key) -> None:
+        """A deletion without history leaves no tombstone: the last one that was kept counts."""
+        present = self.current.get(key)
+        if present is None or not present.is_tombstone or present in self.states:
+            return
+        kept = [state for state in self.states if state.key == key and state.is_tombstone]
+        self.deleted.discard(key)
+        if kept:
+            self.current[key] = kept[-1]
+            if kept[-1].n not in self.purged:
+                self.deleted.add(key)
+        else:
+            del self.current[key]
 
     def _decide(self, write: Write, live: State | None, key: Key) -> tuple[str, Payload | None]:
         """The outcome of a write, and the content of the state it makes."""
@@ -306,7 +324,7 @@ class Database:
         closed = [
             state for state in self.states if state.key == key and state.closed_by is not None
         ]
-        if options.get("history") == "off":
+        if options.get("history") in ("off", "suspended"):
             self._drop(state for state in closed if state.closed_by == number)
         elif keep is not None:
             dropped = closed[: max(0, len(closed) - keep)]
@@ -314,6 +332,16 @@ class Database:
             if dropped:
                 limit = max(state.closed_by or 0 for state in dropped)
                 self.horizon[key[1]] = max(self.horizon.get(key[1], 0), limit)
+
+    def switch_history(self, collection: str, state: str) -> None:
+        """`on`, `suspended` or `off` from the next transaction on; `off` drops closed states."""
+        self.options.setdefault(collection, {})["history"] = state
+        if state == "off":
+            self._drop(
+                one for one in self.states if one.key[1] == collection and one.closed_by is not None
+            )
+            for key in [key for key in self.current if key[1] == collection]:
+                self._find_tombstone(key)
 
     def _drop(self, dropped: Iterable[State]) -> None:
         gone = {state.n for state in dropped}

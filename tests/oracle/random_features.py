@@ -22,12 +22,12 @@ STRATEGIES = {
 }
 
 
-def random_database(chance: random.Random) -> Database:
-    """A database with two collections, each with its own options."""
+def random_database(chance: random.Random, history: str | None = None) -> Database:
+    """A database with two collections, each with its own options; `history`: of both."""
     options = {
         name: {
             "auto_purge": chance.random() < 0.3,
-            "history": "off" if chance.random() < 0.2 else "on",
+            "history": history or ("off" if chance.random() < 0.2 else "on"),
         }
         for name in ("foo", "bar")
     }

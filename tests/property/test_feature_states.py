@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections import defaultdict
@@ -82,3 +83,80 @@ def test_random_logs_agree_with_the_oracle(project: Project, spark: SparkSession
         got = [state_row(row) for row in project.rows(name)]
         assert_same_rows(got, expected, COLUMNS, name)
     assert_outcomes(project.rows("outcomes"), results)
+
+
+SWITCHES = (4, 8, 11)
+STATES = ("on", "suspended", "off")
+
+
+def operate(project: Project, name: str, kind: str, spaces: list[str]) -> None:
+    if spaces:
+        given = {"table": name, "writes": project.table("switched_writes"), "space": spaces}
+        operation = f"{ {'on': 'enable', 'suspended': 'suspend', 'off': 'disable'}[kind] }"
+        project.dbt("run-operation", f"{operation}_space_history", "--args", json.dumps(given))
+
+
+def test_random_switches_of_spaces_agree_with_the_oracle(
+    project: Project, spark: SparkSession
+) -> None:
+    """At three places of the log some spaces change their state.
+
+    `in_parts` runs at more places, `at_once` only there, because `off` needs the writes before it;
+    in the end it is built again from the whole log.
+    """
+    chance = random.Random("switches")
+    chances = [random.Random(f"switches.{place}") for place in range(LOGS)]
+    spaces = [Space(f"s{n}", random_database(one, history="on")) for n, one in enumerate(chances)]
+    present: dict[str, str] = {}
+    for name in ("at_once", "in_parts"):
+        project.history(
+            name,
+            "{{ dbt_history.feature_states('" + project.table("switched_writes") + "', "
+            + ARGUMENTS + ") }}",
+            key=["space", "id"],
+            convention="naksha",
+            max_deleted_share=None,
+        )  # fmt: skip
+    spark.sql(f"create schema if not exists {project.schema}")
+
+    def arrive() -> None:
+        rows = [row for space in spaces for row in space.rows]
+        create_log_view(spark, rows, "all_switched_writes")
+        spark.sql(
+            f"create or replace table {project.table('switched_writes')} using delta as"
+            " select * except (history) from all_switched_writes"
+        )
+
+    for place in range(TRANSACTIONS):
+        if place in SWITCHES:
+            arrive()
+            project.run("in_parts", "at_once")
+            changed: dict[str, list[str]] = {state: [] for state in STATES}
+            for space in spaces:
+                for collection in ("foo", "bar"):
+                    name = f"{space.prefix}:{collection}"
+                    before = present.get(name, "on")
+                    is_there = any(row["space"] == name for row in space.rows)
+                    after = chance.choice(STATES)
+                    if is_there and after != before and (before, after) != ("off", "suspended"):
+                        space.database.switch_history(collection, after)
+                        present[name] = after
+                        changed[after].append(name)
+            for kind, names in changed.items():
+                operate(project, "at_once", kind, names)
+                operate(project, "in_parts", kind, names)
+        for number, (space, one) in enumerate(zip(spaces, chances, strict=True)):
+            transaction = random_transaction(one, space.database, place)
+            space.transact(transaction, place * LOGS + number + 1)
+        if place in (5, 9):
+            arrive()
+            project.run("in_parts")
+    arrive()
+    project.run("in_parts")
+    spark.sql(f"drop table {project.table('at_once')}")
+    project.run("at_once")
+
+    expected = [row for space in spaces for row in space.expected_rows()]
+    for name in ("at_once", "in_parts"):
+        got = [state_row(row) for row in project.rows(name)]
+        assert_same_rows(got, expected, COLUMNS, name)

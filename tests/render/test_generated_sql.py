@@ -281,6 +281,38 @@ def test_feature_states(call: Renderer) -> None:
     assert_golden("features/feature_states", sql)
 
 
+def test_the_history_of_spaces(call: Renderer) -> None:
+    """`off` at 7 removes what was before; a fact without a space needs no column `space`."""
+    facts = [
+        {"space": "it's", "state": "suspended", "since": 3},
+        {"space": None, "state": "off", "since": 4},
+        {"space": "it's", "state": "on", "since": 5},
+        {"space": "roads", "state": "suspended", "since": 6},
+        {"space": "it's", "state": "off", "since": 7},
+        {"space": "it's", "state": "on", "since": 9},
+    ]
+    of = [
+        call("_history_by_space", facts=facts, key=key, txn="txn", default="'on'")
+        for key in (["Space", "id"], ["id"])
+    ]
+    assert of == [
+        "case"
+        " when cast(`Space` as string) = 'it\\'s' then"
+        " case when txn <= 3L then 'on' when txn <= 5L then 'off' when txn <= 7L then 'on'"
+        " when txn <= 9L then 'off' else 'on' end"
+        " when cast(`Space` as string) = 'roads' then"
+        " case when txn <= 6L then 'on' else 'off' end"
+        " else 'on' end",
+        "case when txn <= 4L then 'on' else 'off' end",
+    ]
+    assert call("_removals_by_space", facts=facts, key=["Space", "id"]) == (
+        "case when cast(`Space` as string) = 'it\\'s' then array(7L) end"
+    )
+    assert call("_removals_by_space", facts=facts, key=["id"]) == (
+        "case when true then array(4L) end"
+    )
+
+
 # Migrations
 
 

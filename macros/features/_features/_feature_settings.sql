@@ -162,3 +162,23 @@
         'purged_txn': 'bigint', 'resync': 'boolean',
     }) -%}
 {% endmacro %}
+
+
+{#
+    Whether a purge must look for the tombstone that is stored: the write without history that
+    deleted the feature left none.
+#}
+{% macro _reads_tombstones(features, pending) %}
+    {%- do return(
+        pending.has_purge and not features.branched and dbt_history._may_lack_history(features)
+    ) -%}
+{% endmacro %}
+
+
+{# Whether a write may be one without history. #}
+{% macro _may_lack_history(features) %}
+    {%- do return(
+        features.history == 'off' or 'history' in features.names
+            or features.get('spaces', []) | length > 0
+    ) -%}
+{% endmacro %}

@@ -11,9 +11,10 @@
         a valid transaction   now
         a refused one         settled: the effects of the refused one are discarded
 
-    On a branch a feature without a state of its own starts from the state that the write inherits
-    (`inherited`), the base of the branch. Each `transform(array(x), name -> …)` binds a value to a
-    name, because SQL has no let.
+    A deletion without history leaves no tombstone, so a purge finds the last one that was stored
+    (`_stored_tombstone`). On a branch a feature without a state of its own starts from the state
+    that the write inherits (`inherited`), the base of the branch. Each `transform(array(x),
+    name -> …)` binds a value to a name, because SQL has no let.
 #}
 {% macro _fold_expression(features, pending, level) %}
 aggregate(
@@ -34,9 +35,14 @@ aggregate(
             transform(
                 transform(
                     array(named_struct(
+                        {%- if dbt_history._reads_tombstones(features, pending) %}
+                        'own', {{ dbt_history._carried('now') }},
+                        'now', {{ dbt_history._stored_tombstone(features) | indent(24) }},
+                        {%- else %}
                         'own', {{ dbt_history._carried('now') }},
                         'now', {{ 'coalesce(' ~ dbt_history._carried('now') ~ ', w.inherited)'
                             if level.number else dbt_history._carried('now') }},
+                        {%- endif %}
                         'settled', {{ dbt_history._carried('settled') }}
                     )),
                     x -> named_struct(
@@ -66,6 +72,41 @@ aggregate(
         'if(acc.txn = w.txn, acc.' ~ name ~ ', if(acc.is_refused, acc.settled, acc.now))'
     ) -%}
 {% endmacro %}
+
+
+{#
+    The state that a write starts from, where deletions may have left no tombstone: instead of one
+    that was not recorded, or was removed with the history of its space, the last one that is there.
+
+        txn       1         2        3         4        5
+        history   on        on       off       off      on
+        f         CREATE    DELETE   CREATE    DELETE   PURGE     it finds the tombstone of 2
+#}
+{% macro _stored_tombstone(features) -%}
+{%- set gone = "array_contains(transform(filter(writes, other -> other.history = 'off'), other ->"
+    ~ " other.i), made.i)" -%}
+{%- if features.get('spaces') -%}
+    {%- set gone = gone ~ ' or coalesce(exists('
+        ~ 'w.removals, since -> made.txn <= since and since < w.txn), false)' -%}
+{%- endif -%}
+element_at(
+    transform(
+        array({{ dbt_history._carried('now') }}),
+        made -> if(
+            coalesce(made.action = 'DELETE', false) and ({{ gone }}),
+            try_element_at(
+                filter(
+                    if(tombstone is null, acc.new_states, concat(array(tombstone), acc.new_states)),
+                    made -> made.action = 'DELETE' and not ({{ gone }})
+                ),
+                -1
+            ),
+            made
+        )
+    ),
+    1
+)
+{%- endmacro %}
 
 
 {% macro _outcome_type() %}

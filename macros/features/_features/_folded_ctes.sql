@@ -66,6 +66,9 @@ log as (
         {%- for meaning, column in dbt_history._write_columns().items() %}
         {{ dbt_history._write_column(features, meaning, column) }} as {{ meaning }},
         {%- endfor %}
+        {%- if features.get('spaces') %}
+        {{ dbt_history._removals_by_space(features.spaces, features.key) }} as removals,
+        {%- endif %}
         cast(named_struct(
             {%- for name in features.payload %}
             'p{{ loop.index0 }}', {{ dbt_history._quote(name) }}{{ ',' if not loop.last }}
@@ -148,7 +151,7 @@ writes_of_feature{{ level.suffix }} as (
         {{ level.grouped | join(', ') }},
         array_sort(
             collect_list(named_struct(
-                {%- for name in dbt_history._folded_fields() %}
+                {%- for name in dbt_history._folded_fields(features) %}
                 '{{ name }}', {{ name }},
                 {%- endfor %}
                 {%- if level.number %}
@@ -167,6 +170,9 @@ heads_of_writes{{ level.suffix }} as (
     select
         {% for name in level.grouped %}writes_of_feature{{ level.suffix }}.{{ name }}, {% endfor %}
         writes,
+        {%- if dbt_history._reads_tombstones(features, pending) %}
+        heads.tombstone,
+        {%- endif %}
         heads.state as head
     from writes_of_feature{{ level.suffix }}
     left join heads{{ level.suffix }} as heads
@@ -193,7 +199,7 @@ folded{{ level.suffix }} as (
         {{ level.grouped | join(', ') }},
         head,
         {%- if dbt_history._may_lack_history(features) %}
-        {{ dbt_history._lasting_states() | indent(8) }},
+        {{ dbt_history._lasting_states(features) | indent(8) }},
         {%- else %}
         fold.new_states as new_states,
         {%- endif %}
@@ -201,12 +207,6 @@ folded{{ level.suffix }} as (
     from folds{{ level.suffix }}
 )
 {%- endmacro %}
-
-
-{# Whether a write may be one without history. #}
-{% macro _may_lack_history(features) %}
-    {%- do return(features.history == 'off' or 'history' in features.names) -%}
-{% endmacro %}
 
 
 {#
@@ -220,12 +220,14 @@ folded{{ level.suffix }} as (
 
         new_states   those that stay
         ends         the end of each state that the writes made, also before a gap
-        off          the numbers of the writes without history
+        off          the numbers of the writes without history, also of what was removed later
         replaced_from   where the stored states end, if the one in force is replaced, or if the
                         one that ends it does not stay
 #}
-{% macro _lasting_states() -%}
-{%- set off = "transform(filter(writes, w -> w.history = 'off'), w -> w.i)" -%}
+{% macro _lasting_states(features) -%}
+{%- set off = "transform(filter(writes, w -> w.history = 'off'"
+    ~ (' or coalesce(w.txn <= array_max(w.removals), false)' if features.get('spaces') else '')
+    ~ '), w -> w.i)' -%}
 filter(
     fold.new_states,
     (state, place) -> case
@@ -275,6 +277,12 @@ end as replaced_from
     } -%}
     {%- if defaults.get(meaning, '') is none -%} {%- do defaults.pop(meaning) -%} {%- endif -%}
     {%- if meaning == 'author' -%} {%- do return("nullif(" ~ value ~ ", '')") -%} {%- endif -%}
+    {%- if meaning == 'history' and features.get('spaces') -%}
+        {%- do return(dbt_history._history_by_space(
+            features.spaces, features.key, 'cast(' ~ features.names.txn ~ ' as bigint)',
+            defaults.history,
+        )) -%}
+    {%- endif -%}
     {%- do return(
         'coalesce(' ~ value ~ ', ' ~ defaults[meaning] ~ ')' if meaning in defaults else value
     ) -%}
@@ -301,8 +309,8 @@ end as replaced_from
 
 
 {# The fields of a write that the fold uses. #}
-{% macro _folded_fields() %}
-    {%- do return([
+{% macro _folded_fields(features) %}
+    {%- do return((['removals'] if features.get('spaces') else []) + [
         'i', 'txn', 'position', 'action', 'app_id', 'author', 'message', 'commit_json', 'at_ms',
         'real_ms', 'uuid', 'txn_uuid', 'expected_uuid', 'base_uuid',
         'if_absent', 'if_live', 'on_version_conflict', 'on_merge_conflict', 'mode', 'noop_updates',
@@ -316,7 +324,7 @@ end as replaced_from
     The stored data of the written features, without what the run itself adds:
 
         heads           the state in force after transaction `after`; for a purge also the tombstone
-                        of a deleted feature
+                        of a deleted feature, and where a write may be without history `tombstone`
         based_writes    the writes, with the content of the state that each names as its base
 #}
 {% macro _stored_ctes(features, pending, level) %}
@@ -390,6 +398,9 @@ based_writes{{ level.suffix }} as (
 heads{{ level.suffix }} as (
     select
         {% for name in level.grouped %}{{ name }}, {% endfor %}
+        {%- if dbt_history._reads_tombstones(features, pending) %}
+        cast(null as {{ features.state_type }}) as tombstone,
+        {%- endif %}
         cast(null as {{ features.state_type }}) as state
     from {{ level.writes }}
     where false
@@ -415,6 +426,9 @@ stored_heads{{ level.suffix }} as (
 heads{{ level.suffix }} as (
     select
         {% for name in level.grouped %}{{ name }}, {% endfor %}
+        {%- if dbt_history._reads_tombstones(features, pending) %}
+        max_by(state, if(state.action = 'DELETE', state.i, null)) as tombstone,
+        {%- endif %}
         max_by(state, state.i) as state
     from stored_heads{{ level.suffix }}
     group by {{ level.grouped | join(', ') }}

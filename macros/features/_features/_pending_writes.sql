@@ -8,10 +8,14 @@
     What the compiled SELECT of this run notes about the same writes is used again, because each of
     these queries computes all outcomes. Branches may have been created or dropped since.
 
+    `marked`: the table of states, whose marks say which spaces record their history; they become
+    `features.spaces`. They are read after the probe: a transaction that an operation on a space
+    did not know of yet is not taken without the operation's mark.
+
     Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'refused', 'note'}; `last` is
     `after` if nothing is pending.
 #}
-{% macro _pending_writes(features, states, after) %}
+{% macro _pending_writes(features, states, after, marked) %}
     {% set id = local_md5(features | string ~ after) %}
     {% set known = namespace(note={}) %}
     {% for note in dbt_history._notes('writes', model.get('compiled_code'))
@@ -20,6 +24,11 @@
     {% endfor %}
     {% set probe = known.note.get('probe') or dbt_history._probe(features, after) %}
     {% do dbt_history._refuse_unordered_writes(features, probe) %}
+    {% do features.update({
+        'spaces': known.note.spaces if 'spaces' in known.note
+            else dbt_history._space_facts(marked),
+    }) %}
+    {% do dbt_history._refuse_two_switches(features, marked) %}
     {% set pending = {
         'after': after, 'last': after if probe[0] is none else probe[0] | int, 'states': states,
         'has_purge': probe[1] | int > 0, 'has_merge': probe[2] | int > 0, 'refused': [],
@@ -38,6 +47,7 @@
     {% endif %}
     {% do pending.update({'note': {
         'id': id, 'after': after, 'last': pending.last, 'probe': probe, 'refused': pending.refused,
+        'spaces': features.spaces,
     }}) %}
     {% do return(pending) %}
 {% endmacro %}
@@ -102,6 +112,21 @@
             expected='one write a transaction and position', node=model.unique_id,
             way_out='correct ' ~ features.names.txn ~ ' and ' ~ features.names.position
                 ~ ' in the log, or in a view on it',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# The operations on spaces and the log's own column must not contradict each other. #}
+{% macro _refuse_two_switches(features, marked) %}
+    {% if features.spaces and 'history' in features.names %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            features.caller_name,
+            'the history of spaces is switched in two ways',
+            got='operations on the spaces of ' ~ marked ~ ', and the column '
+                ~ features.names.history ~ ' of the log',
+            expected='one of them', node=model.unique_id,
+            way_out='leave the column out in a view on the log',
         )) %}
     {% endif %}
 {% endmacro %}
@@ -197,8 +222,7 @@
     are newer.
 #}
 {% macro _refuse_lost_bases(features, pending, states) %}
-    {% if states is none or not execute
-        or (features.history == 'on' and 'history' not in features.names) %}
+    {% if states is none or not execute or not dbt_history._may_lack_history(features) %}
         {% do return(none) %}
     {% endif %}
     {% set ahead = run_query(
