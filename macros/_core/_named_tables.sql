@@ -144,3 +144,16 @@
     {% endfor %}
     {% do return(none) %}
 {% endmacro %}
+
+
+{# The columns of a snapshot, by dbt's names for them. #}
+{% macro _names_of_snapshot(node) %}
+    {% set names = {} %}
+    {% for column in [
+        'dbt_valid_from', 'dbt_valid_to', 'dbt_scd_id', 'dbt_updated_at', 'dbt_is_deleted',
+    ] %}
+        {% set said = (node.config.get('snapshot_meta_column_names') or {}).get(column) %}
+        {% do names.update({column: said or column}) %}
+    {% endfor %}
+    {% do return(names) %}
+{% endmacro %}

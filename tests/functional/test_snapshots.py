@@ -80,6 +80,11 @@ class Loads:
         text = text.replace("config(", f"config(schema='{self.schema}', file_format='delta',", 1)
         self.project.write(f"snapshots/{path.name}", text)
 
+    def view(self, path: Path) -> None:
+        """Write a view of the examples."""
+        text = path.read_text(encoding="utf-8").partition("}}")[2]
+        self.project.model(path.stem, text, materialized="view")
+
     def load(self, name: str, rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> None:
         """Replace the content of a table."""
         table = self.project.table(name)
@@ -101,17 +106,22 @@ def loads(project: Project) -> Loads:
 
 
 def test_the_example_has_the_documented_rows_that_a_snapshot_can_know(loads: Loads) -> None:
+    """Stored by `versions`; of `timestamp`, through a view that adds the flag."""
     loads.snapshot(EXAMPLES / "fivetran_snapshot.sql")
+    loads.snapshot(EXAMPLES / "fivetran_by_timestamp.sql")
+    loads.view(ROOT / "models/examples/fivetran/fivetran_snapshot_versions.sql")
     columns = ["id", "col1", "col2", "changed_at"]
     columns += ["_fivetran_start", "_fivetran_end", "_fivetran_active"]
     for batch in (1, 2, 3, 4, 5):
         current = [row for row in documented(batch) if row["_fivetran_active"]]
         loads.load("fivetran_snapshot_source", current, TYPES)
-        loads.take("fivetran_snapshot")
-        rows = [
-            run_as_one_time(row, "_fivetran_end") for row in loads.project.rows("fivetran_snapshot")
-        ]
-        assert_same_rows(rows, in_snapshot(batch), columns, f"after batch {batch}")
+        loads.take("fivetran_snapshot", "fivetran_by_timestamp")
+        if batch == 1:
+            loads.project.run("fivetran_snapshot_versions")
+        for name in ("fivetran_snapshot", "fivetran_snapshot_versions"):
+            rows = [run_as_one_time(row, "_fivetran_end") for row in loads.project.rows(name)]
+            assert_same_rows(rows, in_snapshot(batch), columns, f"{name} after batch {batch}")
+    assert "dbt_scd_id" not in rows[0]
 
 
 def test_dbts_strategies_keep_keys_nulls_and_deletions_as_their_examples_say(loads: Loads) -> None:
