@@ -221,6 +221,23 @@ def test_two_concurrent_appends_with_different_last_batches_append_every_batch_o
 
 
 @pytest.mark.thorough
+def test_two_concurrent_stamped_appends_never_share_a_version(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both plan version 2; the second one to commit appends nothing, and version 3 next time."""
+    select = "select id from range(1, 20) where id <= {{ var('up_to') }}"
+    log(project, select, unique_key="id", meta={"history": NUMBERED})
+    project.run("log", options=["--vars", "up_to: 2"])
+    hold_run(project, monkeypatch, "up_to: 3", until="insert into")
+
+    message = project.run("log", options=["--vars", "up_to: 5"]).message("log")
+    project.run("log", options=["--vars", "up_to: 5"])
+
+    assert message == "applied by another run"
+    assert values(project, "id", "valid_from") == [(1, 1), (2, 1), (3, 2), (4, 3), (5, 3)]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("moment", ["create temporary view", "insert into"])
 def test_outcomes_that_another_run_appends_meanwhile_are_appended_once(
     project: Project, monkeypatch: pytest.MonkeyPatch, moment: str
