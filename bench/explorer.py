@@ -1,8 +1,12 @@
-"""Measures the page of `dbt-history explore` with many versions, in headless Chromium.
+"""Measures `dbt-history explore` with many versions: its page in headless Chromium, or `--serve`.
 
 The first view is the time from the start of the page's script, after the libraries, until its
 rows and controls are in the document; a move is the time until the rows of another instant are laid
 out. No virtual time: the browser's clock is the real one.
+
+With --serve: how long the server takes to answer a question of the page from a Delta table, the
+median of three different questions of a kind. The table has ten versions per record, an open and a
+closed part, and is sorted by key.
 """
 
 from __future__ import annotations
@@ -19,9 +23,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from dbt_history.explore.answers import Answers, Served
 from dbt_history.explore.export import Exported, Row, compact
 from dbt_history.explore.page import page
-from dbt_history.explore.tables import HistoryTable
+from dbt_history.explore.project import DbtProject, open_project
+from dbt_history.explore.tables import HistoryTable, resolve
 from tests.support.browser import BROWSER
 
 MOVES = 60
@@ -91,8 +97,87 @@ def measure(versions: int) -> None:
     )
 
 
+def delta_table(project: DbtProject, versions: int) -> str:
+    """A Delta table like `random_table`, made by Spark; its name."""
+    name = f"explored_{versions}"
+    seconds = "cast(1420070400 + place * 31536000 + pmod(hash(id, place), 31000000) as bigint)"
+    project.rows("create schema if not exists bench")
+    project.rows(
+        f"create or replace table bench.{name} using delta partitioned by (is_open) as"
+        " select *, valid_to is null as is_open from (select id, concat('name ', id) as name,"
+        " concat('city ', pmod(hash(id, place), 500)) as city,"
+        " substring('abcdef', pmod(hash(place, id), 6) + 1, 1) as state,"
+        " concat('note ', pmod(hash(id, place, 1), 1000000)) as note,"
+        " cast(pmod(hash(id, place, 2), 1000000) / 100 as decimal(10, 2)) as amount,"
+        " timestamp_seconds(since) as valid_from,"
+        " if(place = 9 and id % 10 > 0, null, timestamp_seconds(coalesce(until, since + 86400)))"
+        " as valid_to from (select *, lead(since) over (partition by id order by place) as until"
+        f" from (select *, {seconds} as since from (select id div 10 as id, id % 10 as place"
+        f" from range({versions})) as numbers) as starts)) as versions order by is_open, id"
+    )
+    return f"bench.{name}"
+
+
+def measure_served(versions: int) -> None:
+    """Print the seconds of each kind of question."""
+    with open_project(Path(__file__).parents[1], None, None) as project:
+        name = delta_table(project, versions)
+        table = resolve(project, name, ("id",), False)
+        answers = Answers(project, [Served.of(project, table)])
+        second, year = 10**6, 31_536_000 * 10**6
+        start = 1_420_070_400 * second + 2 * year
+        times = [start + place * year + place * 86_400 * second for place in (1, 3, 5)]
+        rows: list[dict[str, Any]] = [{"ask": "rows", "table": name, "at": at} for at in times]
+        ids = [versions // 10 // part for part in (2, 3, 7)]
+        versions_of = [
+            {"ask": "versions", "table": name, "tables": [name], "key": [str(key)]} for key in ids
+        ]
+        week = 7 * 86_400 * second
+        between = {"ask": "changes", "tables": [name], "counts": True}
+        kinds: dict[str, list[dict[str, Any]]] = {
+            "opening the page": [],
+            "move of the line": [{**one, "counts": True} for one in rows],
+            "scrolling to the middle": [{**one, "first": versions // 20} for one in rows],
+            "key that begins with": [{**one, "counts": True, "find": "77"} for one in rows],
+            "exact key": [
+                {**one, "counts": True, "find": str(key), "match": "exact"}
+                for one, key in zip(rows, ids)
+            ],
+            "sorted by a column": [{**one, "sort": {"column": 5}} for one in rows],
+            "second date, a week apart": [
+                {**one, "counts": True, "than": one["at"] - week} for one in rows
+            ],
+            "only changed rows, a week": [
+                {**one, "counts": True, "only": True, "than": one["at"] - week} for one in rows
+            ],
+            "only changed rows, a year": [
+                {**one, "counts": True, "only": True, "than": one["at"] - year} for one in rows
+            ],
+            "versions of a record": versions_of,
+            "which batch wrote them": [{**one, "ask": "written"} for one in versions_of],
+            "changes of a week": [{**between, "from": at - week, "to": at} for at in times],
+            "next change": [{"ask": "step", "tables": [name], "at": at, "by": 1} for at in times],
+        }
+        answers.about()
+        answers.answer(rows[0])
+        for kind, questions in kinds.items():
+            seconds = []
+            for question in questions or [{}, {}, {}]:
+                begin = time.perf_counter()
+                answers.answer(question) if question else answers.about()
+                seconds.append(time.perf_counter() - begin)
+            print(
+                f"{versions:,} versions: {kind}: {statistics.median(seconds):.2f} s"
+                f" (longest {max(seconds):.2f})",
+                flush=True,
+            )
+        project.rows(f"drop table {name}")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--versions", type=int, nargs="*", default=[10_000, 100_000, 300_000])
-    for count in parser.parse_args().versions:
-        measure(count)
+    parser.add_argument("--serve", action="store_true", help="Measure the server.")
+    given = parser.parse_args()
+    for count in given.versions:
+        (measure_served if given.serve else measure)(count)

@@ -193,7 +193,8 @@ def install_packages(uv: str) -> str:
 def resolve_locks(uv: str, options: list[str]) -> None:
     bootstrap = STATE / "bootstrap.in"
     bootstrap.write_text("uv>={}.{}\n".format(*OLDEST_UV))
-    extras = ["--extra", "dbt", "--extra", "serve", "--extra", "timeline", "--extra", "connect"]
+    names = ("dbt", "serve", "timeline", "explore", "docs", "connect")
+    extras = [part for name in names for part in ("--extra", name)]
     compile_ = [uv, "pip", "compile", "--universal", "--generate-hashes", "--no-header", "--quiet"]
     for lock, sources in {
         DEV_LOCK: ["pyproject.toml", *extras, "--group", "dev"],

@@ -408,3 +408,86 @@ def test_only_the_visible_rows_of_many_are_in_the_document(tmp_path: Path) -> No
     assert seen[1] < 40
     assert seen[2] == "14996"
     assert seen[3] < 40
+
+
+@needs_browser
+def test_lists_are_sorted_scrolled_and_printed_without_a_mouse(tmp_path: Path) -> None:
+    rows = [
+        version(key, day(1 + key % 3), None, [None, "", "b", "a"][key % 4], n=(key * 7) % 100)
+        for key in range(1, 801)
+    ]
+    script = """
+        var grid = document.querySelector('[role=table][aria-label="Rows of customers"]'), seen = {};
+        function column(number, count) { return Array.from(grid.querySelectorAll('.grid-row')).slice(0, count || 5).map(function (row) { return row.children[number].textContent; }); }
+        function press(key) { grid.dispatchEvent(new KeyboardEvent('keydown', { key: key, cancelable: true })); grid.dispatchEvent(new Event('scroll')); }
+        function head(number) { return grid.querySelectorAll('[role=columnheader]')[number]; }
+        function sort(number) { var button = head(number).querySelector('button'); button.focus(); button.click(); return document.activeElement === head(number).querySelector('button'); }
+        seen.key = column(0);
+        seen.focus = sort(2); seen.up = [column(2, 3), column(0, 3), head(2).getAttribute('aria-sort')];
+        sort(2); seen.down = [column(2, 3), head(2).getAttribute('aria-sort'), location.hash];
+        sort(2); seen.back = [column(0), head(2).getAttribute('aria-sort')];
+        sort(1); seen.nulls = column(1, 1); sort(1); seen.texts = column(1, 1); sort(1);
+        press('End'); seen.end = grid.querySelector('.grid-space').lastChild.children[0].textContent;
+        press('Home'); press('PageDown'); press('ArrowDown'); seen.scrolled = grid.scrollTop > 200;
+        press('Home'); seen.home = grid.scrollTop;
+        dispatchEvent(new Event('beforeprint'));
+        seen.printed = [grid.querySelectorAll('.grid-row').length, grid.querySelector('.grid-space').style.height, grid.dataset.notPrinted];
+        dispatchEvent(new Event('afterprint'));
+        seen.after = [grid.querySelectorAll('.grid-row').length < 60, grid.querySelector('.grid-space').style.height];
+        var every = Array.from(document.querySelectorAll('button, input, select, summary, [role=table]')).filter(function (one) { return one.checkVisibility(); });
+        seen.unreachable = every.filter(function (one) { one.focus(); return one.isConnected && document.activeElement !== one; }).map(function (one) { return one.outerHTML; });
+        return seen;
+    """  # noqa: E501 - a script
+    seen, _ = played(html(exported(rows=rows)), tmp_path, script)
+
+    by_n = sorted(range(1, 801), key=lambda key: ((key * 7) % 100, key))
+    assert seen["key"] == ["1", "2", "3", "4", "5"]
+    assert seen["focus"]
+    assert seen["up"] == [["0", "0", "0"], [str(key) for key in by_n[:3]], "ascending"]
+    assert seen["down"][:2] == [["99", "99", "99"], "descending"]
+    assert "sort=s.customers+2+down" in seen["down"][2]
+    assert seen["back"] == [["1", "2", "3", "4", "5"], None]
+    assert (seen["nulls"], seen["texts"]) == (["NULL"], ["b"])
+    assert (seen["end"], seen["scrolled"], seen["home"]) == ("800", True, 0)
+    note = "The first 500 of 800 rows; CSV has all."
+    assert seen["printed"] == [500, "15000px", note]
+    assert seen["after"] == [True, "24000px"]
+    assert seen["unreachable"] == []
+
+
+@needs_browser
+def test_the_page_fills_a_wide_screen_with_its_tables(tmp_path: Path) -> None:
+    script = """
+        function box(one) { return one.getBoundingClientRect(); }
+        var panels = Array.from(document.querySelectorAll('#rows .panel'));
+        return [innerWidth, document.documentElement.scrollWidth, panels.map(function (one) { return Math.round(box(one).top); }),
+            Math.round(box(panels[1]).right - box(panels[0]).left)];
+    """  # noqa: E501 - a script
+    seen, _ = played(
+        html(exported(), exported("contracts")), tmp_path, script,
+        options=("--window-size=2560,1300",),
+    )  # fmt: skip
+    inner, wide, tops, width = seen
+
+    assert inner >= 2500
+    assert wide <= inner
+    assert tops[0] == tops[1], "side by side"
+    assert 2100 <= width <= 2200
+
+
+@needs_browser
+def test_many_days_are_bars_of_months_and_the_line_can_move_meanwhile(tmp_path: Path) -> None:
+    rows = [version(key, day(1 + key), None, "x") for key in range(3_000)]
+    script = """
+        var label = function () { return Array.from(document.querySelectorAll('#change-chart text')).map(function (one) { return one.textContent; }); };
+        var seen = [label().indexOf('changes per month') >= 0, document.getElementById('change-count').textContent];
+        for (var move = 0; move < 20; move++) { window.explore.moveTo(window.explore.range()[move % 2]); await pause(5); }
+        await pause(600);
+        seen.push(document.getElementById('change-count').textContent.split(' ')[0]);
+        return seen;
+    """  # noqa: E501 - a script
+    seen, _ = played(html(exported(rows=rows)), tmp_path, script)
+
+    assert seen[0]
+    assert seen[1].startswith("3,000 changes")
+    assert seen[2] == "3,000"

@@ -24,6 +24,18 @@ needs_browser = pytest.mark.skipif(
 )
 
 
+def script_element(script: str) -> str:
+    """The body of an async function, run when the page has drawn its charts; ends the page."""
+    return (
+        "<script>(async function () { function pause(ms) { return new Promise(function (go)"
+        " { setTimeout(go, ms); }); }"
+        " while (!document.documentElement.dataset.ready) await pause(20);"
+        f" var made = await (async function () {{ {script} }})();"
+        " document.documentElement.dataset.result = JSON.stringify(made);"
+        " })();</script></body>"
+    )
+
+
 def played(
     html: str, folder: Path, script: str, place: str = "", options: tuple[str, ...] = ()
 ) -> tuple[Any, Page]:
@@ -32,17 +44,9 @@ def played(
     The script starts when the page has drawn its charts. Fails if the page reports an error.
     """
     file = folder / "page.html"
-    wait = (
-        "<script>(async function () { function pause(ms) { return new Promise(function (go)"
-        " { setTimeout(go, ms); }); }"
-        " while (!document.documentElement.dataset.ready) await pause(20);"
-        f" var made = await (async function () {{ {script} }})();"
-        " document.documentElement.dataset.result = JSON.stringify(made);"
-        " })();</script></body>"
-    )
     # The libraries contain the text </body>, too.
     before, _, after = html.rpartition("</body>")
-    file.write_text(before + wait + after, encoding="utf-8")
+    file.write_text(before + script_element(script) + after, encoding="utf-8")
     done = subprocess.run(
         [str(BROWSER), *OPTIONS, *options, f"--user-data-dir={folder / 'user'}", "--dump-dom",
          f"{file.as_uri()}{place}"],

@@ -3,7 +3,7 @@
   'use strict';
   var began = performance.now();
   var data = JSON.parse(document.getElementById('explore-data').textContent);
-  var ROW = 30, LANES = 60, NULL = {};
+  var ROW = 30, LANES = 60, PRINTED = 500, MOST_ROWS = 300000, NULL = {};
   function $(id) { return document.getElementById(id); }
   function el(tag, attributes, text) {
     var made = document.createElement(tag);
@@ -14,12 +14,14 @@
 
   // -- the data: positions are places in a sorted list ---------------------------------------------
 
-  var points = {};
-  ['time', 'number'].forEach(function (axis) {
+  // With a server the tables have no rows here. Each answer has some, as a table of its own: a slice.
+  var served = !!data.served, points = {};
+  function sums(steps) {
     var sum = BigInt(0);
-    points[axis] = data.points[axis].map(function (step) { return sum += BigInt(step); });
-  });
-  data.tables.forEach(function (table) {
+    return steps.map(function (step) { return sum += BigInt(step); });
+  }
+  function prepare(table, known) {
+    table.points = known;
     table.since = Int32Array.from(table.since);
     table.until = Int32Array.from(table.until);
     table.of = Int32Array.from(table.of);
@@ -27,10 +29,14 @@
     table.isLate = new Set(table.late);
     table.whoColumn = table.columns.findIndex(function (one) { return one.name === table.who; });
     table.id = table.schema + '.' + table.name;
-  });
+    return table;
+  }
+  function slice(raw) { return prepare(raw, sums(raw.points)); }
+  ['time', 'number'].forEach(function (axis) { points[axis] = sums(data.points[axis]); });
+  data.tables.forEach(function (table) { prepare(table, points[table.axis]); });
   // The place of the last point that is not after `at`; -1 if all are.
-  function placeOf(axis, at) {
-    var known = points[axis], low = 0, high = known.length;
+  function placeOf(known, at) {
+    var low = 0, high = known.length;
     while (low < high) {
       var middle = (low + high) >> 1;
       if (known[middle] <= at) low = middle + 1; else high = middle;
@@ -50,7 +56,7 @@
     return place < 0 ? null : table.cells[column].values[place];
   }
   function keyOf(table, row) { return table.keys[table.of[row]]; }
-  function pointOf(table, place) { return points[table.axis][place]; }
+  function pointOf(table, place) { return table.points[place]; }
 
   var own = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -66,7 +72,7 @@
     formats[zone].formatToParts(new Date(ms)).forEach(function (one) { found[one.type] = one.value; });
     return found;
   }
-  var THOUSAND = BigInt(1000), MILLION = BigInt(1000000), QUARTER = BigInt(900000000);
+  var THOUSAND = BigInt(1000), MILLION = BigInt(1000000), QUARTER = BigInt(900000000), DAY = BigInt(86400000000);
   function floored(micros, unit) {
     var quotient = micros / unit;
     return micros < 0 && quotient * unit !== micros ? quotient - BigInt(1) : quotient;
@@ -117,7 +123,7 @@
     return data.tables.some(function (table) { return table.axis === axis; });
   });
   var state = { axis: axes[0] || 'time', tables: null, at: null, than: null, zone: 'UTC', find: '',
-    match: 'prefix', chosen: null, only: false, user: '', column: '' };
+    match: 'prefix', chosen: null, only: false, user: '', column: '', sort: {} };
   function readLink() {
     var link = new URLSearchParams(location.hash.slice(1));
     function position(name) { return /^-?\d{1,18}$/.test(link.get(name) || '') ? BigInt(link.get(name)) : null; }
@@ -130,6 +136,11 @@
     state.only = link.has('only');
     state.user = link.get('user') || '';
     state.column = link.get('column') || '';
+    state.sort = {};
+    link.getAll('sort').forEach(function (text) {
+      var found = /^(.+) (\d+) (up|down)$/.exec(text);
+      if (found) state.sort[found[1]] = { column: +found[2], down: found[3] === 'down' };
+    });
     try { new Intl.DateTimeFormat('en', { timeZone: link.get('zone') || 'UTC' }); state.zone = link.get('zone') || 'UTC'; }
     catch (error) { state.zone = 'UTC'; }
     try { state.chosen = JSON.parse(link.get('key')); } catch (error) { state.chosen = null; }
@@ -147,6 +158,7 @@
     if (state.user) link.set('user', state.user);
     if (state.column) link.set('column', state.column);
     if (state.zone !== 'UTC') link.set('zone', state.zone);
+    Object.keys(state.sort).forEach(function (id) { link.append('sort', id + ' ' + state.sort[id].column + (state.sort[id].down ? ' down' : ' up')); });
     if (state.chosen) link.set('key', JSON.stringify(state.chosen));
     ownHash = '#' + link;
     history.replaceState(null, '', ownHash);
@@ -159,6 +171,15 @@
   // The first and the last position of the chosen tables, without open ends.
   function limits() {
     var first = null, last = null;
+    if (served) {
+      tables().forEach(function (table) {
+        if (table.limits[0] === null) return;
+        var low = BigInt(table.limits[0]), high = BigInt(table.limits[1]);
+        if (first === null || low < first) first = low;
+        if (last === null || high > last) last = high;
+      });
+      return first === null ? [BigInt(0), BigInt(1)] : [first, last > first ? last : first + BigInt(1)];
+    }
     tables().forEach(function (table) {
       for (var row = 0; row < table.since.length; row++) {
         if (first === null || table.since[row] < first) first = table.since[row];
@@ -215,18 +236,35 @@
     this.space = host.appendChild(el('div', { class: 'grid-space', role: 'rowgroup' }));
     this.count = 0;
     var grid = this;
-    host.addEventListener('scroll', function () { grid.draw(); });
-    addEventListener('beforeprint', function () { grid.draw(500); });
+    host.addEventListener('scroll', function () { grid.draw(0, true); });
+    host.addEventListener('keydown', function (event) {
+      if (event.target !== host) return;
+      var by = { ArrowDown: ROW, ArrowUp: -ROW, PageDown: host.clientHeight - 2 * ROW, PageUp: 2 * ROW - host.clientHeight }[event.key];
+      if (by !== undefined) host.scrollTop += by;
+      else if (event.key === 'Home') host.scrollTop = 0;
+      else if (event.key === 'End') host.scrollTop = host.scrollHeight;
+      else return;
+      event.preventDefault();
+    });
+    addEventListener('beforeprint', function () { grid.draw(PRINTED); });
     addEventListener('afterprint', function () { grid.draw(); });
   }
-  Grid.prototype.show = function (columns, count, drawRow) {
+  // `sorted` is {column, down}; `sort` is called with the number of the column whose head was pressed.
+  Grid.prototype.show = function (columns, count, drawRow, sorted, sort) {
     var head = this.head;
-    var text = columns.map(function (one) { return one.label; }).join('\u0000');
+    var text = columns.map(function (one) { return one.label; }).join('\u0000') + JSON.stringify(sorted || null);
     if (text !== this.headText) {
       this.headText = text;
+      var active = Array.prototype.indexOf.call(head.children, document.activeElement && document.activeElement.parentNode);
       head.textContent = '';
-      columns.forEach(function (one) {
-        head.appendChild(el('span', { role: 'columnheader', title: one.label }, one.label));
+      columns.forEach(function (one, number) {
+        var made = head.appendChild(el('span', { role: 'columnheader', title: one.label }, sort ? undefined : one.label));
+        if (!sort) return;
+        var isSorted = sorted && sorted.column === number;
+        var button = made.appendChild(el('button', { type: 'button', class: 'sort' }, one.label + (isSorted ? sorted.down ? ' ▼' : ' ▲' : '')));
+        if (isSorted) made.setAttribute('aria-sort', sorted.down ? 'descending' : 'ascending');
+        button.addEventListener('click', function () { sort(number); });
+        if (number === active) button.focus();
       });
       this.host.style.setProperty('--columns', columns.map(function (one) { return 'minmax(' + one.width + 'px, 1fr)'; }).join(' '));
       this.host.style.setProperty('--width', columns.reduce(function (sum, one) { return sum + one.width; }, 0) + 'px');
@@ -237,18 +275,45 @@
     this.host.setAttribute('aria-rowcount', count + 1);
     this.draw();
   };
-  Grid.prototype.draw = function (printed) {
+  // Scrolling keeps the rows that are still visible, and with them the focus.
+  Grid.prototype.draw = function (printed, isScrolled) {
     if (!this.drawRow) return;
+    var kept = new Map(), active = document.activeElement, focus = null;
+    Array.prototype.forEach.call(this.space.children, function (row) {
+      var place = +row.getAttribute('aria-rowindex') - 2;
+      if (isScrolled && !row.dataset.waits) kept.set(place, row);
+      else if (row.contains(active)) focus = [place, Array.prototype.indexOf.call(row.querySelectorAll('button'), active)];
+    });
     var first = printed ? 0 : Math.max(0, Math.floor(this.host.scrollTop / ROW) - 4);
     var most = printed || Math.ceil((this.host.clientHeight || 400) / ROW) + 8;
-    var rows = document.createDocumentFragment();
-    for (var place = first; place < Math.min(this.count, first + most); place++) {
-      var row = el('div', { role: 'row', class: 'grid-row', 'aria-rowindex': place + 2 });
-      row.style.top = place * ROW + 'px';
-      this.drawRow(place, row);
-      rows.appendChild(row);
+    var last = Math.min(this.count, first + most), space = this.space, rows = [];
+    for (var place = first; place < last; place++) {
+      var row = kept.get(place);
+      if (!row) {
+        row = el('div', { role: 'row', class: 'grid-row', 'aria-rowindex': place + 2 });
+        row.style.top = place * ROW + 'px';
+        this.drawRow(place, row);
+      }
+      rows.push(row);
     }
-    this.space.replaceChildren(rows);
+    if (!kept.size) space.replaceChildren.apply(space, rows);
+    else {
+      // A row that stays is not moved: that would take the focus from it.
+      kept.forEach(function (row, place) { if ((place < first || place >= last) && !row.contains(active)) row.remove(); });
+      var before = space.firstChild;
+      rows.forEach(function (row) {
+        if (row === before) before = before.nextSibling;
+        else if (row.parentNode !== space) space.insertBefore(row, before);
+      });
+      Array.prototype.slice.call(space.children).forEach(function (row) { if (rows.indexOf(row) < 0 && !row.contains(active)) row.remove(); });
+    }
+    if (focus) {
+      var again = space.querySelector('[aria-rowindex="' + (focus[0] + 2) + '"]'), button = again && again.querySelectorAll('button')[focus[1]];
+      if (button) button.focus({ preventScroll: true });
+    }
+    if (printed) this.space.style.height = Math.min(this.count, printed) * ROW + 'px';
+    else if (this.space.style.height !== this.count * ROW + 'px') this.space.style.height = this.count * ROW + 'px';
+    this.host.dataset.notPrinted = this.count > PRINTED ? 'The first ' + PRINTED + ' of ' + this.count.toLocaleString('en') + ' rows; CSV has all.' : '';
   };
   function cell(row, value) {
     var made = el('span', { role: 'cell' });
@@ -284,6 +349,15 @@
     var code = details.appendChild(el('pre', { tabindex: '0' }));
     var copy = details.appendChild(el('button', { type: 'button' }, 'Copy'));
     var panel = panels[table.id] = { box: box, count: count, grid: grid, code: code, rows: [], table: table };
+    panel.sort = function (number) {
+      var now = state.sort[table.id];
+      // Up, down, then as the table is: by key.
+      if (!now || now.column !== number) state.sort[table.id] = { column: number, down: false };
+      else if (!now.down) now.down = true;
+      else delete state.sort[table.id];
+      drawPanel(panel);
+      writeLink();
+    };
     csv.addEventListener('click', function () { saveRows(panel); });
     copy.addEventListener('click', function () { copyText(code.textContent); });
     return panel;
@@ -293,13 +367,12 @@
       .concat(table.columns.map(function (one) { return { label: one.name, width: one.type === 'timestamp' ? 190 : 130 }; }))
       .concat([{ label: 'from', width: 190 }, { label: 'to, exclusive', width: 190 }]);
   }
-  function compare(panel, place) {
-    // By key: the row of the second date.
-    var table = panel.table, other = new Map();
-    panel.other = null;
-    if (state.than === null) return;
-    inForce(table, placeOf(table.axis, state.than)).forEach(function (row) { other.set(table.of[row], row); });
-    panel.other = other;
+  // By key: the row of the second date.
+  function rowsThen(table) {
+    if (state.than === null) return null;
+    var other = new Map();
+    inForce(table, placeOf(table.points, state.than)).forEach(function (row) { other.set(table.of[row], row); });
+    return other;
   }
   function differs(table, row, before) {
     for (var column = 0; column < table.cells.length; column++) {
@@ -308,39 +381,79 @@
     }
     return false;
   }
+  // Numbers by value, then texts; NULL first.
+  function byValue(type) {
+    var isNumber = /^(tinyint|smallint|int|bigint|float|double|decimal|timestamp)/.test(type);
+    return function (a, b) { return isNumber ? a - b : a < b ? -1 : a > b ? 1 : 0; };
+  }
+  // The rank of each row in a column of the list; equal values have one rank.
+  function ranks(table, number) {
+    var keys = table.key.length, cells = table.columns.length;
+    if (number === keys + cells) return table.since;
+    if (number === keys + cells + 1) return table.until.map(function (place, row) { return table.open[row] || place < 0 ? 0x7fffffff : place; });
+    table.ranks = table.ranks || {};
+    if (table.ranks[number]) return table.ranks[number];
+    function ranked(values, type) {
+      var compare = byValue(type), order = values.map(function (value, place) { return place; }), made = new Int32Array(values.length);
+      order.sort(function (a, b) { return compare(values[a], values[b]); });
+      order.forEach(function (place, rank) { made[place] = rank; });
+      return made;
+    }
+    if (number < keys) {
+      var known = new Map();
+      table.keys.forEach(function (key) { if (key[number] !== null) known.set(key[number], 0); });
+      var values = Array.from(known.keys()), places = ranked(values, table.keyTypes[number]);
+      values.forEach(function (value, place) { known.set(value, places[place]); });
+      return table.ranks[number] = table.of.map(function (of) { var value = table.keys[of][number]; return value === null ? -1 : known.get(value); });
+    }
+    var column = table.cells[number - keys], rank = ranked(column.values, table.columns[number - keys].type);
+    return table.ranks[number] = column.places.map(function (place) { return place < 0 ? -1 : rank[place]; });
+  }
+  function sorted(table, rows) {
+    var by = state.sort[table.id];
+    if (!by || by.column >= table.key.length + table.columns.length + 2) return rows;
+    var rank = ranks(table, by.column), sign = by.down ? -1 : 1;
+    return rows.sort(function (a, b) { return sign * (rank[a] - rank[b]) || a - b; });
+  }
   function drawPanel(panel) {
-    var table = panel.table, wanted = search(table), place = placeOf(table.axis, state.at);
-    var rows = inForce(table, place);
+    if (served) return drawServed(panel);
+    var table = panel.table, wanted = search(table), rows = inForce(table, placeOf(table.points, state.at));
     if (state.find) rows = rows.filter(wanted);
-    compare(panel, place);
-    var gone = [];
-    if (panel.other) {
+    var other = rowsThen(table), gone = [];
+    if (other) {
       var here = new Set();
-      rows.forEach(function (row) { here.add(table.of[row]); });
-      panel.other.forEach(function (row, key) { if (!here.has(key) && wanted(row)) gone.push(row); });
+      inForce(table, placeOf(table.points, state.at)).forEach(function (row) { here.add(table.of[row]); });
+      other.forEach(function (row, key) { if (!here.has(key) && wanted(row)) gone.push(row); });
       if (state.only) {
         rows = rows.filter(function (row) {
-          var before = panel.other.get(table.of[row]);
+          var before = other.get(table.of[row]);
           return before === undefined || (before !== row && differs(table, row, before));
         });
       }
     }
-    panel.rows = rows;
-    panel.gone = gone;
-    panel.count.textContent = rows.length.toLocaleString('en') + (rows.length === 1 ? ' row' : ' rows')
-      + (gone.length ? ', ' + gone.length.toLocaleString('en') + ' only at the second date' : '');
-    panel.code.textContent = readerCall(table);
-    panel.grid.show(columnsOf(table), rows.length + gone.length, function (index, row) {
-      var isGone = index >= rows.length;
-      var version = isGone ? gone[index - rows.length] : rows[index];
-      var before = panel.other && !isGone ? panel.other.get(table.of[version]) : version;
-      if (isGone) row.classList.add('is-gone');
-      else if (panel.other && before === undefined) row.classList.add('is-new');
+    panel.rows = rows = sorted(table, rows);
+    showPanel(panel, rows.length, gone.length, function (index) {
+      var isGone = index >= rows.length, row = isGone ? gone[index - rows.length] : rows[index];
+      return { table: table, row: row, isGone: isGone, before: other && !isGone ? other.get(table.of[row]) : row };
+    });
+  }
+  // `itemAt` gives {table, row, before, isGone} of a place in the list; null if it is not known yet.
+  function showPanel(panel, count, gone, itemAt) {
+    panel.shown = count;
+    panel.count.textContent = count.toLocaleString('en') + (count === 1 ? ' row' : ' rows')
+      + (gone ? ', ' + gone.toLocaleString('en') + ' only at the second date' : '');
+    panel.code.textContent = readerCall(panel.table);
+    panel.grid.show(columnsOf(panel.table), count + gone, function (index, row) {
+      var one = itemAt(index);
+      if (!one) { told(row, '…'); row.dataset.waits = 'yes'; return; }
+      var table = one.table, version = one.row, before = one.before;
+      if (one.isGone) row.classList.add('is-gone');
+      else if (before === undefined) row.classList.add('is-new');
       keyOf(table, version).forEach(function (value, number) {
         var made = el('span', { role: 'cell' }), button = made.appendChild(el('button', { type: 'button', class: 'key' }));
         fill(button, shown(value, table.keyTypes[number]));
         button.setAttribute('aria-label', table.key[number] + ' ' + button.textContent + ': show its versions'
-          + (isGone ? '; only at the second date' : row.classList.contains('is-new') ? '; not there at the second date' : ''));
+          + (one.isGone ? '; only at the second date' : before === undefined ? '; not there at the second date' : ''));
         button.addEventListener('click', function () { choose(table, version); });
         row.appendChild(made);
       });
@@ -356,6 +469,103 @@
       });
       told(row, positionText(table.axis, pointOf(table, table.since[version])));
       told(row, table.open[version] ? 'open' : positionText(table.axis, pointOf(table, table.until[version])));
+    }, state.sort[panel.table.id], panel.sort);
+  }
+
+  // -- the server of `explore --serve` -------------------------------------------------------------
+
+  var PAGE = 100;
+  function ask(question) {
+    return fetch('ask', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(question) })
+      .then(function (answer) {
+        return answer.json().catch(function () { return { error: 'The server answered ' + answer.status + '.' }; });
+      }, function () { return { error: 'The server does not answer: it was stopped, or the connection was lost.' }; })
+      .then(function (made) { if (made.error) throw new Error(made.error); return made; });
+  }
+  // Asks one question at a time; of those that come meanwhile, only the newest is asked.
+  function newest() {
+    var isBusy = false, waiting = null;
+    function send(question, done, failed) {
+      if (isBusy) { waiting = [question, done, failed]; return; }
+      isBusy = true;
+      ask(question).then(done).catch(failed).then(function () {
+        isBusy = false;
+        var next = waiting;
+        waiting = null;
+        if (next) send(next[0], next[1], next[2]);
+      });
+    }
+    return send;
+  }
+  function positionOf(at) { return at === null ? null : String(at); }
+  function searched(question) {
+    question.find = state.find;
+    question.match = state.match;
+    question.zone = state.zone;
+    return question;
+  }
+  function rowsQuestion(table) {
+    var by = state.sort[table.id], question = searched({ ask: 'rows', table: table.id, at: positionOf(state.at), than: positionOf(state.than), only: state.only });
+    if (by) question.sort = by;
+    return question;
+  }
+  // A page of an answer as items of a list.
+  function itemsOf(made, isGone) {
+    var found = slice(made.slice);
+    return made.rows.map(function (pair) {
+      var before = isGone || state.than === null ? pair[0] : pair[1] < 0 ? undefined : pair[1];
+      return { table: found, row: pair[0], before: before, isGone: isGone };
+    });
+  }
+  function drawServed(panel) {
+    var question = rowsQuestion(panel.table), text = JSON.stringify(question);
+    panel.send = panel.send || newest();
+    if (panel.answered === text) return showServed(panel);
+    if (panel.asked === text) return;
+    panel.asked = text;
+    panel.missing = false;
+    panel.box.setAttribute('aria-busy', 'true');
+    question.counts = true;
+    panel.send(question, function (made) {
+      if (panel.asked !== text) return;
+      panel.answered = text;
+      panel.box.removeAttribute('aria-busy');
+      panel.counts = made.counts;
+      panel.pages = { 'rows 0': itemsOf(made, false) };
+      showServed(panel);
+      tell();
+    }, function (error) {
+      if (panel.asked !== text) return;
+      panel.asked = panel.answered = null;
+      panel.box.removeAttribute('aria-busy');
+      panel.counts = { rows: 0, gone: 0 };
+      showServed(panel);
+      panel.count.textContent = error.message;
+      tell();
+    });
+  }
+  function showServed(panel) {
+    var counts = panel.counts, asked = panel.asked;
+    showPanel(panel, counts.rows, counts.gone, function (index) {
+      var isGone = index >= counts.rows, place = isGone ? index - counts.rows : index;
+      var number = Math.floor(place / PAGE), name = (isGone ? 'gone ' : 'rows ') + number;
+      if (panel.pages[name]) return panel.pages[name][place % PAGE] || null;
+      var question = rowsQuestion(panel.table);
+      if (panel.missing || panel.asked !== asked) return null;
+      panel.missing = true;
+      question.part = isGone ? 'gone' : 'rows';
+      question.first = number * PAGE;
+      // While one scrolls on, the pages in between are not asked for.
+      setTimeout(function () {
+        if (panel.asked !== asked) return;
+        panel.send(question, function (made) {
+          panel.missing = false;
+          if (panel.asked !== asked) return;
+          panel.pages[name] = itemsOf(made, isGone);
+          panel.grid.draw();
+        }, function (error) { panel.missing = false; panel.pages[name] = []; panel.count.textContent = error.message; });
+      }, 60);
+      return null;
     });
   }
 
@@ -440,15 +650,43 @@
       + (commit.run ? ', run ' + commit.run : '') + (commit.message ? ': ' + commit.message : '');
   }
   var versionView = null, versionGrid = new Grid($('version-rows'), 'Versions of the record');
-  var drawing = 0;
+  var drawing = 0, sendVersions = newest();
+  function rowsOfRecord(found) {
+    var rows = [];
+    found.forEach(function (table) { chosenRows(table).forEach(function (row) { rows.push([table, row]); }); });
+    return rows;
+  }
+  // The versions come first; which batch wrote them takes the server longer.
+  function askVersions() {
+    var question = { ask: 'versions', table: state.chosen.table, key: state.chosen.key, tables: tables().map(function (table) { return table.id; }) };
+    var text = JSON.stringify(question), found = {};
+    function isWanted() { return state.chosen && text === JSON.stringify({ ask: 'versions', table: state.chosen.table, key: state.chosen.key, tables: tables().map(function (table) { return table.id; }) }); }
+    function show(made) {
+      if (!isWanted()) return;
+      var cut = [];
+      Object.keys(made.tables).forEach(function (id) {
+        found[id] = slice(made.tables[id]);
+        if (found[id].isCut) cut.push(found[id].name);
+      });
+      drawRecord(rowsOfRecord(tables().map(function (table) { return found[table.id]; }).filter(Boolean)));
+      if (cut.length) $('version-count').textContent += '; there are more in ' + cut.join(', ');
+    }
+    function failed(error) { if (isWanted()) $('version-count').textContent = error.message; }
+    $('version-count').textContent = 'Reading …';
+    sendVersions(question, function (made) {
+      show(made);
+      question.ask = 'written';
+      if (isWanted()) sendVersions(question, show, failed);
+    }, failed);
+  }
   function drawVersions() {
     $('versions').hidden = !state.chosen;
     if (!state.chosen) return;
-    var rows = [], lanes = [], gaps = [], bars = [], marks = [], bands = [], late = [];
-    tables().forEach(function (table) {
-      var found = chosenRows(table);
-      found.forEach(function (row) { rows.push([table, row]); });
-    });
+    if (served) askVersions();
+    else drawRecord(rowsOfRecord(tables()));
+  }
+  function drawRecord(rows) {
+    var lanes = [], gaps = [], bars = [], marks = [], bands = [];
     $('versions-title').textContent = 'Versions of ' + state.chosen.key.map(function (value) { return value === null ? 'NULL' : value; }).join(', ');
     var low = Infinity, high = -Infinity;
     rows.forEach(function (pair) {
@@ -546,7 +784,7 @@
     versionGrid.show([{ label: 'record', width: 170 }, { label: 'from', width: 180 }, { label: 'to, exclusive', width: 180 }, { label: 'changed', width: 300 }, { label: 'by', width: 110 }, { label: 'written by', width: 260 }],
       rows.length, function (index, line) {
         var table = rows[index][0], row = rows[index][1];
-        var place = placeOf(table.axis, state.at);
+        var place = placeOf(table.points, state.at);
         if (table.since[row] <= place && (table.until[row] < 0 || place < table.until[row])) { line.classList.add('is-in-force'); line.setAttribute('aria-current', 'true'); }
         told(line, laneText(table, row));
         told(line, positionText(table.axis, pointOf(table, table.since[row])));
@@ -570,29 +808,35 @@
 
   // -- what changed between the two dates ----------------------------------------------------------
 
-  var changeGrid = new Grid($('change-rows'), 'Changes'), changes = [], barView = null, bars = 0;
-  // Begins and ends in [from, to); an end and a begin at the same instant are an update.
-  function changesOf(table, from, to) {
-    var found = [], low = placeOf(table.axis, from - BigInt(1)) + 1, high = placeOf(table.axis, to - BigInt(1));
-    var wanted = search(table);
-    for (var row = 0; row < table.of.length; row++) {
-      if (table.since[row] === table.until[row]) continue;
-      var before = previous(table, row), since = table.since[row];
-      while (before !== undefined && table.since[before] === table.until[before]) before = previous(table, before);
-      var follows = before !== undefined && table.until[before] === since;
-      if (since >= low && since <= high && wanted(row)) found.push({ table: table, row: row, place: since, what: follows ? 'update' : 'insert', before: follows ? before : undefined });
-      var until = table.until[row];
-      if (table.open[row] || until < low || until > high || !wanted(row)) continue;
-      var next = row + 1;
-      while (next < table.of.length && table.of[next] === table.of[row] && table.since[next] === table.until[next]) next++;
-      if (next >= table.of.length || table.of[next] !== table.of[row] || table.since[next] !== until) {
-        found.push({ table: table, row: row, place: until, what: 'delete' });
+  var changeGrid = new Grid($('change-rows'), 'Changes'), change = { total: 0 }, barView = null, bars = 0;
+  var MOST_BARS = 400, SLICE = 10;
+  // Looks at the rows from `row` on until `deadline`; returns the next row. Begins and ends in
+  // [low, high] are changes; an end and a begin at the same instant are an update.
+  function findChanges(table, row, low, high, wanted, deadline, found) {
+    var of = table.of, starts = table.since, ends = table.until, size = of.length;
+    for (; row < size; row++) {
+      if ((row & 1023) === 0 && performance.now() > deadline) return row;
+      var since = starts[row], until = ends[row];
+      if (since === until) continue;
+      var begins = since >= low && since <= high, finishes = !table.open[row] && until >= low && until <= high;
+      if (!begins && !finishes || !wanted(row)) continue;
+      if (begins) {
+        var before = row - 1;
+        while (before >= 0 && of[before] === of[row] && starts[before] === ends[before]) before--;
+        var follows = before >= 0 && of[before] === of[row] && ends[before] === since;
+        found.push({ table: table, row: row, place: since, what: follows ? 'update' : 'insert', before: follows ? before : undefined });
+      }
+      if (finishes) {
+        var next = row + 1;
+        while (next < size && of[next] === of[row] && starts[next] === ends[next]) next++;
+        if (next >= size || of[next] !== of[row] || starts[next] !== until) found.push({ table: table, row: row, place: until, what: 'delete' });
       }
     }
-    return found;
+    return row;
   }
   function changedBy(one) { return one.what === 'update' ? whatChanged(one.table, one.row, one.before) : []; }
-  function count(into, name) { into.set(name, (into.get(name) || 0) + 1); }
+  function atOf(one) { return pointOf(one.table, one.place); }
+  function count(into, name, by) { into.set(name, (into.get(name) || 0) + (by || 1)); }
   function options(select, counts, chosen, all) {
     select.replaceChildren(el('option', { value: '' }, all));
     Array.from(counts.entries()).sort(function (a, b) { return b[1] - a[1]; }).slice(0, 200).forEach(function (one) {
@@ -601,46 +845,164 @@
     if (chosen && !counts.has(chosen)) select.appendChild(el('option', { value: chosen }, chosen + ' (0)'));
     select.value = chosen;
   }
-  function drawChanges() {
+  function changeLimits() {
     var from = state.than === null ? range[0] : state.than, to = state.at;
     if (to < from) { var swap = from; from = to; to = swap; }
-    if (state.than === null) to = to + BigInt(1);
-    var users = new Map(), columns = new Map(), days = new Map();
-    changes = [];
-    tables().forEach(function (table) {
-      changesOf(table, from, to).forEach(function (one) {
-        var isWanted = !state.column;
-        one.who = one.what === 'delete' ? 'unknown' : whoOf(table, one.row);
+    return [from, state.than === null ? to + BigInt(1) : to];
+  }
+  // Counts in parts of some milliseconds, so that a move of the line does not wait for it.
+  var counting = 0, sendChanges = newest();
+  function drawChanges() {
+    var limit = changeLimits(), job = ++counting;
+    if (served) return askChanges(limit, job);
+    var users = new Map(), columns = new Map(), days = new Map(), list = [], found = [];
+    var chosen = tables(), number = 0, row = 0, seen = 0, day = '', until = null, order;
+    var low = placeOf(points[state.axis], limit[0] - BigInt(1)) + 1, high = placeOf(points[state.axis], limit[1] - BigInt(1));
+    var wanted = chosen.map(search), known = points[state.axis];
+    function find(deadline) {
+      while (number < chosen.length) {
+        row = findChanges(chosen[number], row, low, high, wanted[number], deadline, found);
+        if (row < chosen[number].of.length) return false;
+        number++;
+        row = 0;
+      }
+      return true;
+    }
+    function look(deadline) {
+      for (; seen < found.length; seen++) {
+        if ((seen & 255) === 0 && performance.now() > deadline) return false;
+        var one = found[seen], isWanted = !state.column;
+        one.who = one.what === 'delete' ? 'unknown' : whoOf(one.table, one.row);
         count(users, one.who);
         // The texts of a change are made when its row is drawn.
-        for (var number = 0; one.what === 'update' && number < table.cells.length; number++) {
-          var places = table.cells[number].places, name = table.columns[number].name;
+        for (var column = 0; one.what === 'update' && column < one.table.cells.length; column++) {
+          var places = one.table.cells[column].places, name = one.table.columns[column].name;
           if (places[one.row] === places[one.before] || '_@'.indexOf(name[0]) >= 0) continue;
           count(columns, name);
           isWanted = isWanted || name === state.column;
         }
-        if (isWanted && (!state.user || one.who === state.user)) changes.push(one);
-      });
-    });
-    var known = points[state.axis], day = '', until = null;
-    changes.sort(function (a, b) { return a.place - b.place; });
-    changes.forEach(function (one) {
-      // The text of a day is made once for all changes of a quarter of an hour: no zone changes its day within one.
-      if (state.axis !== 'time') day = String(known[one.place]);
-      else if (until === null || known[one.place] >= until) {
-        day = timeText(known[one.place]).slice(0, 10);
-        until = (floored(known[one.place], QUARTER) + BigInt(1)) * QUARTER;
+        if (isWanted && (!state.user || one.who === state.user)) list.push(one);
       }
-      count(days, day + '\u0000' + one.table.name);
+      return true;
+    }
+    // By place: as many as there are positions, so each is counted and then has its own.
+    function sort() {
+      var starts = new Int32Array(known.length + 1), made = new Array(list.length);
+      list.forEach(function (one) { starts[one.place + 1]++; });
+      for (var place = 0; place < known.length; place++) starts[place + 1] += starts[place];
+      list.forEach(function (one) { made[starts[one.place]++] = one; });
+      order = made;
+      seen = 0;
+      return true;
+    }
+    function perDay(deadline) {
+      for (; seen < order.length; seen++) {
+        if ((seen & 255) === 0 && performance.now() > deadline) return false;
+        var one = order[seen];
+        // The text of a day is made once for all changes of a quarter of an hour: no zone changes its day within one.
+        if (state.axis !== 'time') day = String(known[one.place]);
+        else if (until === null || known[one.place] >= until) {
+          var unit = state.zone === 'UTC' ? DAY : QUARTER;
+          day = timeText(known[one.place]).slice(0, 10);
+          until = (floored(known[one.place], unit) + BigInt(1)) * unit;
+        }
+        count(days, day + '\u0000' + one.table.name);
+      }
+      return true;
+    }
+    var steps = [find, look, sort, perDay];
+    (function go() {
+      if (job !== counting) return;
+      var deadline = performance.now() + SLICE;
+      while (steps.length && steps[0](deadline)) {
+        steps.shift();
+        if (performance.now() > deadline) break;
+      }
+      if (steps.length) { setTimeout(go, 0); return; }
+      showChanges({ total: order.length, at: function (index) { return order[index]; }, all: function () { return Promise.resolve(order); }, users: users, columns: columns, days: days, limit: limit });
+    })();
+  }
+  function askChanges(limit, job) {
+    $('changes').removeAttribute('aria-busy');
+    if (state.than === null) {
+      showChanges({ total: 0, at: function () { return null; }, all: function () { return Promise.resolve([]); }, users: new Map(), columns: new Map(), days: new Map(), limit: limit, text: 'Choose a second date (Compare with) to count the changes between the two.' });
+      return;
+    }
+    var question = searched({ ask: 'changes', tables: tables().map(function (table) { return table.id; }), from: String(limit[0]), to: String(limit[1]), user: state.user, column: state.column });
+    var pages = {}, isMissing = false;
+    function itemsOfChanges(made) {
+      var slices = {};
+      Object.keys(made.tables).forEach(function (id) { slices[id] = slice(made.tables[id]); });
+      return made.changes.map(function (one) {
+        var table = slices[one.table], at = BigInt(one.at), key = JSON.stringify(one.key);
+        for (var row = table.of.length - 1; row >= 0; row--) {
+          var place = one.what === 'delete' ? table.until[row] : table.since[row];
+          if (place < 0 || table.since[row] === table.until[row] || table.points[place] !== at || JSON.stringify(keyOf(table, row)) !== key) continue;
+          return { table: table, row: row, place: place, what: one.what, before: one.what === 'update' ? previous(table, row) : undefined,
+            who: one.what === 'delete' ? 'unknown' : whoOf(table, row) };
+        }
+        return null;
+      });
+    }
+    $('changes').setAttribute('aria-busy', 'true');
+    question.counts = true;
+    sendChanges(question, function (made) {
+      if (job !== counting) return;
+      $('changes').removeAttribute('aria-busy');
+      pages[0] = itemsOfChanges(made);
+      var names = {};
+      data.tables.forEach(function (table) { names[table.id] = table.name; });
+      showChanges({ total: made.total, limit: limit, users: new Map(made.users), columns: new Map(made.columns),
+        days: new Map(made.days.map(function (one) { return [one[0] + '\u0000' + names[one[1]], one[2]]; })),
+        at: function (index) {
+          var number = Math.floor(index / PAGE);
+          if (pages[number]) return pages[number][index % PAGE] || null;
+          if (isMissing || job !== counting) return null;
+          isMissing = true;
+          sendChanges(Object.assign({}, question, { counts: false, first: number * PAGE }), function (page) {
+            isMissing = false;
+            pages[number] = itemsOfChanges(page);
+            if (job === counting) changeGrid.draw();
+          }, function () { isMissing = false; pages[number] = []; });
+          return null;
+        },
+        all: function () {
+          return ask(Object.assign({}, question, { counts: false, count: MOST_ROWS })).then(function (page) { return itemsOfChanges(page).filter(Boolean); });
+        } });
+    }, function (error) {
+      if (job !== counting) return;
+      $('changes').removeAttribute('aria-busy');
+      showChanges({ total: 0, at: function () { return null; }, all: function () { return Promise.resolve([]); }, users: new Map(), columns: new Map(), days: new Map(), limit: limit, text: error.message });
     });
-    options($('user'), users, state.user, 'all users');
-    options($('column'), columns, state.column, 'all columns');
-    $('change-count').textContent = changes.length.toLocaleString('en') + (changes.length === 1 ? ' change' : ' changes')
-      + ' from ' + positionText(state.axis, from) + ' to ' + positionText(state.axis, to);
+  }
+  // Bars of days; of months or years where there are too many to see.
+  function barsOf(days) {
+    var length = 10, made = days;
+    function cut() {
+      var shorter = new Map();
+      made.forEach(function (rows, name) { count(shorter, name.split('\u0000')[0].slice(0, length) + '\u0000' + name.split('\u0000')[1], rows); });
+      made = shorter;
+    }
+    while (state.axis === 'time' && made.size > MOST_BARS && length > 4) { length -= 3; cut(); }
+    var sums = new Map();
+    made.forEach(function (rows, name) { count(sums, name.split('\u0000')[0], rows); });
+    return { most: Math.max.apply(null, [1].concat(Array.from(sums.values()))), rows: Array.from(made.entries()).map(function (one) {
+      var names = one[0].split('\u0000');
+      return { day: names[0], table: names[1], rows: one[1] };
+    }), unit: state.axis !== 'time' ? 'version' : { 10: 'day', 7: 'month', 4: 'year' }[length] };
+  }
+  function showChanges(view) {
+    change = view;
+    options($('user'), view.users, state.user, 'all users');
+    options($('column'), view.columns, state.column, 'all columns');
+    $('change-count').textContent = view.text || view.total.toLocaleString('en') + (view.total === 1 ? ' change' : ' changes')
+      + ' from ' + positionText(state.axis, view.limit[0]) + ' to ' + positionText(state.axis, view.limit[1]);
     changeGrid.show([{ label: state.axis === 'time' ? 'at' : 'version', width: 180 }, { label: 'table', width: 140 }, { label: 'key', width: 140 }, { label: 'what', width: 80 }, { label: 'changed', width: 320 }, { label: 'by', width: 110 }, { label: 'written by', width: 240 }],
-      changes.length, function (index, line) {
-        var one = changes[index], table = one.table;
-        told(line, positionText(table.axis, known[one.place]));
+      view.total, function (index, line) {
+        var one = view.at(index);
+        if (!one) { told(line, '…'); line.dataset.waits = 'yes'; return; }
+        var table = one.table;
+        told(line, positionText(table.axis, atOf(one)));
         told(line, table.name);
         var made = el('span', { role: 'cell' }), button = made.appendChild(el('button', { type: 'button', class: 'key' }, laneText(table, one.row).slice(table.name.length + 3)));
         button.addEventListener('click', function () { choose(table, one.row); });
@@ -650,10 +1012,7 @@
         told(line, one.who);
         told(line, one.what === 'delete' ? '' : arrivalText(table, one.row));
       });
-    var rows = Array.from(days.entries()).map(function (one) {
-      var names = one[0].split('\u0000');
-      return { day: names[0], table: names[1], rows: one[1] };
-    });
+    var shownBars = barsOf(view.days), rows = shownBars.rows;
     var palette = ['#0072B2', '#E69F00', '#009E73', '#CC79A7', '#56B4E9', '#D55E00', '#F0E442', '#999999'];
     var names = tables().map(function (table) { return table.name; }), ink = css('--ink'), number = ++bars;
     $('change-key').replaceChildren.apply($('change-key'), names.map(function (name, place) {
@@ -666,16 +1025,16 @@
       width: Math.max(240, $('change-chart').clientWidth - 24), autosize: { type: 'fit-x', contains: 'padding' }, height: 110, padding: 4, background: css('--page'),
       data: [{ name: 'days', values: rows, transform: [{ type: 'stack', groupby: ['day'], sort: { field: 'table' }, field: 'rows' }] }],
       scales: [{ name: 'x', type: 'band', domain: { data: 'days', field: 'day', sort: true }, range: 'width', padding: 0.15 },
-        { name: 'y', domain: { data: 'days', field: 'y1' }, range: 'height', nice: true, zero: true },
+        { name: 'y', domain: [0, shownBars.most], range: 'height', nice: true, zero: true },
         { name: 'c', type: 'ordinal', domain: names, range: palette }],
       axes: [{ orient: 'bottom', scale: 'x', labelOverlap: true, labelColor: ink, domainColor: css('--soft'), tickColor: css('--soft') },
-        { orient: 'left', scale: 'y', tickCount: 3, format: '~s', title: 'changes', titleFontWeight: 'normal', titleColor: ink, labelColor: ink, domainColor: css('--soft'), tickColor: css('--soft'), grid: true, gridColor: css('--line') }],
-      marks: [{ type: 'rect', from: { data: 'days' }, encode: { enter: { xc: { scale: 'x', field: 'day', band: 0.5 }, width: { signal: "min(60, bandwidth('x'))" }, y: { scale: 'y', field: 'y0' }, y2: { scale: 'y', field: 'y1' }, fill: { scale: 'c', field: 'table' }, stroke: { value: css('--page') }, tooltip: { signal: "{'day': datum.day, 'table': datum.table, 'changes': datum.rows}" } } } }]
+        { orient: 'left', scale: 'y', tickCount: 3, tickMinStep: 1, format: '~s', title: 'changes per ' + shownBars.unit, titleFontWeight: 'normal', titleColor: ink, labelColor: ink, domainColor: css('--soft'), tickColor: css('--soft'), grid: true, gridColor: css('--line') }],
+      marks: [{ type: 'rect', from: { data: 'days' }, encode: { enter: { xc: { scale: 'x', field: 'day', band: 0.5 }, width: { signal: "min(60, bandwidth('x'))" }, y: { scale: 'y', field: 'y0' }, y2: { scale: 'y', field: 'y1' }, fill: { scale: 'c', field: 'table' }, stroke: { value: css('--page') }, tooltip: { signal: "{'" + shownBars.unit + "': datum.day, 'table': datum.table, 'changes': datum.rows}" } } } }]
     }, { mode: 'vega', actions: false, renderer: 'svg', ast: true }).then(function (made) {
       if (number !== bars) return made.finalize();
       barView = made.view;
       var picture = $('change-chart').querySelector('svg');
-      if (picture) { picture.setAttribute('role', 'img'); picture.setAttribute('aria-label', 'Bars of changes; ' + rows.length + ' days and tables'); }
+      if (picture) { picture.setAttribute('role', 'img'); picture.setAttribute('aria-label', 'Bars of changes per ' + shownBars.unit + '; the list below has the same content'); }
       document.documentElement.dataset.ready = 'yes';
     });
   }
@@ -730,16 +1089,28 @@
     download(name, address);
     setTimeout(function () { URL.revokeObjectURL(address); }, 10000);
   }
-  function panelLines(panel) {
+  function panelLines(panel, items) {
     var table = panel.table;
     var head = table.key.concat(table.columns.map(function (one) { return one.name; }), ['from', 'to, exclusive']);
-    return [head].concat(panel.rows.map(function (row) {
-      return keyOf(table, row).map(function (value, number) { return shown(value, table.keyTypes[number]); })
-        .concat(table.columns.map(function (column, number) { return shown(cellOf(table, number, row), column.type); }),
-          [positionText(table.axis, pointOf(table, table.since[row])), table.open[row] ? NULL : positionText(table.axis, pointOf(table, table.until[row]))]);
+    return [head].concat((items || panel.rows.map(function (row) { return { table: table, row: row }; })).map(function (one) {
+      var from = one.table, row = one.row;
+      return keyOf(from, row).map(function (value, number) { return shown(value, table.keyTypes[number]); })
+        .concat(table.columns.map(function (column, number) { return shown(cellOf(from, number, row), column.type); }),
+          [positionText(table.axis, pointOf(from, from.since[row])), from.open[row] ? NULL : positionText(table.axis, pointOf(from, from.until[row]))]);
     }));
   }
-  function saveRows(panel) { save(panel.table.name + '.csv', panelLines(panel)); }
+  function saveRows(panel) {
+    var name = panel.table.name + '.csv';
+    if (!served) { save(name, panelLines(panel)); return; }
+    $('status').textContent = 'Reading the rows …';
+    var question = rowsQuestion(panel.table);
+    question.count = MOST_ROWS;
+    ask(question).then(function (made) {
+      var items = itemsOf(made, false);
+      save(name, panelLines(panel, items));
+      $('status').textContent = items.length.toLocaleString('en') + ' rows in ' + name + (panel.shown > MOST_ROWS ? '; the table has more' : '');
+    }, function (error) { $('status').textContent = error.message; });
+  }
   function savePicture(view, name) {
     if (view) view.toImageURL('png', 2).then(function (address) { download(name, address); });
   }
@@ -748,11 +1119,20 @@
 
   function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
   function drawRows() {
-    var chosen = tables(), rows = 0, now = $('rows');
+    var chosen = tables(), now = $('rows');
     var boxes = chosen.map(function (table) { return panelOf(table).box; });
     if (boxes.length !== now.children.length || boxes.some(function (box, place) { return now.children[place] !== box; })) now.replaceChildren.apply(now, boxes);
-    chosen.forEach(function (table) { drawPanel(panels[table.id]); rows += panels[table.id].rows.length; });
-    $('status').textContent = rows.toLocaleString('en') + (rows === 1 ? ' row' : ' rows') + ' as of ' + positionText(state.axis, state.at)
+    chosen.forEach(function (table) { drawPanel(panels[table.id]); });
+    tell();
+  }
+  function tell() {
+    var rows = 0, waits = false;
+    tables().forEach(function (table) {
+      var panel = panels[table.id];
+      rows += panel.shown || 0;
+      waits = waits || panel.box.getAttribute('aria-busy') === 'true';
+    });
+    $('status').textContent = waits ? 'Reading …' : rows.toLocaleString('en') + (rows === 1 ? ' row' : ' rows') + ' as of ' + positionText(state.axis, state.at)
       + (state.axis === 'time' ? ' ' + state.zone : '') + (state.than === null ? '' : '; marked: what differs from ' + positionText(state.axis, state.than));
   }
   var later = 0;
@@ -764,6 +1144,7 @@
     if (versionView && !fromChart) versionView.signal('as_of', draws(state.axis, state.at)).runAsync();
     versionGrid.draw();
     clearTimeout(later);
+    counting++;
     later = setTimeout(function () { drawChanges(); writeLink(); }, 200);
   }
   function slide() {
@@ -773,7 +1154,12 @@
   }
   // The previous or the next position at which a row of the chosen tables begins or ends.
   function step(by) {
-    var known = points[state.axis], place = placeOf(state.axis, state.at), best = -1;
+    if (served) {
+      ask({ ask: 'step', by: by, at: String(state.at), tables: tables().map(function (table) { return table.id; }) })
+        .then(function (made) { if (made.at !== null) moveTo(BigInt(made.at)); }, function (error) { $('status').textContent = error.message; });
+      return;
+    }
+    var known = points[state.axis], place = placeOf(known, state.at), best = -1;
     var from = by < 0 && place >= 0 && known[place] === state.at ? place - 1 : place;
     function see(one) {
       if (one < 0 || (by < 0 ? one > from || one <= best : one <= from || best >= 0 && one >= best)) return;
@@ -801,7 +1187,8 @@
       var label = el('label'), box = label.appendChild(el('input', { type: 'checkbox', value: table.id }));
       box.checked = !state.tables || state.tables.indexOf(table.id) >= 0;
       label.appendChild(document.createTextNode(' ' + table.name));
-      label.title = table.since.length.toLocaleString('en') + ' versions of ' + table.keys.length.toLocaleString('en') + ' records';
+      label.title = served ? table.count.toLocaleString('en') + ' versions'
+        : table.since.length.toLocaleString('en') + ' versions of ' + table.keys.length.toLocaleString('en') + ' records';
       return label;
     }));
     slide();
@@ -809,7 +1196,7 @@
     drawVersions();
     // The rows are on the screen before the changes are counted.
     clearTimeout(later);
-    later = setTimeout(drawChanges, 0);
+    later = setTimeout(drawChanges, served ? 300 : 0);
   }
   function typed(input, set) {
     input.addEventListener('change', function () {
@@ -849,11 +1236,17 @@
   $('version-png').addEventListener('click', function () { savePicture(versionView, 'versions.png'); });
   $('change-png').addEventListener('click', function () { savePicture(barView, 'changes.png'); });
   $('change-csv').addEventListener('click', function () {
-    save('changes.csv', [['at', 'table', 'key', 'what', 'changed', 'by', 'written by']].concat(changes.map(function (one) {
-      return [positionText(state.axis, points[state.axis][one.place]), one.table.name, laneText(one.table, one.row).slice(one.table.name.length + 3),
+    var was = $('change-count').textContent;
+    $('change-count').textContent = was + '; reading all …';
+    change.all().then(function (items) { $('change-count').textContent = was; saveChanges(items); },
+      function (error) { $('change-count').textContent = error.message; });
+  });
+  function saveChanges(items) {
+    save('changes.csv', [['at', 'table', 'key', 'what', 'changed', 'by', 'written by']].concat(items.map(function (one) {
+      return [positionText(state.axis, atOf(one)), one.table.name, laneText(one.table, one.row).slice(one.table.name.length + 3),
         one.what, changeText(changedBy(one)), one.who, one.what === 'delete' ? '' : arrivalText(one.table, one.row)];
     })));
-  });
+  }
   addEventListener('hashchange', function () { if (location.hash !== ownHash) { readLink(); panels = {}; drawAll(); } });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', function () { drawVersions(); drawChanges(); });
   var resizing = 0;
@@ -872,7 +1265,7 @@
   window.explore = {
     rows: function (id, at) {
       var table = data.tables.find(function (one) { return one.id === id; });
-      return inForce(table, placeOf(table.axis, BigInt(at))).map(function (row) { return keyOf(table, row); });
+      return inForce(table, placeOf(table.points, BigInt(at))).map(function (row) { return keyOf(table, row); });
     },
     csv: function () { return tables().map(function (table) { return csvText(panelLines(panels[table.id])); }); },
     moveTo: function (at) { moveTo(BigInt(at)); },

@@ -99,31 +99,30 @@ def shown_columns(table: HistoryTable, period: set[str]) -> list[tuple[str, str]
     return [(name, kind) for name, kind in table.columns.items() if name.lower() not in left_out]
 
 
+def order_and_columns(
+    project: DbtProject, table: HistoryTable, period: Mapping[str, Any]
+) -> tuple[str, list[tuple[str, str]]]:
+    """SQL that orders versions with one start, and the columns shown besides key and period."""
+    if period["key"]:
+        return "0", shown_columns(table, set())
+    named = project.call(
+        "_convention_of", relation=table.relation, convention=table.reader, caller_name="explore"
+    )
+    convention = project.call("convention", convention=named)
+    names = {convention.get(part) for part in ("start", "end", "active")} - {None}
+    columns = shown_columns(table, {str(name).lower() for name in names})
+    order = convention.get("version_id")
+    if order is None or order == convention.get("start"):
+        return "0", columns
+    return f"coalesce(try_cast({quoted(order)} as bigint), 0)", columns
+
+
 def read_table(
     project: DbtProject, table: HistoryTable, filters: Sequence[Mapping[str, str]] = ()
 ) -> Exported:
     """All versions of a table, its commits and marks. Raises ExploreError."""
     period = project.call("_stored_periods", relation=table.relation, convention=table.reader)
-    convention = (
-        {}
-        if period["key"]
-        else project.call(
-            "convention",
-            convention=project.call(
-                "_convention_of",
-                relation=table.relation,
-                convention=table.reader,
-                caller_name="explore",
-            ),
-        )
-    )
-    names = {convention.get(part) for part in ("start", "end", "active")} - {None}
-    columns = shown_columns(table, {str(name).lower() for name in names})
-    order = convention.get("version_id")
-    if order is None or order == convention.get("start"):
-        order_sql = "0"
-    else:
-        order_sql = f"coalesce(try_cast({quoted(order)} as bigint), 0)"
+    order_sql, columns = order_and_columns(project, table, period)
     condition = f"{period['since']} is not null and ({where(table, filters)})"
     cells = [as_text(name, table.columns[name]) for name in proper(table)]
     cells += [as_text(name, kind) for name, kind in columns]

@@ -16,6 +16,14 @@ from dbt_history.timeline.page import vega_bundle
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
+FILE = (
+    "Read from the tables at {made_at} UTC by dbt_history. This page loads nothing and sends"
+    " nothing."
+)
+SERVED = (
+    "Asks the tables through dbt_history on this machine, each time for what is shown. The server"
+    " was started at {made_at} UTC."
+)
 LICENCES = (
     "Charts: Vega, Vega-Lite and vega-embed (BSD 3-Clause, University of Washington Interactive"
     " Data Lab), as bundled by the Python package vl-convert-python (BSD 3-Clause)."
@@ -34,14 +42,16 @@ def as_json(data: Mapping[str, Any]) -> str:
 
 
 def page(data: Mapping[str, Any]) -> str:
-    """The page of the data of `compact`."""
+    """The page of the data of `compact`; one that asks its server if they are `served`."""
     title = escape(f"History of {data['project']}")
+    origin = (SERVED if data.get("served") else FILE).format(made_at=data["made_at"])
+    policy = POLICY + ("; connect-src 'self'" if data.get("served") else "")
     body = Template(asset("explore.html")).substitute(
-        title=title, made_at=escape(str(data["made_at"])), licences=escape(LICENCES)
+        title=title, origin=escape(origin), licences=escape(LICENCES)
     )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{asset('explore.css')}</style></head>\n<body>{body}"
         f'<script id="explore-data" type="application/json">{as_json(data)}</script>\n'

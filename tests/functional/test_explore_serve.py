@@ -1,0 +1,247 @@
+"""`dbt-history explore --serve`: its page shows what the page in a file shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dbt_history.explore.answers import Answers, QuestionError, Served
+from dbt_history.explore.export import compact, read_table
+from dbt_history.explore.page import page
+from dbt_history.explore.server import App
+from dbt_history.explore.tables import HistoryTable
+from tests.functional.test_explore import ViewProject
+from tests.support.browser import needs_browser, played
+from tests.support.rendering import Renderer, renderer
+from tests.support.served import played_by_server
+
+HOSTILE = "</script><img src=x onerror=\"document.title='broken'\">"
+# Record 1 moves twice, 2 is deleted and comes back, 3 is deleted, 4 is new, 5 has hostile values.
+CUSTOMERS = f"""
+    select * from values
+        (1L, 'Bonn', 1.5, timestamp'2024-01-01 00:00:00 UTC', timestamp'2024-01-03 00:00:00 UTC'),
+        (1L, 'Rome', 1.5, timestamp'2024-01-03 00:00:00 UTC', timestamp'2024-01-05 12:00:00 UTC'),
+        (1L, cast(null as string), 2.5, timestamp'2024-01-05 12:00:00 UTC', null),
+        (2L, 'Lima', 3.0, timestamp'2024-01-01 00:00:00 UTC', timestamp'2024-01-03 00:00:00 UTC'),
+        (2L, 'Lima', 3.0, timestamp'2024-01-08 00:00:00 UTC', null),
+        (3L, 'Oslo', 4.0, timestamp'2024-01-01 00:00:00 UTC', timestamp'2024-01-04 00:00:00 UTC'),
+        (10L, 'Oslo', 4.0, timestamp'2024-01-06 00:00:00 UTC', null),
+        (5L, '{HOSTILE.replace("'", chr(92) + "'")}', 0.0, timestamp'2024-01-02 00:00:00 UTC', null)
+        as rows(id, city, amount, valid_from, valid_to)
+"""
+CONTRACTS = """
+    select * from values
+        ('a', 1L, 'ann', timestamp'2024-01-02 00:00:00 UTC', timestamp'2024-01-06 00:00:00 UTC'),
+        ('a', 2L, 'bob', timestamp'2024-01-06 00:00:00 UTC', null),
+        ('b c', 1L, cast(null as string), timestamp'2024-01-04 00:00:00 UTC', null)
+        as rows(no, id, mod_user, valid_from, valid_to)
+"""
+NUMBERED = """
+    select * from values
+        (1L, 'x', 10L, 20L), (1L, 'y', 20L, 9223372036854775807L), (2L, 'x', 15L, 18L)
+        as rows(n, v, s, e)
+"""
+LOG = """
+    select * from values
+        (1L, 1L, 'Bonn', 'ann', false, timestamp'2024-01-01 00:00:00 UTC'),
+        (2L, 1L, 'Rome', 'bob', false, timestamp'2024-01-04 00:00:00 UTC'),
+        (3L, 1L, 'Rome', 'ann', true, timestamp'2024-01-07 00:00:00 UTC'),
+        (4L, 2L, 'Lima', 'ann', false, timestamp'2024-01-05 00:00:00 UTC')
+        as rows(served_log_hx_id, id, city, mod_user, deleted, mod_time)
+"""
+MAX_BIGINT = 2**63 - 1
+# Of the browser's own clock, which does not run while it waits for an answer.
+LONG = ("--virtual-time-budget=120000",)
+
+# Waits until no list waits for the server. In a file nothing does.
+SETTLED = """
+    async function settled() {
+        for (var quiet = 0; quiet < 12; quiet++) {
+            await pause(50);
+            if (document.querySelector('[aria-busy=true]') || /^Reading/.test(document.getElementById('status').textContent)
+                || /^Reading/.test(document.getElementById('version-count').textContent)) quiet = 0;
+        }
+    }
+    function set(name, value, event) { var one = document.getElementById(name); one.value = value; one.dispatchEvent(new Event(event || 'change')); }
+    function lines(host) { return Array.from(host.querySelectorAll('.grid-row')).map(function (row) {
+        return [row.className].concat(Array.from(row.children).map(function (one) { return one.textContent + (one.classList.contains('changed') ? '|' + one.title : ''); })); }); }
+    function rows() { return Array.from(document.querySelectorAll('#rows .panel')).map(function (one) { return [one.querySelector('h3').textContent, lines(one)]; }); }
+    function options(name) { return Array.from(document.getElementById(name).options).map(function (one) { return one.textContent; }).sort(); }
+    function changes() { return [document.getElementById('change-count').textContent, lines(document.getElementById('change-rows')), options('user'), options('column')]; }
+"""  # noqa: E501 - a script
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
+    made = renderer(tmp_path_factory.mktemp("macros"))
+    made.pretend_relations()
+    return made
+
+
+def history_table(
+    spark: SparkSession, name: str, sql: str, key: str, reader: Any, **more: Any
+) -> HistoryTable:
+    spark.sql(sql).createOrReplaceTempView(name)
+    columns = dict(spark.table(name).dtypes)
+    return HistoryTable(name, "v", name, "versions", (key,), reader, "x", columns, **more)
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> list[HistoryTable]:
+    by_number = {"start": "s", "end": "e", "type": "bigint", "open_end": MAX_BIGINT}
+    hx = {"convention": "hx", "key": ["id"], "id": "served_log_hx_id"}
+    return [
+        history_table(spark, "served_customers", CUSTOMERS, "id", "validity"),
+        history_table(spark, "served_contracts", CONTRACTS, "no", "validity"),
+        history_table(spark, "served_numbered", NUMBERED, "n", by_number),
+        history_table(spark, "served_log_hx", LOG, "id", hx),
+    ]
+
+
+def server(project: ViewProject, tables: list[HistoryTable]) -> App:
+    def at_once(question: Callable[[], Any]) -> Any:
+        return question()
+
+    answers = Answers(project, [Served.of(project, table) for table in tables])
+    return App(answers, at_once)  # type: ignore[arg-type]
+
+
+SHORT = """
+    set('at', '2024-01-04'); set('than', '2024-01-02 12:00'); await settled(); seen.than = rows(); seen.changes = changes();
+    set('at', '2024-01-02'); set('than', '2024-01-09'); set('find', '1', 'input'); await pause(200); await settled();
+    seen.back = rows(); seen.backChanges = changes();
+    document.getElementById('only').click(); set('find', '', 'input'); await pause(200); await settled(); seen.only = rows();
+    document.querySelector('#rows button.key').click(); await settled();
+    seen.versions = lines(document.getElementById('version-rows'));
+"""  # noqa: E501 - a script
+MORE = """
+    await settled(); seen.last = rows();
+    set('at', '2024-01-04'); await settled(); seen.at = rows();
+    set('than', '2024-01-02 12:00'); set('find', '1', 'input'); set('match', 'exact'); await pause(200); await settled();
+    seen.exact = rows(); seen.exactChanges = changes();
+    set('find', 'city=Oslo', 'input'); await pause(200); await settled(); seen.column = rows();
+    set('find', 'city=NULL', 'input'); set('at', '2024-01-09'); await pause(200); await settled(); seen.nothing = rows();
+    set('find', '', 'input'); set('user', 'ann'); await pause(200); await settled(); seen.user = changes();
+    set('user', ''); set('column', 'city'); await settled(); seen.byColumn = changes(); set('column', '');
+    document.querySelectorAll('.sort')[1].click(); await settled(); seen.up = rows();
+    document.querySelectorAll('.sort')[1].click(); await settled(); seen.down = rows();
+    document.querySelectorAll('.sort')[4].click(); await settled(); seen.byEnd = rows();
+    document.querySelectorAll('.sort')[4].click(); document.querySelectorAll('.sort')[4].click();
+    set('than', ''); set('at', '2024-01-03'); await settled();
+    document.getElementById('forth').click(); await settled(); seen.forth = document.getElementById('at').value;
+    document.getElementById('back').click(); await settled(); document.getElementById('back').click(); await settled();
+    seen.stepBack = document.getElementById('at').value;
+    if (document.getElementById('axis').options.length > 1) {
+        set('axis', 'number'); await settled(); set('at', '15'); set('than', '19'); await settled();
+        seen.numbers = [rows(), changes()];
+    }
+"""  # noqa: E501 - a script
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("names", "script", "zone"),
+    [
+        pytest.param(("customers",), SHORT, "UTC", id="a version table"),
+        pytest.param(
+            ("customers", "contracts"), SHORT, "UTC", id="two tables", marks=pytest.mark.thorough
+        ),
+        pytest.param(
+            ("customers", "numbered"), MORE, "UTC", id="numbers", marks=pytest.mark.thorough
+        ),
+        pytest.param(
+            ("log_hx", "contracts"), MORE, "Asia/Tokyo", id="log", marks=pytest.mark.thorough
+        ),
+    ],
+)
+def test_the_served_page_shows_what_the_page_in_a_file_shows(
+    call: Renderer,
+    spark: SparkSession,
+    tables: list[HistoryTable],
+    tmp_path: Path,
+    names: tuple[str, ...],
+    script: str,
+    zone: str,
+) -> None:
+    project = ViewProject(call, spark)
+    chosen = [table for table in tables if table.name.removeprefix("served_") in names]
+    file = page(compact([read_table(project, table) for table in chosen], "p", ""))
+    script = f"{SETTLED} var seen = {{}}; set('zone', '{zone}'); {script} return seen;"
+    by_file, _ = played(file, tmp_path, script, options=LONG)
+    by_server, shown = played_by_server(server(project, chosen), tmp_path, script, LONG)
+
+    assert list(by_server) == list(by_file)
+    for what, expected in by_file.items():
+        assert by_server[what] == expected, what
+    # So that the comparison is not of nothing with nothing.
+    if "than" in by_file:
+        assert "is-new" in json.dumps(by_file["only"])
+        assert "is-gone" in json.dumps(by_file["back"])
+        assert len(by_file["versions"]) == (3 if len(names) == 1 else 5)
+        assert by_file["changes"][1]
+    else:
+        assert by_file["forth"] > "2024-01-03"
+        assert len(by_file["at"][0][1]) == (2 if "customers" in names else 1)
+    assert "numbers" in by_file or "numbered" not in names
+    assert "onerror" not in {name for _, found in shown.tags for name in found}
+
+
+def test_what_is_hidden_is_in_no_answer_and_cannot_be_searched(
+    call: Renderer, spark: SparkSession
+) -> None:
+    project = ViewProject(call, spark)
+    names = frozenset({"id", "city"})
+    table = history_table(spark, "served_hidden", CUSTOMERS, "id", "validity", hidden=names)
+    answers = Answers(project, [Served.of(project, table)])
+    at, than = 1_704_931_200_000_000, 1_704_153_600_000_000
+    rows = {"ask": "rows", "table": "v.served_hidden", "at": at, "counts": True}
+
+    found = answers.answer(rows)
+    keys = found["slice"]["keys"]
+    made = [
+        found,
+        answers.answer({**rows, "than": than}),
+        answers.answer(
+            {"ask": "versions", "table": rows["table"], "key": keys[0], "tables": [rows["table"]]}
+        ),
+        answers.answer(
+            {"ask": "changes", "tables": [rows["table"]], "from": than, "to": at, "counts": True}
+        ),
+    ]
+    for word in ("Bonn", "Rome", "Lima", "Oslo", "city"):
+        assert word not in json.dumps(made).replace('"hidden": ["city", "id"]', ""), word
+    assert all(key[0].startswith("hidden ") and len(key[0]) == 23 for key in keys)
+    assert len(made[2]["tables"]["v.served_hidden"]["of"]) in (1, 2, 3)
+    assert {one["key"][0] for one in made[3]["changes"]} >= {key[0] for key in keys[1:]} - {None}
+    for search in ("city=Lima", "id=1", "1"):
+        assert answers.answer({**rows, "find": search})["counts"]["rows"] == 0, search
+    assert answers.answer({**rows, "find": keys[0][0]})["counts"]["rows"] == 1
+
+
+def test_questions_are_checked_and_their_texts_are_never_sql(
+    call: Renderer, spark: SparkSession, tables: list[HistoryTable]
+) -> None:
+    project = ViewProject(call, spark)
+    answers = Answers(project, [Served.of(project, table) for table in tables[:2]])
+    rows = {"ask": "rows", "table": "v.served_customers", "at": "1704931200000000"}
+
+    for wrong in (
+        {**rows, "table": "v.other"}, {**rows, "at": "now()"}, {**rows, "first": -1},
+        {**rows, "zone": "UTC' or '1"}, {**rows, "sort": {"column": 99}},
+        {"ask": "versions", "table": rows["table"], "key": [], "tables": []},
+        {"ask": "versions", "table": rows["table"], "key": ["1"], "tables": ["v.other"]},
+        {"ask": "step", "at": "1", "by": 1, "tables": None},
+    ):  # fmt: skip
+        with pytest.raises(QuestionError):
+            answers.answer(wrong)
+    for text in ("' or '1'='1", "\\' or 1=1 -- ", "id=1' or '1", "no=\\"):
+        assert answers.answer({**rows, "find": text, "counts": True})["counts"]["rows"] == 0, text
+    found = answers.answer(
+        {"ask": "versions", "table": rows["table"], "key": ["1 or 1=1"], "tables": [rows["table"]]}
+    )
+    assert found["tables"]["v.served_customers"]["of"] == []

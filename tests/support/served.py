@@ -1,0 +1,67 @@
+"""A page of `explore --serve` in headless Chromium, with a script in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import waitress
+
+from dbt_history.explore.server import App
+from tests.support.browser import BROWSER, OPTIONS, script_element
+from tests.support.pages import Page
+
+
+@contextmanager
+def listening(app: App, script: str) -> Iterator[str]:
+    """The address of the app, whose page runs the script; each request is answered in turn."""
+    lock = threading.Lock()
+
+    def scripted(
+        environ: Mapping[str, Any], start: Callable[[str, list[tuple[str, str]]], Any]
+    ) -> Iterable[bytes]:
+        with lock:
+            status, text, headers = app.reply(environ)
+        if "text/html" in str(headers):
+            before, _, after = text.rpartition("</body>")
+            text = before + script_element(script) + after
+        start(status, headers)
+        return [text.encode()]
+
+    server = waitress.create_server(scripted, host="127.0.0.1", port=0)
+
+    def run() -> None:
+        # Closing the sockets ends the loop.
+        with suppress(OSError):
+            server.run()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield app.listens_on(server.effective_port)
+    finally:
+        server.task_dispatcher.shutdown()
+        server.close()
+
+
+def played_by_server(
+    app: App, folder: Path, script: str, options: tuple[str, ...] = ()
+) -> tuple[Any, Page]:
+    """As `played` for a page of a file."""
+    with listening(app, script) as address:
+        done = subprocess.run(
+            [str(BROWSER), *(one for one in OPTIONS if "resolver" not in one), *options,
+             f"--user-data-dir={folder / 'user'}", "--dump-dom", address],
+            capture_output=True, text=True, check=True, timeout=200,
+        )  # fmt: skip
+    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert not complaints, "\n".join(complaints)
+    page = Page(done.stdout)
+    (root,) = page.all("html")
+    assert root.get("data-result") is not None, "the script did not end"
+    return json.loads(str(root["data-result"])), page
