@@ -80,7 +80,6 @@ fix: setup ## Apply the fixes of the linters
 
 docs: setup ## Build the site: guides, dbt's documentation, charts (builds the examples if needed)
 	@test -n "$$(ls .state/warehouse 2>/dev/null)" || $(MAKE) --no-print-directory build
-	@$(RUN) dbt --quiet docs generate $(ARGS)
 	@PYTHONPATH=. $(RUN) python -m scripts.site.build
 
 bench: setup ## Run the benchmarks and write the reports

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from scripts.site.manifest import Node, Project
+from dbt_history.docs.manifest import Node, Project
 
 COMMENT = re.compile(r"{#.*?#}", re.DOTALL)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from dbt_history.conventions import ConventionError
+from dbt_history.docs.manifest import Node, Project
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.page import body
 from dbt_history.timeline.settings import settings_of
 from dbt_history.timeline.table import Track, read_recorded_key, read_track
-from scripts.site.manifest import Node, Project
 
 COLUMNS_OF_LOGS = ("mod_time", "_hist_event")
 AXES = {"timestamp": "time", "date": "time", "bigint": "number"}

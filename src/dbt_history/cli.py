@@ -7,6 +7,7 @@ import click
 from dbt_history import __version__
 from dbt_history.adopt import adopt_command
 from dbt_history.demo.command import demo_command
+from dbt_history.docs.command import docs_command
 from dbt_history.doctor import doctor_command
 from dbt_history.explore.command import explore_command
 from dbt_history.explore.show import show_command
@@ -28,6 +29,7 @@ def main() -> None:
 for command in (
     adopt_command,
     demo_command,
+    docs_command,
     doctor_command,
     explore_command,
     failures_command,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 import posixpath
 import re
@@ -14,10 +16,13 @@ import pytest
 from dbt.cli.main import dbtRunner
 from dbt.task.docs import DOCS_INDEX_FILE_PATH
 
-from scripts.site import audit, flow
-from scripts.site.build import all_files, write
-from scripts.site.dbt_docs import COLOURS, styled
-from scripts.site.manifest import Project
+from dbt_history.docs import flow
+from dbt_history.docs.dbt_docs import COLOURS, styled
+from dbt_history.docs.manifest import Project
+from dbt_history.docs.pages import Site, write
+from dbt_history.docs.tables import Facts, grouped, last_results
+from scripts.site import audit
+from scripts.site.build import content
 from scripts.site.pictures import Picture
 from tests.render.test_timeline import picture
 from tests.support.browser import BROWSER, OPTIONS, needs_browser
@@ -40,6 +45,27 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(manifest, {"nodes": {}, "sources": {}}, template)
 
 
+def facts(project: Project) -> dict[str, Facts]:
+    """One table that was read; the others are not built."""
+    known = Facts(
+        kind="version table", key=("id",), convention="fivetran",
+        period="from `_fivetran_start` to `_fivetran_end`", versions=3, current=1,
+        first="2024-01-01", last="2024-03-01", horizon="2023-01-01",
+        tags=(("audit & co", "2024-02-01", "year <end>"),),
+        per_day=(("2024-01-01", 2), ("2024-03-01", 1)),
+    )  # fmt: skip
+    return {
+        node["unique_id"]: known if node["name"] == "fivetran_history" else Facts("not built")
+        for node in project.histories
+    }
+
+
+def states(project: Project) -> dict[str, str]:
+    """The results of a run in which the first test of fivetran_history failed."""
+    tests = project.tests_of("model.dbt_history.fivetran_history")
+    return {test["unique_id"]: "passed" if place else "failed" for place, test in enumerate(tests)}
+
+
 @pytest.fixture(scope="module")
 def site(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site. Drawing its flow charts takes a minute; only `make test-all` does so."""
@@ -47,9 +73,10 @@ def site(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         if not IS_ALL:
             patch.setattr(
-                flow, "drawing", lambda chart: '<svg xmlns="http://www.w3.org/2000/svg"/>'
+                flow, "drawing", lambda chart, _: '<svg xmlns="http://www.w3.org/2000/svg"/>'
             )
-        write(folder, all_files(project, [Picture("things", "time", (picture(),))]))
+        made = content(project, [Picture("things", "time", (picture(),))])
+        write(folder, Site(project, made, facts(project), states(project)).all_files())
     return folder
 
 
@@ -67,7 +94,8 @@ def test_every_link_of_the_site_resolves_and_every_page_can_be_reached(
     site: Path, pages: dict[str, Page], project: Project
 ) -> None:
     wrong, reached = [], {"index.html", "dbt.html"}
-    known = {*project.nodes, *project.manifest["macros"]}
+    tests = {test["unique_id"] for test in project.tests}
+    known = {*project.nodes, *project.manifest["macros"], *tests}
     for path, page in pages.items():
         for link in page.links:
             if leaves_the_file(link):
@@ -198,8 +226,96 @@ def test_the_audit_finds_no_missing_descriptions(project: Project) -> None:
     assert audit.length({"macro_sql": "{% macro m() %}\n{# why\n #}\n\nx\n{% endmacro %}"}) == 3
 
 
+def test_the_page_of_a_table_has_its_facts_tests_lineage_and_columns(
+    site: Path, pages: dict[str, Page], project: Project
+) -> None:
+    path = "tables/fivetran_history.html"
+    words, links = " ".join(pages[path].text), pages[path].links
+    tests = project.tests_of("model.dbt_history.fivetran_history")
+
+    for fact in (
+        "One row per record and period", "3, 1 of them open", "2024-03-01", "audit & co",
+        "year <end>", "2023-01-01: earlier versions were cleaned", "fivetran",
+    ):  # fmt: skip
+        assert fact in words, fact
+    assert len(tests) > 3
+    for test in tests:
+        assert f"../dbt.html#!/{test['resource_type']}/{test['unique_id']}" in links
+    shown = [str(one["class"]) for one in pages[path].all("span") if "state" in str(one["class"])]
+    assert shown == ["state failed"] + ["state passed"] * (len(tests) - 1)
+    assert "#lineage-n0" in links, "the steps of the lineage"
+    assert (site / "tables/fivetran_history.svg").is_file()
+    assert "Not read: not built" in " ".join(pages["tables/atoti_sales.html"].text)
+    listed = pages["tables/index.html"]
+    assert {Path(link).name for link in listed.links} >= {
+        f"{node['name']}.html" for node in project.histories
+    }
+
+
+def test_the_results_of_tests_are_those_of_the_last_run(tmp_path: Path) -> None:
+    assert last_results(tmp_path) == {}
+    results = [
+        {"unique_id": "test.shop.a", "status": "pass"},
+        {"unique_id": "test.shop.b", "status": "fail"},
+        {"unique_id": "model.shop.m", "status": "success"},
+    ]
+    (tmp_path / "run_results.json").write_text(json.dumps({"results": results}))
+
+    assert last_results(tmp_path) == {"test.shop.a": "passed", "test.shop.b": "failed"}
+
+
+def test_implementations_of_macros_are_hidden_and_edges_are_light(
+    project: Project, site: Path
+) -> None:
+    macros = styled(project, "front")["macros"].values()
+    shown = {one["name"] for one in macros if one.get("docs", {}).get("show", True)}
+
+    assert "as_of" in shown
+    assert not [name for name in shown if name.startswith(("default__", "spark__", "_"))]
+    assert '"line-color":"#027599"' in project.template, "dbt's own colour, which is replaced"
+    assert '"line-color":"#027599"' not in (site / "dbt.html").read_text("utf-8")
+
+
+def test_a_projects_own_colours_groups_and_front_page_stay(project: Project) -> None:
+    name = "model.dbt_history.fivetran_as_of"
+    own = copy.deepcopy(project.manifest)
+    own["nodes"][name] |= {"docs": {"show": False, "node_color": "red"}, "group": "mine"}
+    own["groups"] = {"group.shop.mine": {"name": "mine"}}
+    own["docs"]["doc.shop.__overview__"] = {"block_contents": "our own"}
+    made = styled(Project(own, project.catalog, project.template), "front")
+
+    assert made["nodes"][name]["docs"] == {"show": False, "node_color": "red"}
+    assert made["nodes"][name]["group"] == "mine"
+    assert "group.shop.mine" in made["groups"]
+    assert made["docs"]["doc.dbt.__overview__"]["block_contents"] != "front"
+
+
+def test_the_bars_of_many_days_are_months_or_years() -> None:
+    days = [(f"{2000 + number // 365}-{number % 12 + 1:02}-01", 1) for number in range(365 * 20)]
+
+    assert grouped([("2024-01-01", 2), ("2024-01-02", 3)]) == (
+        "day", [("2024-01-01", 2), ("2024-01-02", 3)],
+    )  # fmt: skip
+    unit, months = grouped([(f"{year}-{month:02}-{day:02}", 1)
+                            for year in (2020, 2021) for month in range(1, 13)
+                            for day in range(1, 29)])  # fmt: skip
+    assert (unit, len(months), months[0]) == ("month", 24, ("2020-01", 28))
+    assert grouped(days)[0] in ("day", "month")
+    assert grouped([(f"{1000 + number}-01-01", 1) for number in range(500)])[0] == "year"
+
+
+def test_the_library_of_the_search_is_the_published_file_with_its_licence(site: Path) -> None:
+    """MiniSearch 7.2.0: dist/umd/index.js of the npm package minisearch."""
+    stored = (ROOT / "src/dbt_history/docs/minisearch.js").read_bytes()
+    assert hashlib.sha256(stored).hexdigest() == MINISEARCH
+    used = (site / "assets/minisearch.js").read_text("utf-8")
+    assert "Luca Ongaro" in used[:200]
+    assert "Permission is hereby granted" in used[:400]
+
+
 # -- in a browser ----------------------------------------------------------------------------------
 
+MINISEARCH = "03c27931eb603af1d3358579e9885eafdb6a2f5fa9929557b3e77d7e99d06d03"
 DRAG = """<script>
 addEventListener('load', function wait() {
   if (!document.documentElement.dataset.ready) { return setTimeout(wait, 50); }
@@ -216,12 +332,14 @@ addEventListener('load', function wait() {
 </script>"""
 
 
-def opened(file: Path, place: str, folder: Path) -> tuple[Page, list[str], list[str]]:
+def opened(
+    file: Path, place: str, folder: Path, options: tuple[str, ...] = ()
+) -> tuple[Page, list[str], list[str]]:
     """A page after the browser has run it, its errors, and its network requests."""
     log = folder / "network.json"
     done = subprocess.run(
-        [str(BROWSER), *OPTIONS, f"--log-net-log={log}", f"--user-data-dir={folder / 'user'}",
-         "--dump-dom", f"{file.as_uri()}{place}"],
+        [str(BROWSER), *OPTIONS, *options, f"--log-net-log={log}",
+         f"--user-data-dir={folder / 'user'}", "--dump-dom", f"{file.as_uri()}{place}"],
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     # dbt's page has icons whose address is a template until its script runs: {{ getIcon(…) }}.
@@ -268,3 +386,117 @@ def test_the_site_opens_from_a_file_without_network_or_errors(site: Path, tmp_pa
     assert list(seen["moved.html"].all("tr", class_="tl-in-force"))
     assert list(seen["dbt.html"].all("canvas")), "lineage is drawn"
     assert "fivetran_as_of" in " ".join(seen["dbt.html"].text)
+
+
+SEARCH = """<script>
+addEventListener('load', async function () {
+  function pause(ms) { return new Promise(function (go) { setTimeout(go, ms); }); }
+  function press(key) { dispatchEvent(new KeyboardEvent('keydown', { key: key, cancelable: true })); }
+  var field = document.getElementById('search'), list = document.getElementById('found'), seen = {};
+  press('/'); seen.focus = document.activeElement === field;
+  function find(text) { field.value = text; field.dispatchEvent(new Event('input')); return Array.from(list.querySelectorAll('a')).map(function (one) { return [one.querySelector('b').textContent, one.querySelector('i').textContent, one.getAttribute('href')]; }); }
+  seen.macro = find('as_of').slice(0, 3);
+  seen.table = find('fivetran_history')[0];
+  seen.misspelt = find('retentoin horizon').length;
+  seen.text = find('previously nobody').length;
+  seen.column = find('_fivetran_synced').length;
+  seen.test = find('no_gap_between_versions').some(function (one) { return one[1] === 'test'; });
+  seen.nothing = [find('qqqqzzzz').length, document.getElementById('found-count').textContent, list.hidden];
+  find('as_of'); press('ArrowDown'); seen.first = document.activeElement === list.querySelector('a');
+  press('ArrowUp'); seen.up = document.activeElement === field;
+  press('Escape'); seen.escape = [field.value, list.hidden];
+  document.documentElement.dataset.seen = JSON.stringify(seen);
+});
+</script>"""  # noqa: E501 - a script
+
+
+@needs_browser
+def test_the_search_finds_pages_models_columns_tests_and_macros_by_keyboard(
+    site: Path, tmp_path: Path
+) -> None:
+    page = site / "guides" / "searched.html"
+    page.write_text(
+        (site / "guides/history.html").read_text("utf-8").replace("</body>", f"{SEARCH}</body>")
+    )
+    shown, complaints, asked = opened(page, "", tmp_path)
+    page.unlink()
+    (root,) = shown.all("html")
+    seen = json.loads(str(root["data-seen"]))
+
+    assert (complaints, asked) == ([], [])
+    assert ["as_of", "macro", "../dbt.html#!/macro/macro.dbt_history.as_of"] in seen["macro"]
+    assert seen["table"] == ["fivetran_history", "page", "../tables/fivetran_history.html"]
+    assert seen["misspelt"] > 0
+    assert seen["column"] > 0
+    assert seen["test"]
+    assert seen["nothing"] == [0, "0 results", True]
+    assert seen["focus"] and seen["first"] and seen["up"]  # noqa: PT018 - one walk
+    assert seen["escape"] == ["", True]
+
+
+WIDTHS = """<body><script>
+addEventListener('load', async function () {
+  var found = {};
+  for (var name of %s) {
+    var frame = document.createElement('iframe');
+    frame.style.cssText = 'width: 390px; height: 800px; border: 0';
+    await new Promise(function (go) { frame.onload = go; frame.src = name; document.body.appendChild(frame); });
+    var page = frame.contentDocument;
+    found[name] = [page.documentElement.scrollWidth, Array.from(page.querySelectorAll('main .wide')).filter(function (one) { return one.scrollWidth > one.clientWidth + 1; }).length];
+    frame.remove();
+  }
+  document.documentElement.dataset.found = JSON.stringify(found);
+});
+</script></body>"""  # noqa: E501 - a script
+
+
+@needs_browser
+def test_pages_and_their_tables_are_as_wide_as_a_phone(
+    site: Path, pages: dict[str, Page], tmp_path: Path
+) -> None:
+    # A sample by kind; pictures scroll in their own box.
+    names = ["index.html", "guides/comparison.html", "tables/fivetran_history.html",
+             "tables/index.html", "audit.html", "exposures.html", "flow/history_batch.html",
+             "api.html", "commands.html"]  # fmt: skip
+    frame = site / "frame.html"
+    frame.write_text(WIDTHS % json.dumps(names))
+    shown, complaints, _ = opened(frame, "", tmp_path, ("--allow-file-access-from-files",))
+    frame.unlink()
+    (root,) = shown.all("html")
+
+    assert complaints == []
+    widths = json.loads(str(root["data-found"]))
+    assert list(widths) == names
+    assert {name: found for name, found in widths.items() if found[0] > 390 or found[1]} == {}
+    labels = [cell.get("data-label") for cell in pages["guides/comparison.html"].all("td")]
+    assert set(labels) >= {"question", "dbt_history", "shown by"}
+
+
+@needs_browser
+@pytest.mark.parametrize("options", [(), ("--force-dark-mode",)], ids=["light", "dark"])
+def test_the_site_is_legible_in_both_themes(
+    site: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    script = """<script>addEventListener('load', function () {
+        function light(text) { var parts = text.match(/[\\d.]+/g).slice(0, 3).map(function (one) { var part = one / 255;
+            return part <= 0.03928 ? part / 12.92 : Math.pow((part + 0.055) / 1.055, 2.4); });
+            return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]; }
+        var found = {};
+        [['--ink', '--page'], ['--ink', '--wash'], ['--soft', '--page'], ['--soft', '--wash'], ['--accent', '--page'], ['--accent', '--code'],
+         ['--accent', '--here'], ['--ink', '--code'], ['--good', '--page'], ['--bad', '--page'], ['--proof', '--page']].forEach(function (pair) {
+            var probe = document.body.appendChild(document.createElement('i'));
+            probe.style.color = 'var(' + pair[0] + ')'; probe.style.backgroundColor = 'var(' + pair[1] + ')';
+            var style = getComputedStyle(probe), a = light(style.color), b = light(style.backgroundColor);
+            found[pair.join(' on ')] = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        });
+        document.documentElement.dataset.found = JSON.stringify([found, matchMedia('(prefers-color-scheme: dark)').matches]);
+    });</script></body>"""  # noqa: E501 - a script
+    page = site / "probe.html"
+    page.write_text((site / "index.html").read_text("utf-8").replace("</body>", script))
+    shown, _, _ = opened(page, "", tmp_path, options)
+    page.unlink()
+    (root,) = shown.all("html")
+    contrasts, is_dark = json.loads(str(root["data-found"]))
+
+    assert is_dark == bool(options)
+    assert {pair: ratio for pair, ratio in contrasts.items() if ratio < 4.5} == {}

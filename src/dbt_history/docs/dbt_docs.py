@@ -1,16 +1,17 @@
 """dbt's static docs, with the project's colours, groups and front page.
 
-They are added to the site's copy, not to the project's yml, so that projects that install the
-package do not get them (docs/decisions/0061).
+They are added to the site's copy, not to the project's yml (docs/decisions/0061). A project's own
+colours, groups and front page stay.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from typing import Any
 
-from scripts.site.manifest import Project, SiteError
+from dbt_history.docs.manifest import Project, SiteError
 
 # The palette of Okabe and Ito; the layers also differ in lightness.
 COLOURS = {"raw": "#7A8793", "history": "#0072B2", "as_of": "#009E73", "question": "#D55E00"}
@@ -20,6 +21,11 @@ GROUPS = {
     "as_of": "The state now, or on a day: read from the history.",
 }
 OVERVIEW = "doc.dbt.__overview__"
+# dbt's graph has dark blue edges on a dark blue ground.
+EDGES = {'"target-arrow-color":"#027599"': '"target-arrow-color":"#b9d7e6"',
+         '"line-color":"#027599"': '"line-color":"#b9d7e6"',
+         '"target-arrow-color":"#006f8a"': '"target-arrow-color":"#b9d7e6"',
+         '"line-color":"#006f8a"': '"line-color":"#b9d7e6"'}  # fmt: skip
 
 
 def group(name: str) -> dict[str, Any]:
@@ -45,36 +51,51 @@ def styled(project: Project, overview: str) -> dict[str, Any]:
             node = manifest[kind].get(unique_id)
             if node is None:
                 continue
-            look = {"show": True, "node_color": COLOURS[layer]}
+            own = node.get("docs") or {}
+            look = {
+                "show": own.get("show", True),
+                "node_color": own.get("node_color") or COLOURS[layer],
+            }
             node["docs"] = look
             node.setdefault("config", {})["docs"] = look
-            if kind == "nodes":
+            if kind == "nodes" and not node.get("group"):
                 node["group"] = node["config"]["group"] = layer
-    manifest["groups"] = {f"group.dbt_history.{name}": group(name) for name in GROUPS}
+    manifest["groups"] |= {f"group.dbt_history.{name}": group(name) for name in GROUPS}
+    for macro in manifest["macros"].values():
+        if is_implementation(macro["name"]):
+            macro["docs"] = {"show": False}
     if OVERVIEW not in manifest["docs"]:
         raise SiteError("dbt's docs have no front page that ours could replace")
-    manifest["docs"][OVERVIEW]["block_contents"] = overview
+    if not any(name.endswith(".__overview__") for name in manifest["docs"] if name != OVERVIEW):
+        manifest["docs"][OVERVIEW]["block_contents"] = overview
     return manifest
 
 
-def overview(pages: list[tuple[str, str]]) -> str:
+def is_implementation(name: str) -> bool:
+    """Whether a macro implements another one for an adapter: `default__as_of` of `as_of`."""
+    return bool(re.match("[a-z]+__", name)) or name.startswith("_")
+
+
+def overview(name: str, pages: list[tuple[str, str]]) -> str:
     """The front page of dbt's docs: a legend of the colours, and links to the guides."""
     names = {"raw": "grey", "history": "blue", "as_of": "green", "question": "vermilion"}
     layers = "\n".join(f"- **{name}** ({names[name]}): {text}" for name, text in GROUPS.items())
     links = "\n".join(f"- [{title}]({address})" for title, address in pages)
     return (
-        "# dbt_history: models, tests, macros\n\n"
+        f"# {name}: models, tests, macros\n\n"
         "Lineage runs from the raw data through the history to the models that read it:\n\n"
         f"{layers}\n"
-        "- **question** (vermilion): an exposure: one of the five questions for analysts\n\n"
+        "- **question** (vermilion): an exposure: what the models are read for\n\n"
         "The button at the lower right of a model's page shows its lineage.\n\n"
-        f"### Guides\n\n{links}\n"
+        f"### Pages\n\n{links}\n"
     )
 
 
 def dbt_page(project: Project, front: str) -> str:
     """dbt's page with both artifacts embedded, as `dbt docs generate --static` writes it."""
     page = project.template
+    for colour, lighter in EDGES.items():
+        page = page.replace(colour, lighter)
     for place, data in (
         ("MANIFEST.JSON INLINE DATA", styled(project, front)),
         ("CATALOG.JSON INLINE DATA", project.catalog),

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from scripts.site import flow
+from dbt_history.docs import flow
 
-ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"^([a-z_][a-z0-9_]*)(\(.*\))?$", re.DOTALL)
 
 
@@ -49,19 +49,38 @@ def relative(target: str, page: str) -> str:
 
 
 class Renderer:
-    """Renders the pages of the repository; `named` are addresses by a model's or macro's name.
+    """Renders Markdown of the folder `root`.
 
-    `drawings` collects the flow charts met so far: SVG by path in the site.
+    sources    the files that become pages
+    named      addresses in the site by the name of a model or macro
+    cache      folder of the flow charts drawn before
+    folders    pages of the site by a folder that a link may name
+    proofs     whether `test_…` in code is the name of a test, shown as a sentence
+
+    `drawings` collects the flow charts and images met so far, by path in the site.
     """
 
-    def __init__(self, sources: set[str], named: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        sources: set[str],
+        named: Mapping[str, str],
+        cache: Path,
+        folders: Mapping[str, str] | None = None,
+        proofs: bool = False,
+    ) -> None:
+        self.root = root
         self.sources = sources
         self.named = named
-        self.drawings: dict[str, str] = {}
+        self.cache = cache
+        self.folders = folders or {}
+        self.proofs = proofs
+        self.drawings: dict[str, str | bytes] = {}
         self.parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
     def __call__(self, source: str, text: str) -> Rendered:
         tokens = self.parser.parse(text)
+        label_cells(tokens)
         page = output_path(source)
         sections: list[tuple[str, str]] = []
         title, seen = source, dict[str, int]()
@@ -82,7 +101,7 @@ class Renderer:
                 token.type, token.tag = "html_block", ""
                 charts += 1
                 image = f"{page.removesuffix('.html')}-{charts}.svg"
-                self.drawings[image] = flow.drawing(token.content)
+                self.drawings[image] = flow.drawing(token.content, self.cache)
                 token.content = flow.html(token.content, f"flow-{charts}", relative(image, page))
             elif token.type == "inline":
                 token.children = self.linked(token.children or [], source, page)
@@ -117,18 +136,24 @@ class Renderer:
         return found
 
     def image(self, token: Token, source: str, page: str) -> Token:
-        """An SVG of the repository, copied into the site."""
-        file = posixpath.normpath(
-            posixpath.join(posixpath.dirname(source), str(token.attrs["src"]))
-        )
-        place = output_path(file).removesuffix(".html") + ".svg"
-        self.drawings[place] = (ROOT / file).read_text("utf-8")
-        token.attrSet("src", relative(place, page))
+        """An image of the project, copied into the site; a link to one that is elsewhere."""
+        address = str(token.attrs["src"])
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(source), unquote(address)))
+        place = self.root / file
+        if is_outside(address) or file.startswith("..") or not place.is_file():
+            words = escape(token.content or address)
+            found = Token("html_inline", "", 0)
+            href = escape(address, quote=True)
+            found.content = f'<a href="{href}">{words}</a>' if is_outside(address) else words
+            return found
+        target = file.removeprefix("docs/").lower()
+        self.drawings[target] = place.read_bytes()
+        token.attrSet("src", relative(target, page))
         return token
 
     def code(self, token: Token, page: str) -> Token:
         """`as_of(…)` as a link to its description in dbt's docs."""
-        if token.content.startswith("test_"):
+        if self.proofs and token.content.startswith("test_"):
             # A test's name is a sentence.
             proof = Token("html_inline", "", 0)
             words = escape(token.content.removeprefix("test_").replace("_", " "))
@@ -153,10 +178,32 @@ class Renderer:
         file = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
         if file in self.sources:
             return output_path(file) + mark + anchor
-        if file == "docs/decisions":
-            return "decisions/index.html"
-        stem = PurePosixPath(file).stem
-        return self.named.get(stem) if file.startswith(("models/", "macros/")) else None
+        if file in self.folders:
+            return self.folders[file]
+        name = PurePosixPath(file)
+        return self.named.get(name.stem) if name.suffix in (".sql", ".py", ".csv") else None
+
+
+def label_cells(tokens: Sequence[Token]) -> None:
+    """Give each cell of a table the text of its head: on a phone a row is a list of them."""
+    heads: list[str] = []
+    column = 0
+    for token, inline in pairwise(tokens):
+        if token.type == "thead_open":
+            heads = []
+        elif token.type == "th_open":
+            heads.append(text_of(inline))
+        elif token.type == "tr_open":
+            column = 0
+        elif token.type == "td_open":
+            token.attrSet("data-label", heads[column] if column < len(heads) else "")
+            column += 1
+
+
+def text_of(inline: Token) -> str:
+    return "".join(
+        part.content for part in inline.children or [] if part.type in ("text", "code_inline")
+    )
 
 
 def is_outside(href: str) -> bool:

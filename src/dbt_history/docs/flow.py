@@ -13,7 +13,6 @@ from pathlib import Path
 
 import mermaidx
 
-CACHE = Path(__file__).parents[2] / ".state" / "flow"
 LOOK = {
     "theme": "base",
     "htmlLabels": False,
@@ -54,7 +53,7 @@ def read(chart: str) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
     return texts, ways
 
 
-def drawing(chart: str, cache: Path = CACHE) -> str:
+def drawing(chart: str, cache: Path) -> str:
     """The chart as SVG; redrawn (some seconds) only if it, the style or the library changed."""
     made_from = repr((chart, LOOK, mermaidx.__version__))
     file = cache / f"{hashlib.sha256(made_from.encode()).hexdigest()}.svg"
