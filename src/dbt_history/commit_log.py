@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -58,6 +59,42 @@ def read_log(spark: SparkSession, table: str, limit: int | None = None) -> list[
     newest = f" limit {limit}" if limit else ""
     log = spark.sql(f"describe history {table}{newest}")
     return [row.asDict() for row in log.withColumn("at", F.unix_micros("timestamp")).collect()]
+
+
+# The number of commits that a table that was read before usually has fewer of since then.
+NEWEST = 20
+REMEMBERED = ("version", "at", "operation", "operationParameters", "userMetadata")
+
+
+@dataclass
+class CommitLogs:
+    """Logs of tables, for a process that reads them again and again.
+
+    Of a log that was read before, only the newest commits are read, if the last known commit is
+    among them and the same. Otherwise, for example of a new table with this name, all are read.
+
+    known     0  1  2  3  4
+    newest          2  3  4  5  6    4 is the same in both, so the log is 0 1 and 2 to 6
+    """
+
+    known: dict[str, list[Entry]] = field(default_factory=dict)
+
+    def read(self, spark: SparkSession, table: str) -> list[Entry]:
+        """The commits of a table, newest first, with the columns `REMEMBERED`."""
+        known = self.known.get(table, [])
+        found = _remembered(read_log(spark, table, NEWEST)) if known else []
+        if known and known[0] in found:
+            # Fewer commits than asked for are the whole log: older ones were cleaned up.
+            oldest = found[-1]["version"] if len(found) == NEWEST else 0
+            found += [entry for entry in known if entry["version"] < oldest]
+        else:
+            found = _remembered(read_log(spark, table))
+        self.known[table] = found
+        return found
+
+
+def _remembered(log: Iterable[Entry]) -> list[Entry]:
+    return [{name: entry[name] for name in REMEMBERED} for entry in log]
 
 
 def with_undone(

@@ -147,7 +147,9 @@ def test_a_history_of_a_table_takes_a_suspension_as_one_step(
     spark.sql(f"delete from {people} where id = 2")
     before = rows_of(project, "kept_people")
 
-    assert "kept_people is suspended" in project.run("kept_people").log
+    suspended = project.run("kept_people")
+    assert "kept_people is suspended" in suspended.log
+    assert suspended.message("kept_people").startswith("suspended: 0 added")
     assert rows_of(project, "kept_people") == before
 
     spark.sql(f"update {people} set v = 'c' where id = 1")

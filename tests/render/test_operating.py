@@ -8,11 +8,14 @@ import shutil
 import subprocess
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from flit_core import buildapi  # type: ignore[import-untyped]
 
+from dbt_history import commit_log
+from dbt_history.commit_log import Entry
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.command import serve_command
 from dbt_history.serve.engine import find_package
@@ -123,3 +126,44 @@ def test_the_image_can_be_built() -> None:
     command = [builder, "build", "--quiet", "--file", CONTAINERFILE, "."]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
+
+
+def log_of(name: str, *versions: int) -> list[Entry]:
+    """A log, newest first."""
+    return [
+        {"version": version, "at": version, "operation": name, "operationParameters": {}}
+        | {"userMetadata": f"{name} {version}", "operationMetrics": {}}
+        for version in sorted(versions, reverse=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "limits"),
+    [
+        pytest.param(log_of("a", *range(40)), [20], id="10 more commits"),
+        pytest.param(log_of("a", *range(51)), [20, None], id="21 more commits"),
+        pytest.param(log_of("b", *range(40)), [20, None], id="another table with this name"),
+        pytest.param(log_of("a", *range(25, 31)), [20], id="cleaned up, one more"),
+        pytest.param(log_of("a", *range(5)), [20, None], id="shorter"),
+    ],
+)
+def test_a_log_that_was_read_before_is_read_from_its_newest_commits(
+    monkeypatch: pytest.MonkeyPatch, log: list[Entry], limits: list[int | None]
+) -> None:
+    asked: list[int | None] = []
+    now = log_of("a", *range(30))
+
+    def read(_spark: object, _table: str, limit: int | None = None) -> list[Entry]:
+        asked.append(limit)
+        return now[:limit]
+
+    monkeypatch.setattr(commit_log, "read_log", read)
+    logs = commit_log.CommitLogs()
+    spark: Any = None
+    first = logs.read(spark, "t")
+    now = log
+    again = logs.read(spark, "t")
+
+    assert [entry["userMetadata"] for entry in first] == [f"a {n}" for n in range(29, -1, -1)]
+    assert [entry["userMetadata"] for entry in again] == [entry["userMetadata"] for entry in log]
+    assert asked == [None, *limits]

@@ -1,7 +1,7 @@
 {#
     The pipeline of a version table: evaluates the SELECT once, checks everything, then commits the
     batches. Returns the counts of the run: {'batches', 'added', 'closed', 'removed', 'skipped',
-    'replayed'}, and 'held', the batches that a suspended table does not take.
+    'replayed'}, and for a suspended table 'suspended' and 'held', the batches that it does not take.
 #}
 {% macro _write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% do return(dbt_history._write_planned(
@@ -102,7 +102,7 @@
 
     {% set total = {
         'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0,
-        'replayed': pending.replayed,
+        'replayed': pending.replayed, 'suspended': dbt_history._is_suspended(log),
     } %}
     {% set batch = {
         'target': target, 'staged': staged, 'columns': columns, 'settings': settings, 'log': log,
@@ -138,7 +138,7 @@
     ) %}
     {% do return({
         'batches': 0, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0,
-        'replayed': pending.replayed, 'held': held,
+        'replayed': pending.replayed, 'suspended': true, 'held': held,
     }) %}
 {% endmacro %}
 
@@ -249,7 +249,7 @@
 
 {% macro _result_message(result) %}
     {%- set batches = result.batches ~ (' batch' if result.batches == 1 else ' batches')
-        if result.batches else 'suspended' if result.get('held') else 'no new batch' -%}
+        if result.batches else 'suspended' if result.get('suspended') else 'no new batch' -%}
     {%- do return(
         batches ~ ': ' ~ result.added ~ ' added, ' ~ result.closed ~ ' closed, ' ~ result.removed
             ~ ' removed, '

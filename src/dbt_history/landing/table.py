@@ -6,7 +6,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,14 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from dbt_history.commit_log import Entry, read_log, read_record, restored_version, with_undone
+from dbt_history.commit_log import (
+    CommitLogs,
+    Entry,
+    read_log,
+    read_record,
+    restored_version,
+    with_undone,
+)
 from dbt_history.landing.errors import Problem, RefusedError
 from dbt_history.landing.request import Column
 
@@ -79,11 +86,12 @@ def staged_schema(columns: Iterable[Column]) -> StructType:
 
 @dataclass(frozen=True)
 class LandingTable:
-    """A landing table, which may not exist yet."""
+    """A landing table, which may not exist yet. A long process passes the `logs` it has read."""
 
     spark: SparkSession
     schema: str
     name: str
+    logs: CommitLogs = field(default_factory=CommitLogs, compare=False)
 
     def __post_init__(self) -> None:
         for name in (self.schema, self.name):
@@ -174,7 +182,11 @@ class LandingTable:
 
     def records(self, limit: int | None = None) -> list[LandedRecord]:
         """The requests in the log, newest first; `limit`: read only that many commits."""
-        entries = read_log(self.spark, self.full_name, limit)
+        entries = (
+            read_log(self.spark, self.full_name, limit)
+            if limit
+            else self.logs.read(self.spark, self.full_name)
+        )
         return list(landed_records(entries, partial(restored_version, self.spark, self.full_name)))
 
     def table_id(self, records: list[LandedRecord]) -> str:

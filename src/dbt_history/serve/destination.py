@@ -15,7 +15,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from dbt_history.commit_log import batch_number, read_log, restored_version, with_undone
+from dbt_history.commit_log import (
+    CommitLogs,
+    batch_number,
+    read_log,
+    restored_version,
+    with_undone,
+)
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.files import Limits
 from dbt_history.landing.land import Landed, land
@@ -64,6 +70,7 @@ class Destination:
     locks: dict[str, threading.Lock] = field(default_factory=dict, init=False)
     locking: threading.Lock = field(default_factory=threading.Lock, init=False)
     sessions: list[SparkSession] = field(default_factory=list, init=False)
+    logs: CommitLogs = field(default_factory=CommitLogs, init=False)
     maintenance: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, "maintenance"), init=False
     )
@@ -79,7 +86,7 @@ class Destination:
                     lock = self.locks.setdefault(place, threading.Lock())
                 stack.enter_context(lock)
             spark = stack.enter_context(self.own_session())
-            yield [Target(spark, schema, name) for name in names]
+            yield [Target(spark, schema, name, self.logs) for name in names]
 
     @contextmanager
     def own_session(self) -> Iterator[SparkSession]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, DecimalType
 
+from dbt_history.commit_log import CommitLogs
 from dbt_history.landing.errors import Problem, RefusedError
 from dbt_history.landing.request import ACTIVE, PERIOD, RESERVED_BY_DELTA, START, Column
 from dbt_history.landing.table import (
@@ -57,6 +58,7 @@ class Target:
     spark: SparkSession
     schema: str
     name: str
+    logs: CommitLogs = field(default_factory=CommitLogs, compare=False)
 
     def __post_init__(self) -> None:
         for name in (self.schema, self.name):
@@ -76,7 +78,7 @@ class Target:
 
     @cached_property
     def landing(self) -> LandingTable:
-        return LandingTable(self.spark, self.schema, self.name + LANDING_SUFFIX)
+        return LandingTable(self.spark, self.schema, self.name + LANDING_SUFFIX, self.logs)
 
     def exists(self) -> bool:
         """Whether the table exists. Raises RefusedError if it is not a Delta table."""
