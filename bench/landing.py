@@ -3,7 +3,7 @@
 Writes docs/measured_landing.md: rows and MB per second, and the peak memory of Java and of the
 Python workers.
 
-    bench/landing.py [--megabytes 1000] [--files 8] [--rows 1000000]
+    bench/landing.py [--megabytes 1000] [--files 8] [--rows 10000000] [--history-files 100]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -155,7 +155,13 @@ def measure(name: str, count: int, work: Callable[[], object]) -> Result:
     return Result(name, count, seconds, peak["java"], peak["python"])
 
 
-def run(folder: Path, megabytes: int, files: int, history_rows: int) -> list[Result]:
+def plain_files(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.read.csv(
+        str(folder / "plain"), SPARK_SCHEMA, header=True, quote='"', escape='"', multiLine=True
+    )
+
+
+def run(folder: Path, megabytes: int, files: int) -> list[Result]:
     spark = start_spark(folder)
     request, count = write_files(folder, int(megabytes * MEGABYTE / row_size()), files, 20_000)
 
@@ -164,9 +170,7 @@ def run(folder: Path, megabytes: int, files: int, history_rows: int) -> list[Res
         return lambda: land(spark, read_request(path), path.parent, table)
 
     def plain(name: str) -> Callable[[], object]:
-        read = spark.read.csv(
-            str(folder / "plain"), SPARK_SCHEMA, header=True, quote='"', escape='"', multiLine=True
-        )
+        read = plain_files(spark, folder)
         return lambda: read.write.format("delta").saveAsTable(f"bench.{name}")
 
     # Warm up both with little data, to exclude the start of Java and the workers.
@@ -175,33 +179,52 @@ def run(folder: Path, megabytes: int, files: int, history_rows: int) -> list[Res
     spark.read.csv(str(folder / "warm/plain"), SPARK_SCHEMA).write.format("delta").saveAsTable(
         "bench.warm_plain"
     )
-    results = [
+    return [
         measure("`dbt-history land`, zstd and AES", count, landing("landed", request)),
         measure("`spark.read.csv`, plain files", count, plain("plain")),
     ]
-    return [*results, from_files_to_history(spark, folder, history_rows)]
 
 
-def from_files_to_history(spark: SparkSession, folder: Path, count: int) -> Result:
-    """Land one batch of upserts, build the history table from it, and test it."""
-    path, number = write_files(folder / "history", count, 4, count)
+def from_files_to_history(folder: Path, count: int, files: int) -> list[Result]:
+    """Make a history table of one batch of upserts; and by a MERGE of the same rows, plain."""
+    spark = start_spark(folder)
+    path, number = write_files(folder / "history", count, files, count)
     table = LandingTable(spark, "bench", "items_landing")
     project = Project.create(folder / "project", spark)
     project.schema = "tests_bench"
     project.history("items", f"select * from {table.full_name}")
-    arguments = "{key: id}"
-    project.write(
-        "models/items.yml",
-        "version: 2\nmodels:\n  - name: items\n    data_tests:\n"
-        f"      - dbt_history.one_active_version: {{arguments: {arguments}}}\n"
-        f"      - dbt_history.periods_do_not_overlap: {{arguments: {arguments}}}\n",
+    columns = ", ".join(f"{name}" for name in COLUMNS)
+    spark.sql(f"create table bench.merged ({SPARK_SCHEMA}) using delta")
+
+    def merge() -> None:
+        plain_files(spark, folder / "history").createOrReplaceTempView("plain")
+        spark.sql(
+            f"merge into bench.merged as history using (select {columns} from plain) as versions"
+            " on history.id = versions.id and history._fivetran_start = versions._fivetran_start"
+            " when matched then update set * when not matched then insert *"
+        )
+
+    landed = measure(
+        "files → landing table", number, lambda: land(spark, read_request(path), path.parent, table)
     )
+    applied = measure("landing table → history", number, lambda: project.run("items"))
+    return [
+        both("files → landing table → history", landed, applied),
+        landed,
+        applied,
+        measure("`spark.read.csv` of plain files → `MERGE`", number, merge),
+    ]
 
-    def work() -> None:
-        land(spark, read_request(path), path.parent, table)
-        project.dbt("build", "--select", "items")
 
-    return measure("files → landing → history, tested", number, work)
+def both(name: str, first: Result, second: Result) -> Result:
+    """Two works, one after the other."""
+    return Result(
+        name,
+        first.rows,
+        first.seconds + second.seconds,
+        max(first.java, second.java),
+        max(first.worker, second.worker),
+    )
 
 
 def worker(result: Result) -> str:
@@ -209,17 +232,20 @@ def worker(result: Result) -> str:
     return "–" if "spark.read" in result.name else f"{result.worker:,}"
 
 
-def report(results: list[Result], megabytes: int, files: int) -> str:
+def report(results: list[Result], options: argparse.Namespace) -> str:
     lines = [
         "# Measured: landing",
         "",
         f"Written by `bench/landing.py` on {os.cpu_count()} cores, Spark with two parallel tasks.",
         "One run each; other work may have run on the machine. Ten columns: an integer, strings",
         "with quotes and commas, decimal, double, date, times. The first two rows of the table:",
-        f"{megabytes:,} MB of CSV in {files} files, written to Delta. Landing reads them",
-        "compressed and encrypted, `spark.read.csv` uncompressed (with `multiLine`, for line",
-        "breaks in cells); each file repeats 20,000 different rows. In the last row of the table",
-        "all rows differ. Memory is the maximum resident size, of Java and of one Python worker.",
+        f"{options.megabytes:,} MB of CSV in {options.files} files, written to Delta. Landing",
+        "reads them compressed and encrypted, `spark.read.csv` uncompressed (with `multiLine`, for",
+        "line breaks in cells); each file repeats 20,000 different rows. The other rows: from",
+        f"{options.history_files} files, whose rows all differ, to a history table of one batch in",
+        "one commit, and its two parts; beside it one `MERGE` of the plain files by key and start",
+        "into an empty table. Memory is the maximum resident size, of Java and of one Python",
+        "worker.",
         "",
         "| | rows | seconds | rows per second | Java MB | worker MB |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
@@ -236,14 +262,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--megabytes", type=int, default=1000, help="CSV before compression")
     parser.add_argument("--files", type=int, default=8)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of the history table")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of the history table")
+    parser.add_argument("--history-files", type=int, default=100, help="of the history table")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench_landing_"))
     try:
-        results = run(folder, options.megabytes, options.files, options.rows)
+        results = run(folder, options.megabytes, options.files)
+        results += from_files_to_history(folder, options.rows, options.history_files)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    REPORT.write_text(report(results, options.megabytes, options.files))
+    REPORT.write_text(report(results, options))
     print(REPORT.read_text())
 
 
