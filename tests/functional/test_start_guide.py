@@ -17,8 +17,9 @@ from tests.support.project import ROOT
 pytestmark = pytest.mark.thorough
 
 GUIDE = page("docs/guides/start.md")
-# The oldest dbt of the package, and the newest that pip installs without a download from elsewhere.
-VERSIONS = {"newest": ">=1.10.6,<1.12", "oldest": "==1.10.6"}
+# The oldest dbt-core that pip installs with dbt-spark 1.11, and the newest that it installs without
+# a download from elsewhere.
+VERSIONS = {"newest": ">=1.10.9,<1.12", "oldest": "==1.10.9"}
 
 
 @pytest.mark.parametrize("end", VERSIONS)
