@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.report import NOTES, machine, markdown_table
 from dbt_history.landing.writer import RequestWriter
 from tests.support.landing import COLUMNS, END, HEADER
-from tests.support.processes import start_python
+from tests.support.processes import java_of, start_python
 from tests.support.project import ROOT
 from tests.support.writer import Client, history_batch
 
@@ -66,13 +66,6 @@ def resident(process: int) -> int:
     status = Path(f"/proc/{process}/status").read_text()
     found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.M)
     return int(found[1]) * 1024 if found else 0
-
-
-def java_of(process: int) -> int:
-    """The JVM that a process started."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    names = {int(child): Path(f"/proc/{child}/comm").read_text().strip() for child in children}
-    return next(child for child, name in names.items() if name == "java")
 
 
 def files_in(folder: Path) -> int:

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.measure import start_spark
 from dbt_history.landing import LandingTable, land, read_request
 from dbt_history.landing.writer import RequestWriter, csv_text
+from tests.support.processes import descendants
 from tests.support.project import ROOT, Project
 
 REPORT = ROOT / "docs" / "measured_landing.md"
@@ -107,24 +108,6 @@ def memory(process: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE") // MEGABYTE
 
 
-def descendants() -> Iterator[tuple[int, str]]:
-    """The ids and names of the processes that this one has started."""
-    parents, names = {}, {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            head, _, tail = path.read_text().rpartition(")")
-        except OSError:
-            continue
-        process = int(head.split(" ", 1)[0])
-        names[process], parents[process] = head.partition("(")[2], int(tail.split()[1])
-    for process in parents:
-        above = parents.get(process, 0)
-        while above and above != os.getpid():
-            above = parents.get(above, 0)
-        if above:
-            yield process, names[process]
-
-
 @contextmanager
 def watched() -> Iterator[dict[str, int]]:
     """The peak memory of Java and of any Python worker while the block runs."""
@@ -133,7 +116,7 @@ def watched() -> Iterator[dict[str, int]]:
 
     def watch() -> None:
         while not finished.wait(0.3):
-            for process, name in descendants():
+            for process, name in descendants(os.getpid()).items():
                 kind = "java" if name.startswith("java") else "python"
                 peak[kind] = max(peak[kind], memory(process))
 

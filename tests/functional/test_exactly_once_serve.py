@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -24,8 +25,8 @@ from dbt_history.serve.destination import Destination
 from dbt_history.serve.engine import Engine
 from dbt_history.serve.service import Service, start
 from dbt_history.session import start_session
-from tests.support.landing import COLUMNS, END, HEADER, START
-from tests.support.processes import free_port, kill, start_python
+from tests.support.landing import COLUMNS, END, HEADER, START, small
+from tests.support.processes import descendants, free_port, kill, start_python
 from tests.support.project import ROOT, drop_schema
 from tests.support.secrets import files_with
 from tests.support.writer import Client, history_batch
@@ -75,6 +76,20 @@ def register_table(spark: SparkSession, schema: str, folder: Path) -> None:
         spark.sql(f"create table {schema}.{folder.name} using delta location '{folder}'")
 
 
+def limit_files(process: int, size: int) -> None:
+    """Limit the files of all processes that a process started to this number of bytes."""
+    for child in descendants(process):
+        _, most = resource.prlimit(child, resource.RLIMIT_FSIZE)
+        resource.prlimit(child, resource.RLIMIT_FSIZE, (size, most))
+
+
+def register(spark: SparkSession, schema: str, warehouse: Path) -> None:
+    """Register the tables that the destination's session has in a schema."""
+    spark.sql(f"create schema if not exists {schema}")
+    for name in ("items", "items__landing"):
+        register_table(spark, schema, warehouse / f"{schema}.db" / name)
+
+
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_call_to_a_killed_destination_is_finished_by_its_repeat(
     moment: str, process: tuple[subprocess.Popen[str], int], spark: SparkSession,
@@ -90,9 +105,7 @@ def test_a_call_to_a_killed_destination_is_finished_by_its_repeat(
     kill(killed)
     assert call.code() == grpc.StatusCode.UNAVAILABLE
 
-    spark.sql(f"create schema if not exists {schema}")
-    for name in ("items", "items__landing"):
-        register_table(spark, schema, landing.parent / name)
+    register(spark, schema, warehouse)
     assert spark.table(f"{schema}.items").isEmpty()
     landed = spark.table(f"{schema}.items__landing").count()
     assert landed in ((0, ROWS) if moment == "while_landing" else (ROWS,))
@@ -143,6 +156,34 @@ def test_a_stopped_destination_finishes_the_current_call(
     spark.sql(f"create schema if not exists {schema}")
     register_table(spark, schema, landing.parent / "items")
     assert spark.table(f"{schema}.items").count() == ROWS
+    drop_schema(spark, schema, warehouse)
+
+
+def test_a_call_fails_on_a_full_disk_and_its_repeat_succeeds(
+    process: tuple[subprocess.Popen[str], int], spark: SparkSession, warehouse: Path,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """A limit on the size of files replaces the full disk: both fail a write in its middle."""
+    serving, port = process
+    schema = "tests_full_disk"
+    writer = many_rows(tmp_path, schema)
+    client = Client.at(port)
+    # Java writes the library that compresses files to disk when it is used first.
+    first = small(tmp_path, schema=schema, table="first")
+    assert client.write(first).success
+
+    limit_files(serving.pid, 40_000)
+    with pytest.raises(grpc.RpcError) as failed:
+        client.write(writer)
+    limit_files(serving.pid, resource.RLIM_INFINITY)
+
+    assert failed.value.code() == grpc.StatusCode.INTERNAL
+    assert "TASK_WRITE_FAILED" in str(failed.value.details())
+    assert [client.write(writer).success for _ in range(2)] == [True, True]
+    register(spark, schema, warehouse)
+    landed = spark.table(f"{schema}.items__landing")
+    found = spark.table(f"{schema}.items")
+    assert (landed.count(), found.count(), found.select("id").distinct().count()) == (ROWS,) * 3
     drop_schema(spark, schema, warehouse)
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.thorough
 
 def test_a_short_campaign_finds_no_problem() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.torture", "--kills", "40", "--races", "2"],
+        [sys.executable, "-m", "tests.torture", "--kills", "48", "--races", "2"],
         cwd=ROOT,
         capture_output=True,
         text=True,

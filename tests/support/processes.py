@@ -69,6 +69,31 @@ def together(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
     return [last_line(process) for process in processes]
 
 
+def descendants(process: int) -> dict[int, str]:
+    """The processes that a process and its children started, with their names."""
+    parents, names = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            head, _, tail = path.read_text().rpartition(")")
+        except OSError:
+            continue
+        found = int(head.split(" ", 1)[0])
+        names[found], parents[found] = head.partition("(")[2], int(tail.split()[1])
+
+    def is_below(found: int) -> bool:
+        while found := parents.get(found, 0):
+            if found == process:
+                return True
+        return False
+
+    return {found: names[found] for found in parents if is_below(found)}
+
+
+def java_of(process: int) -> int:
+    """The JVM that a process started."""
+    return next(child for child, name in descendants(process).items() if name == "java")
+
+
 def kill(process: subprocess.Popen[str]) -> None:
     """Send SIGKILL, which allows no cleanup."""
     process.send_signal(signal.SIGKILL)

@@ -23,12 +23,12 @@ import click
 from tests.support.project import ROOT
 from tests.torture.races import Race
 from tests.torture.workers import Worker
-from tests.torture.works import WORKS, Work, landing
+from tests.torture.works import OF_FILES, WORKS, Work
 
 PAGE = ROOT / "docs" / "measured_reliability.md"
 # Of one job; each is a kill.
 COPIES = 4
-NAMES = (*WORKS, "landing")
+NAMES = (*WORKS, *OF_FILES)
 
 
 @dataclass
@@ -73,10 +73,11 @@ class Campaign:
 
 def drawn(name: str, seed: int, folder: Path) -> Work:
     choice = random.Random(f"{name} {seed}")
-    if name == "landing":
-        requests = folder / f"requests_{seed}"
+    if name in OF_FILES:
+        requests = folder / f"requests_{name}_{seed}"
         shutil.rmtree(requests, ignore_errors=True)
-        return landing(choice, requests)
+        requests.mkdir()
+        return OF_FILES[name](choice, requests)
     return WORKS[name](choice)
 
 

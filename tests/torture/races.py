@@ -37,6 +37,10 @@ OPPONENTS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "erase nobody": lambda choice: operation(
         "erase_subject", table="h", only={"region": ERASED, "id": ERASED}
     ),
+    "clean nothing": lambda choice: operation("clean_history", table="h", before="1971-01-01"),
+    "rewind nobody": lambda choice: operation(
+        "rewind", table="h", to="2024-01-01", only={"region": ERASED, "id": ERASED}
+    ),
 }
 
 

@@ -4,7 +4,8 @@ The catalog is in memory, so that several workers can work on the same files. A 
 
 folder    folder of the tables; each table that has a commit is registered
 files     the files of the dbt project's models, by path
-steps     what to do, in order: {"sql": …}, {"dbt": [arguments]}, {"land": folder}
+steps     what to do, in order: {"sql": …}, {"dbt": [arguments]}, {"land": folder of requests},
+          {"serve": folder of requests}
 queries   SQL by name, run after the steps
 wait      whether to wait for a line between the preparation and the steps
 
@@ -23,7 +24,9 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from dbt_history.cli import main as command
-from tests.support.project import SCHEMA, Project
+from dbt_history.serve.destination import Destination
+from dbt_history.serve.engine import Engine, find_package
+from tests.support.project import ROOT, SCHEMA, Project
 
 
 def say(answer: Any) -> None:
@@ -49,9 +52,22 @@ def run_step(spark: SparkSession, project: Project, step: dict[str, Any]) -> str
         if "land" in step:
             landed = CliRunner().invoke(command, ["land", step["land"], "--schema", SCHEMA])
             return None if landed.exit_code == 0 else f"{landed.output} {landed.exception}"
+        if "serve" in step:
+            return serve(spark, Path(step["serve"]))
         spark.sql(step["sql"])
     except Exception as error:
         return str(error).splitlines()[0]
+    return None
+
+
+def serve(spark: SparkSession, folder: Path) -> str | None:
+    """Write the folder's requests one by one, as calls of `WriteHistoryBatch` do."""
+    destination = Destination(spark, folder, Engine(find_package(ROOT), max_deleted_share=None))
+    try:
+        for request in sorted(folder.glob("*.json")):
+            destination.write(json.loads(request.read_text()), has_period=True)
+    finally:
+        destination.close()
     return None
 
 

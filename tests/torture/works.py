@@ -15,6 +15,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from tests.oracle.periods import as_of
 from tests.oracle.random_histories import DATA_COLUMNS, KEY, History, merge, random_history, tag
 from tests.property.test_mirrors import MirroredTables
 from tests.support.landing import COLUMNS as LANDED
-from tests.support.landing import HEADER, upserts
+from tests.support.landing import END, HEADER, upserts
 from tests.support.project import SCHEMA
 from tests.support.tables import BOOKKEEPING, as_counter, column_types, select_of
 from tests.torture.workers import Answer, Job, Rows
@@ -415,6 +416,74 @@ def numbers(choice: random.Random) -> Work:
     return Work(before, Job([run], {}, queries), check)
 
 
+def branches(choice: random.Random) -> Work:
+    """`merge_branch`, between two runs of the states: the branch is merged once, or not at all.
+
+    main     a b c …  txn 1 ────────────── 3 ── merge
+    draft             └── fork at 1 ── 2 ──┘           2 and 3 edit other features
+    """
+    ids = [f"f{n}" for n in range(choice.randint(4, 8))]
+    drafted = choice.sample(ids, choice.randint(1, len(ids) - 1))
+    edited = [id_ for id_ in ids if id_ not in drafted]
+    deleted = choice.choice([None, *drafted])
+    types = {
+        "txn": "bigint", "position": "int", "action": "string", "branch": "string",
+        "id": "string", "app_id": "string", "at": "timestamp", "v": "string",
+    }  # fmt: skip
+
+    def writes(txn: int, branch: str, action: str, ids: Iterable[str]) -> dict[str, Any]:
+        rows = [
+            {
+                "txn": txn, "position": place, "branch": branch, "id": id_, "app_id": "torture",
+                "action": "DELETE" if id_ == deleted and branch != "main" else action,
+                "at": datetime(2024, 1, txn), "v": f"{branch} {txn}",
+            }
+            for place, id_ in enumerate(ids)
+        ]  # fmt: skip
+        return {"sql": f"insert into {SCHEMA}.edits {values(rows, types)}"}
+
+    listed = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+    files = {
+        "models/f.sql": model(
+            "{{ dbt_history.feature_states(api.Relation.create("
+            f"schema='{SCHEMA}', identifier='edits'), id=['branch', 'id'], payload=['v'],"
+            f" branches='{SCHEMA}.branches') }}}}",
+            materialized="history_batch",
+            unique_key=["branch", "id"],
+            meta={"history": {"convention": "naksha"}},
+        )
+    }
+    on_draft = {"table": "f", "writes": f"{SCHEMA}.edits", "branches": f"{SCHEMA}.branches"}
+    on_draft["branch"] = "draft"
+    run = dbt("run", "--select", "f")
+    before = Job(
+        [
+            {"sql": f"create table {SCHEMA}.edits ({listed}) using delta"},
+            writes(1, "main", "CREATE", ids),
+            run,
+            operation("create_branch", **on_draft),
+            writes(2, "draft", "UPDATE", drafted),
+            writes(3, "main", "UPDATE", edited),
+        ],
+        files,
+    )
+    queries = {
+        "main": f"select id, v from {SCHEMA}.f where branch = 'main' and txn_next is null"
+        " and `@ns:com:here:xyz`.action <> 'DELETE'",
+        "merges": f"select distinct txn from {SCHEMA}.edits where branch = 'main' and txn > 3",
+    }
+    job = Job([run, operation("merge_branch", **on_draft, app_id="torture"), run], files, queries)
+    expected: Rows = [{"id": id_, "v": "main 3"} for id_ in edited]
+    expected += [{"id": id_, "v": "draft 2"} for id_ in drafted if id_ != deleted]
+
+    def check(answer: Answer) -> Problems:
+        merges = answer.rows["merges"]
+        found = failed(answer) + differences("main", answer.rows["main"], expected, ("id", "v"))
+        return found + ([] if merges == [{"txn": 4}] else [f"transactions of merges: {merges}"])
+
+    return Work(before, job, check)
+
+
 # Landing.
 
 
@@ -422,7 +491,6 @@ def landing(choice: random.Random, folder: Path) -> Work:
     """`dbt-history land` of several requests."""
     count = choice.randint(2, 4)
     expected = []
-    folder.mkdir(parents=True)
     for number in range(count):
         writer = RequestWriter(folder, LANDED)
         ids = [str(10 * number + place) for place in range(choice.randint(1, 9))]
@@ -440,6 +508,44 @@ def landing(choice: random.Random, folder: Path) -> Work:
     return Work(Job([]), job, check)
 
 
+def serving(choice: random.Random, folder: Path) -> Work:
+    """`serve`: several calls of `WriteHistoryBatch`, which add, change and delete records."""
+    table: Rows = []
+    for number in range(1, choice.randint(3, 5)):
+        at = datetime(2024, 1, number)
+        shown = f"{at:%Y-%m-%dT00:00:00Z}"
+        ids = choice.sample(range(1, 7), choice.randint(1, 5))
+        deleted = [id_ for id_ in ids if choice.random() < 0.3]
+        changed = [id_ for id_ in ids if id_ not in deleted]
+        name = f"n{number}"
+        files = {
+            "earliest_start": (("id", FIVETRAN.start), [[str(id_), shown] for id_ in ids]),
+            "upsert": (HEADER, [[str(id_), name, "1", shown, END, "true"] for id_ in changed]),
+            "delete": (("id", FIVETRAN.end), [[str(id_), shown] for id_ in deleted]),
+        }
+        writer = RequestWriter(folder, LANDED, schema=SCHEMA)
+        for stage, (header, rows) in files.items():
+            if rows:
+                writer.add_csv(stage, f"{stage}_{number}.csv", header, rows)
+        writer.write(f"request_{number}.json")
+        version = {FIVETRAN.start: at, FIVETRAN.end: FIVETRAN.open_end, "_fivetran_active": True}
+        batch = [
+            *({"_stage": "earliest_start", "id": id_, FIVETRAN.start: at} for id_ in ids),
+            *({"_stage": "upsert", "id": id_, "name": name, **version} for id_ in changed),
+            *({"_stage": "delete", "id": id_, FIVETRAN.end: at} for id_ in deleted),
+        ]
+        table = apply_batch(table, batch, ("id",), FIVETRAN).table
+    columns = ("id", "name", *FIVETRAN.columns())
+    queries = {"items": f"select {', '.join(columns)} from {SCHEMA}.items"}
+
+    def check(answer: Answer) -> Problems:
+        return failed(answer) + differences("items", answer.rows["items"], table, columns)
+
+    return Work(Job([]), Job([{"serve": str(folder)}], {}, queries), check)
+
+
+# Works whose requests are files in a folder.
+OF_FILES = {"landing": landing, "serve": serving}
 WORKS: dict[str, Callable[[random.Random], Work]] = {
     "history_batch": batches,
     "creation": creation,
@@ -450,4 +556,5 @@ WORKS: dict[str, Callable[[random.Random], Work]] = {
     "erase_subject": erase,
     "tags": tags,
     "number_transactions": numbers,
+    "branches": branches,
 }

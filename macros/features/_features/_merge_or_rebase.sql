@@ -19,6 +19,11 @@
                 ~ ' writes: run the model first, or say even_if_ahead if those were rejected'
         ) %}
     {% endif %}
+    {% set columns = dbt_history._table_columns(dbt_history._table_name(writes)) %}
+    {% set known = columns | map(attribute='name') | map('lower') | list %}
+    {% for name in ['author', 'message'] if said[name] and name not in known %}
+        {% do call.problems.append('the log has no column ' ~ name) %}
+    {% endfor %}
     {% do dbt_history._refuse_branch(call, 'the branch cannot be combined') %}
     {% set features = dbt_history._features_of(
         dbt_history._table_columns(states), call.table.key, payload, json,
@@ -39,10 +44,7 @@
     {% if changes and not dry_run %}
         {% do dbt_history._append_writes(
             target.writes, head.txn,
-            dbt_history._combined_sql(
-                features, ctes, target, said, dbt_history._table_columns(target.writes),
-            ),
-            call.caller_name
+            dbt_history._combined_sql(features, ctes, target, said, known), call.caller_name
         ) %}
     {% endif %}
     {% do log(
@@ -83,14 +85,14 @@
 
 {#
     The writes that make the target equal to the merged result; they expect the states that were
-    compared.
+    compared. `known`: the columns of the log, some of which are optional.
 #}
-{% macro _combined_sql(features, ctes, target, said, columns) %}
+{% macro _combined_sql(features, ctes, target, said, known) %}
     {%- set item = dbt_history._quoted(dbt_history._item(features)) -%}
-    {%- set known = columns | map(attribute='name') | map('lower') | list -%}
+    {%- set attribution = dbt_history._attribution_of_writes(said, known) -%}
     insert into {{ target.writes }} (
-        `txn`, `position`, `action`, `branch`, {{ item | join(', ') }}, `app_id`, `author`,
-        `message`, `at`,
+        `txn`, `position`, `action`, `branch`, {{ item | join(', ') }},
+        {{ attribution | map(attribute='name') | join(', ') }},
         {{- ' `expected_uuid`,' if 'expected_uuid' in known }}
         {{- ' `mode`,' if 'mode' in known }}
         {{ dbt_history._quoted(features.payload) | join(', ') }}
@@ -107,7 +109,7 @@
         end,
         {{ dbt_history._string_literal(target.branch) }},
         {{ item | join(', ') }},
-        {{ dbt_history._attribution_of_writes(said) }},
+        {{ attribution | map(attribute='value') | join(', ') }},
         {%- if 'expected_uuid' in known %}
         {{ target.there }}_uuid,
         {%- endif %}
@@ -123,14 +125,21 @@
 {% endmacro %}
 
 
-{% macro _attribution_of_writes(said) %}
-    {%- do return([
-        dbt_history._string_literal(said.app_id),
-        dbt_history._string_literal(said.author) if said.author else 'cast(null as string)',
-        dbt_history._string_literal(said.message) if said.message else 'cast(null as string)',
-        'current_timestamp()' if said.at is none
+{% macro _attribution_of_writes(said, known) %}
+    {% set cells = [{'name': '`app_id`', 'value': dbt_history._string_literal(said.app_id)}] %}
+    {% for name in ['author', 'message'] if name in known %}
+        {% do cells.append({
+            'name': '`' ~ name ~ '`',
+            'value': dbt_history._string_literal(said[name]) if said[name]
+                else 'cast(null as string)',
+        }) %}
+    {% endfor %}
+    {% do cells.append({
+        'name': '`at`',
+        'value': 'current_timestamp()' if said.at is none
             else dbt_history._instant(said.at, {'type': 'timestamp'}, 'merge_branch'),
-    ] | join(', ')) -%}
+    }) %}
+    {% do return(cells) %}
 {% endmacro %}
 
 

@@ -15,6 +15,7 @@ import grpc
 from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
+from py4j.protocol import Py4JJavaError
 
 from dbt_history.conventions import FIVETRAN_SYNCED
 from dbt_history.landing.errors import BusyError, RefusedError
@@ -356,4 +357,7 @@ def one_line(result: str) -> str:
 
 def first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
+    # py4j names its own object in the first line, and Java's exception in the second.
+    if isinstance(error, Py4JJavaError) and len(lines) > 1:
+        return lines[1].removeprefix(": ")
     return lines[0] if lines else type(error).__name__
