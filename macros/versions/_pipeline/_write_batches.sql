@@ -1,7 +1,8 @@
 {#
     The pipeline of a version table: evaluates the SELECT once, checks everything, then commits the
     batches. Returns the counts of the run: {'batches', 'added', 'closed', 'removed', 'skipped',
-    'replayed'}, and for a suspended table 'suspended' and 'held', the batches that it does not take.
+    'replayed'}, and for a suspended table 'suspended' and 'held', the batches that it does not
+    take.
 #}
 {% macro _write_batches(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% do return(dbt_history._write_planned(
