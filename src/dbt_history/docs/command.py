@@ -55,7 +55,7 @@ def docs_command(
     and the Markdown files in docs/ are pages, too. The site needs no server and no network.
 
     \b
-    Examples: dbt build && dbt-history docs
+    Examples: dbt-history docs          after dbt build
               dbt-history docs --out public --target prod
 
     \b
