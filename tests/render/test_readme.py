@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]
 
@@ -74,7 +73,11 @@ def test_every_figure_of_the_readme_is_on_the_page_that_its_row_names() -> None:
         assert set(figures) <= measured, link
 
 
-def test_every_link_of_the_readme_leads_to_a_file() -> None:
-    links = re.findall(r"\]\(([^)#]+)", README)
-    missing = [link for link in links if "://" not in link and not (ROOT / Path(link)).exists()]
-    assert missing == []
+def test_every_link_of_the_readme_leads_to_a_file_and_a_title_to_a_test_in_it() -> None:
+    links = re.findall(r'\]\(([^)#" ]+)[^)" ]*(?: "(\w+)")?\)', README)
+    assert len(links) == README.count("](")
+    files = {link: ROOT / link for link, _ in links if "://" not in link}
+    assert [link for link, file in files.items() if not file.exists()] == []
+    tests = [(link, name) for link, name in links if name]
+    assert len(tests) >= 5
+    assert [name for link, name in tests if f"def {name}(" not in files[link].read_text()] == []
