@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 import secrets
 import signal
 from collections.abc import Callable, Iterable, Mapping
@@ -174,6 +175,8 @@ def serve_tables(answers: Answers, port: int, ready: Callable[[str], None]) -> N
     worker = Worker(answers.project)
     app = App(answers, worker)
     try:
+        # A second request that waits for the first is no problem to report.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         server = waitress.create_server(
             app, host=HOST, port=port, threads=4, ident=None, max_request_body_size=MAX_QUESTION
         )
