@@ -53,7 +53,7 @@
     pipeline can compare it with its own.
 #}
 {% macro _with_last_batch(select_sql) %}
-    {% set asks = modules.re.search('last_batch\s*\(', model.get('raw_code') or '') is not none %}
+    {% set asks = modules.re.search('last_batch\\s*\\(', model.get('raw_code') or '') is not none %}
     {% do return(render(model.raw_code) if asks and not model.get('extra_ctes') else select_sql) %}
 {% endmacro %}
 

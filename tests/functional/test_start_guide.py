@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from tests.support.guide_files import steps
 from tests.support.markdown import page
@@ -36,7 +37,7 @@ def test_the_guide_makes_a_history_in_a_new_environment(tmp_path: Path, end: str
         for name, value in os.environ.items()
         if not name.startswith(("DBT_", "SPARK", "PYSPARK", "VIRTUAL_ENV"))
     }
-    shown = ""
+    shown = looked_at = ""
     for path, text in steps(GUIDE):
         if path is not None:
             (project / path).parent.mkdir(parents=True, exist_ok=True)
@@ -52,6 +53,7 @@ def test_the_guide_makes_a_history_in_a_new_environment(tmp_path: Path, end: str
         )
         assert done.returncode == 0, done.stdout + done.stderr
         shown = done.stdout if "dbt show" in text else shown
+        looked_at = done.stdout if "dbt-history show" in text else looked_at
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in shown.splitlines()
@@ -61,3 +63,13 @@ def test_the_guide_makes_a_history_in_a_new_environment(tmp_path: Path, end: str
     assert versions == [
         (1, "Bonn", False), (1, "Rome", True), (2, "Oslo", False), (3, "Graz", True),
     ]  # fmt: skip
+    now = [line for line in looked_at.splitlines() if re.search(r"Rome|Graz|Bonn|Oslo", line)]
+    assert len(now) == 2, looked_at
+    assert "Rome" in now[0], looked_at
+    assert "Graz" in now[1], looked_at
+    assert "Rome" in (project / "history.html").read_text()
+    asked = [str(project / "env/bin/pip"), "show", "dbt-core"]
+    installed = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    version = re.search(r"^Version: (\S+)$", installed, re.MULTILINE)
+    assert version, installed
+    assert version[1] in SpecifierSet(VERSIONS[end]), "the extra replaced the dbt of the project"
