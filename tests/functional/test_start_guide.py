@@ -29,8 +29,12 @@ def test_the_guide_makes_a_history_in_a_new_environment(tmp_path: Path, end: str
     project = tmp_path / "shop"
     project.mkdir()
     # A link would make dbt read the checkout's environment.
-    kept = shutil.ignore_patterns(".*", "docs", "tests", "bench", "scripts")
-    shutil.copytree(ROOT, tmp_path / "dbt_history", ignore=kept)
+    left_out = shutil.ignore_patterns(".*", "docs", "tests", "bench", "scripts")
+    shutil.copytree(
+        ROOT,
+        tmp_path / "dbt_history",
+        ignore=lambda folder, names: left_out(folder, names) if Path(folder) == ROOT else set(),
+    )
     java = os.environ.get("JAVA_HOME", "")
     env = {
         name: value
