@@ -69,7 +69,7 @@ test-cluster: setup ## Run conformance cases and connection failures on a local 
 test-matrix: setup ## Build the consumer project with the oldest and the newest dbt, parse it with dbt 2 (ARGS=oldest)
 	@$(PYTHON) scripts/matrix.py $(ARGS)
 
-torture: setup ## Interrupt writers at random moments, let processes race (ARGS="--kills 200 --races 100 --seed 1")
+torture: setup ## Interrupt writers, let processes race, compare with MariaDB (ARGS="--kills 200 --races 100 --comparisons 1000")
 	@PYTHONPATH=. $(RUN) python -m tests.torture $(ARGS)
 
 lint: setup ## Check SQL, Python and YAML; no Spark

@@ -1,8 +1,8 @@
-"""Run the campaign: `make torture ARGS="--kills 200 --races 100 --seed 1"`.
+"""Run the campaign: `make torture ARGS="--kills 200 --races 100 --comparisons 1000 --seed 1"`.
 
-A failure names its seed: `--only WRITER --seed N --kills 4 --races 0`, or `--kills 0 --races 1
---seed N`, draws the same data and moments again. `--write` puts the summary into
-docs/measured_reliability.md.
+A failure names its seed. `--seed N` draws the same data and moments again, with `--only WRITER
+--kills 4 --races 0 --comparisons 0`, `--kills 0 --races 1 --comparisons 0`, or `--kills 0 --races 0
+--comparisons 1`. `--write` puts the summary into docs/measured_reliability.md.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pathlib import Path
 import click
 
 from tests.support.project import ROOT
+from tests.torture.judge import judge
+from tests.torture.mariadb import UnavailableError
 from tests.torture.races import Race
 from tests.torture.workers import Worker
 from tests.torture.works import OF_FILES, WORKS, Work
@@ -55,8 +57,8 @@ class Campaign:
         return Worker(self.folder / f"worker_{self.started}")
 
     def close(self) -> None:
-        for worker in self.workers:
-            worker.kill()
+        while self.workers:
+            self.workers.pop().kill()
 
     def place(self, name: str) -> Path:
         """A new folder: a worker removes the folder of its previous job."""
@@ -184,7 +186,32 @@ def campaign_in(folder: Path) -> Iterator[Campaign]:
         campaign.close()
 
 
-def summary(campaign: Campaign, seed: int, minutes: float) -> list[str]:
+def judged(campaign: Campaign, seed: int, wanted: int) -> list[str]:
+    """Compare with MariaDB; the lines of the summary."""
+    folder = campaign.folder / "judge"
+    folder.mkdir()
+    try:
+        version, verdict = judge(folder, seed, wanted, click.echo)
+    except UnavailableError as error:
+        click.echo(f"MariaDB is left out: {error}")
+        return ["", f"MariaDB was left out: {error}."]
+    campaign.report("MariaDB", verdict.problems)
+    compared = sorted({what for _, what in verdict.counts})
+    lines = [
+        "",
+        f"{verdict.counts.total():,} comparisons with the system versioning of MariaDB {version}:"
+        f" **{len(verdict.problems)} differences**.",
+        "",
+        f"| table | {' | '.join(compared)} |",
+        f"|---|{'---|' * len(compared)}",
+    ]
+    for kind in dict.fromkeys(kind for kind, _ in verdict.counts):
+        cells = [f"{verdict.counts[kind, what] or '–'}" for what in compared]
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
+    return lines
+
+
+def summary(campaign: Campaign, seed: int) -> list[str]:
     kills = sum(campaign.kills.values())
     lines = [
         f"{kills} kills ({campaign.signals} by SIGKILL, the others as copies of the files of the"
@@ -202,17 +229,20 @@ def summary(campaign: Campaign, seed: int, minutes: float) -> list[str]:
     if opponents:
         lines += ["", "| a run of the model against | races |", "|---|---|"]
         lines += [f"| {name} | {count} |" for name, count in sorted(opponents.items())]
-    return [*lines, "", f"It took {minutes:.0f} minutes."]
+    return lines
 
 
 @click.command()
 @click.option("--kills", default=200, show_default=True)
 @click.option("--races", default=100, show_default=True)
+@click.option("--comparisons", default=1000, show_default=True, help="with MariaDB")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--only", type=click.Choice(NAMES), multiple=True, help="these writers only")
 @click.option("--write", is_flag=True, help="write docs/measured_reliability.md")
-def main(kills: int, races: int, seed: int, only: tuple[str, ...], write: bool) -> None:
-    """Interrupt writers at random moments, and let processes race."""
+def main(
+    kills: int, races: int, comparisons: int, seed: int, only: tuple[str, ...], write: bool
+) -> None:
+    """Interrupt writers at random moments, let processes race, and compare with MariaDB."""
     began = time.monotonic()
     names = only or NAMES
     seconds = dict.fromkeys(names, 8.0)
@@ -230,7 +260,11 @@ def main(kills: int, races: int, seed: int, only: tuple[str, ...], write: bool) 
         for number in range(seed, seed + races):
             race_once(campaign, number)
             click.echo(f"{number - seed + 1} of {races} races, seed {number}")
-        lines = summary(campaign, seed, (time.monotonic() - began) / 60)
+        # Their memory is free for the judge's own Spark.
+        campaign.close()
+        judgement = judged(campaign, seed, comparisons) if comparisons else []
+        minutes = (time.monotonic() - began) / 60
+        lines = [*summary(campaign, seed), *judgement, "", f"It took {minutes:.0f} minutes."]
     click.echo("\n".join(lines))
     if write:
         text = PAGE.read_text()
