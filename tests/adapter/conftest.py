@@ -148,7 +148,7 @@ def project(project_setup: Any, project_files: None, way: str) -> Any:
 
     def run_sql(sql: str, fetch: str | None = None) -> Any:
         answers = [run(one, fetch=fetch) for one in translated(sql.format(**names), way)]
-        return answers[-1]
+        return answers[-1] if answers else None
 
     names: Mapping[str, str] = {"schema": project_setup.test_schema, "database": "None"}
     project_setup.run_sql = run_sql
