@@ -28,6 +28,8 @@ from tests.torture.workers import Worker
 from tests.torture.works import OF_FILES, WORKS, Work
 
 PAGE = ROOT / "docs" / "measured_reliability.md"
+# Before the sections of the page that a campaign writes.
+CAMPAIGN, JUDGE = "<!-- campaign -->", "<!-- mariadb -->"
 # Of one job; each is a kill.
 COPIES = 4
 NAMES = (*WORKS, *OF_FILES)
@@ -194,11 +196,10 @@ def judged(campaign: Campaign, seed: int, wanted: int) -> list[str]:
         version, verdict = judge(folder, seed, wanted, click.echo)
     except UnavailableError as error:
         click.echo(f"MariaDB is left out: {error}")
-        return ["", f"MariaDB was left out: {error}."]
+        return [f"MariaDB was left out: {error}."]
     campaign.report("MariaDB", verdict.problems)
     compared = sorted({what for _, what in verdict.counts})
     lines = [
-        "",
         f"{verdict.counts.total():,} comparisons with the system versioning of MariaDB {version}:"
         f" **{len(verdict.problems)} differences**.",
         "",
@@ -209,6 +210,19 @@ def judged(campaign: Campaign, seed: int, wanted: int) -> list[str]:
         cells = [f"{verdict.counts[kind, what] or '–'}" for what in compared]
         lines.append(f"| {kind} | {' | '.join(cells)} |")
     return lines
+
+
+def replaced(text: str, mark: str, lines: list[str]) -> str:
+    """The page with another section after the mark, which ends at the next mark."""
+    head, found, tail = text.partition(mark)
+    assert found, mark
+    _, following, rest = tail.partition("<!-- ")
+    return (
+        f"{head}{mark}\n\n"
+        + "\n".join(lines)
+        + "\n"
+        + (f"\n{following}{rest}" if following else "")
+    )
 
 
 def summary(campaign: Campaign, seed: int) -> list[str]:
@@ -262,14 +276,16 @@ def main(
             click.echo(f"{number - seed + 1} of {races} races, seed {number}")
         # Their memory is free for the judge's own Spark.
         campaign.close()
-        judgement = judged(campaign, seed, comparisons) if comparisons else []
-        minutes = (time.monotonic() - began) / 60
-        lines = [*summary(campaign, seed), *judgement, "", f"It took {minutes:.0f} minutes."]
-    click.echo("\n".join(lines))
-    if write:
-        text = PAGE.read_text()
-        head = text.partition("<!-- campaign -->")[0]
-        PAGE.write_text(f"{head}<!-- campaign -->\n\n" + "\n".join(lines) + "\n")
+        parts = {}
+        if kills or races:
+            minutes = (time.monotonic() - began) / 60
+            parts[CAMPAIGN] = [*summary(campaign, seed), "", f"It took {minutes:.0f} minutes."]
+        if comparisons:
+            parts[JUDGE] = judged(campaign, seed, comparisons)
+    for mark, lines in parts.items():
+        click.echo("\n".join(lines))
+        if write:
+            PAGE.write_text(replaced(PAGE.read_text(), mark, lines))
     sys.exit(1 if campaign.problems else 0)
 
 
