@@ -25,6 +25,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -32,19 +33,23 @@ from typing import Any
 
 from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import Manifest
+from pyspark.sql import SparkSession
 
 from dbt_history import summary
 from dbt_history.failures import failures_command
 from dbt_history.landing.command import land_command
-from dbt_history.session import start_session
+from dbt_history.session import new_session, start_session
 from scripts import landing_example, play_days
 from scripts.spark_settings import ONE_TASK
+from scripts.thread_sessions import thread_sessions
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".state"
 TARGET = STATE / "target"
 IS_LOCAL = os.environ.get("DBT_HISTORY_TARGET", "local") == "local"
 WAREHOUSE = STATE / ("warehouse" if IS_LOCAL else "cluster/warehouse")
+# Each thread has a session of its own here; on a cluster the profile says how many there are.
+THREADS = ["--threads", "2"] if IS_LOCAL else []
 # Seconds of each step of the last build, from which the time left is estimated.
 SECONDS = STATE / "build_seconds.json"
 EXAMPLE = "dbt_history.fivetran_history"
@@ -216,7 +221,7 @@ class Build:
         artifact = TARGET / "run_results.json"
         artifact.unlink(missing_ok=True)
         runner = dbtRunner(self.manifest, callbacks=[self.progress.on_event])
-        done = runner.invoke(["--quiet", "build", *options])
+        done = runner.invoke(["--quiet", "build", *THREADS, *options])
         if isinstance(done.exception, KeyboardInterrupt):
             raise done.exception
         if done.exception is not None:
@@ -272,7 +277,7 @@ def play(build: Build, systems: Iterable[str]) -> None:
         play_days.drop_tables(spark, system)
         for path in play_days.days(system):
             began = monotonic()
-            text = play_days.play(spark, system, path, build.manifest)
+            text = play_days.play(spark, system, path, build.manifest, THREADS)
             seconds = monotonic() - began
             build.progress.finish(step_of(path), seconds, f"{path.stem}: {text}")
         build.run(
@@ -294,11 +299,19 @@ def steps_of(manifest: Manifest) -> list[str]:
     return [*nodes, *manifest.unit_tests, *manifest.exposures]
 
 
-def start_spark() -> None:
-    session = start_session("dbt_history build")
+def start_spark() -> SparkSession:
+    return with_one_task(start_session("dbt_history build"))
+
+
+def session_of_thread() -> SparkSession:
+    return with_one_task(new_session(start_session("dbt_history build")))
+
+
+def with_one_task(session: SparkSession) -> SparkSession:
     if IS_LOCAL:
         for name, value in ONE_TASK.items():
             session.conf.set(name, str(value))
+    return session
 
 
 def parse() -> Manifest:
@@ -402,7 +415,8 @@ def main(options: list[str]) -> int:
         manifest = None if options else parse()
         spark.result()
     try:
-        success = build_all(manifest) if manifest else build_selected(options)
+        with thread_sessions(session_of_thread) if IS_LOCAL else nullcontext():
+            success = build_all(manifest) if manifest else build_selected(options)
     except play_days.DayError as error:
         sys.exit(f"build: {error}")
     return 0 if success else 1

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -166,7 +166,7 @@ def commit(spark: SparkSession, statement: Statement) -> None:
         spark.conf.unset(USER_METADATA)
 
 
-def run_dbt(command: Command, manifest: Manifest | None) -> Output:
+def run_dbt(command: Command, manifest: Manifest | None, options: Sequence[str]) -> Output:
     """Run a dbt command on the project as parsed, or parse it. Raises DayError."""
     output = Output()
 
@@ -176,7 +176,7 @@ def run_dbt(command: Command, manifest: Manifest | None) -> Output:
 
     runner = dbtRunner(manifest, callbacks=[keep_error])
     # A refusal that is expected must not look like an error on the terminal.
-    done = runner.invoke(["--log-level", "none", *command.arguments])
+    done = runner.invoke(["--log-level", "none", *command.arguments, *options])
     if isinstance(done.exception, KeyboardInterrupt):
         raise done.exception
     if done.exception is not None:
@@ -201,14 +201,23 @@ def steps_of(system: str, path: Path) -> list[Statement | Command]:
     return day
 
 
-def play(spark: SparkSession, system: str, path: Path, manifest: Manifest | None) -> str:
-    """Run the steps of a day; returns the number of statements and the models' results."""
+def play(
+    spark: SparkSession,
+    system: str,
+    path: Path,
+    manifest: Manifest | None,
+    options: Sequence[str] = (),
+) -> str:
+    """Run the steps of a day, with options of dbt.
+
+    Returns the number of statements and the models' results.
+    """
     os.environ |= dict(zip(ENVIRONMENT, ("days", path.stem), strict=True))
     day = steps_of(system, path)
     rows: list[str] = []
     for step in day:
         if isinstance(step, Command):
-            rows += run_dbt(step, manifest).rows
+            rows += run_dbt(step, manifest, options).rows
         else:
             commit(spark, step)
     count = sum(isinstance(step, Statement) for step in day)

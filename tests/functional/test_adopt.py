@@ -148,6 +148,7 @@ def test_a_snapshot_goes_on_as_a_history(
     assert open_rows(project, "kept", until) == open_rows(project, "beside", until)
 
 
+@pytest.mark.thorough
 def test_a_table_of_auto_cdc_goes_on_as_a_history(project: Project) -> None:
     """Its rows are as AUTO CDC leaves them; the source has changed since then."""
     load(project, LOADS[1])

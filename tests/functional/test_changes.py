@@ -416,6 +416,7 @@ def commit(spark: SparkSession, metadata: str | None, statement: str) -> None:
         spark.conf.unset(METADATA)
 
 
+@pytest.mark.thorough
 def test_changed_by_is_the_named_column_the_commit_or_null(project: Project) -> None:
     """The user of the run is written only where the model asks for it."""
     table = source(project, "id bigint, editor string")
@@ -493,6 +494,7 @@ def test_users_of_rows_found_without_a_feed(project: Project) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_rows_from_before_row_tracking_have_no_user(project: Project) -> None:
     """Enabling it gives them the version of the commit that enabled it, whoever made that one."""
     table = source(project, "id bigint, v string")

@@ -23,7 +23,7 @@ from tests.conformance.test_history_batch import CASES, adopt, stage, together
 from tests.support import connect, thrift
 from tests.support.processes import TIMEOUT, kill
 from tests.support.project import Project, profiles
-from tests.support.selection import IS_ALL, thorough
+from tests.support.selection import IS_ALL
 from tests.support.staging import COLUMNS, batches_of_one, before, day, version
 from tests.support.tables import assert_same_rows
 from tests.support.thrift import ThriftSpark
@@ -211,7 +211,8 @@ def executors(cluster: Cluster) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("target", ["ansi", thorough("lenient")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("target", ["ansi", "lenient"])
 def test_the_cases_of_history_batch_end_in_the_same_rows_over_thrift(
     project: Project, server: ThriftSpark, target: str, request: pytest.FixtureRequest
 ) -> None:

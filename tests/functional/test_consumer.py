@@ -59,6 +59,7 @@ def test_a_consumer_sees_no_node_of_the_package(dbt: Dbt) -> None:
     assert packages == {CONSUMER}
 
 
+@pytest.mark.thorough
 def test_a_consumer_builds_a_history_table(dbt: Dbt, project: Path) -> None:
     dbt("build")
     results = json.loads((project / "target" / "run_results.json").read_text())["results"]

@@ -175,6 +175,7 @@ def test_null_keeps_a_value_and_a_truncation_ends_every_record(project: Project)
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_history_keeps_one_version_while_no_tracked_column_changes(project: Project) -> None:
     """Days of `changed`; each run reads the whole state:
 

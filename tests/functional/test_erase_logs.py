@@ -114,7 +114,8 @@ WRITES = """
 """
 
 
-@pytest.mark.parametrize("table", ["states", pytest.param("log", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("table", ["states", "log"])
 def test_a_feature_is_erased_in_its_states_and_in_the_log_of_writes(
     project: Project, spark: SparkSession, table: str
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_drain_killed_before_it_empties_the_inbox_loses_and_duplicates_nothing
     assert {row["table"] for row in project.rows("core")} == {"items"}
 
 
+@pytest.mark.thorough
 def test_the_documented_tables_and_transaction_come_out_as_documented(project: Project) -> None:
     """ESQL's X and X.History, and the rows of its `_core.history`, as in the seeds."""
     spark = project.spark

@@ -223,6 +223,7 @@ def test_a_range_of_changes_is_read_page_by_page(project: Project, spark: SparkS
     assert got == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]
 
 
+@pytest.mark.thorough
 def test_a_purge_is_a_change_in_its_own_transaction(tmp_path: Path, spark: SparkSession) -> None:
     call = renderer(tmp_path)
     call.pretend_relations()
@@ -250,9 +251,8 @@ def test_a_purge_is_a_change_in_its_own_transaction(tmp_path: Path, spark: Spark
         found(purges=True, author="ann")
 
 
-@pytest.mark.parametrize(
-    "splits", [(3, 7), pytest.param(tuple(range(1, 8)), marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("splits", [(3, 7), tuple(range(1, 8))])
 def test_history_switched_off_and_on_gives_the_same_states_in_one_run_and_in_many(
     project: Project, spark: SparkSession, splits: tuple[int, ...]
 ) -> None:

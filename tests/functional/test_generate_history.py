@@ -160,6 +160,7 @@ def test_no_file_is_written_outside_the_project(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_the_example_model_equals_the_generated_one(capsys: pytest.CaptureFixture[str]) -> None:
     folder = "models/examples/esql"
     capsys.readouterr()

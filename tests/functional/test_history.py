@@ -193,6 +193,7 @@ def shown(project: Project, sql: str, name: str = "source") -> str:
     return f"select * from {name}"
 
 
+@pytest.mark.thorough
 def test_a_source_of_changes_keeps_what_is_missing(project: Project) -> None:
     """
     run 1    1 a at 1    2 b at 1    3 c at 1
@@ -270,6 +271,7 @@ def test_a_clock_that_goes_back_loses_no_change(project: Project) -> None:
     assert versions(project) == found
 
 
+@pytest.mark.thorough
 def test_a_clock_that_goes_back_loses_no_change_of_batch_rows(project: Project) -> None:
     """The record of the first run has a time that the clock of the second run has not reached."""
     rows = "select cast(id as bigint) as id, v from values "
@@ -301,6 +303,7 @@ def test_a_clock_that_goes_back_loses_no_change_of_batch_rows(project: Project) 
     assert not found["a"][1]
 
 
+@pytest.mark.thorough
 def test_a_restored_table_and_a_killed_run_take_the_changes_again(
     project: Project, before_statement: Interrupt
 ) -> None:
@@ -403,6 +406,7 @@ def test_rows_that_dbt_hides_were_not_deleted(project: Project, option: str) -> 
     assert versions(project) == [(1, "a", True)]
 
 
+@pytest.mark.thorough
 def test_the_model_of_the_readme_and_of_the_guide_makes_the_table_of_the_guide(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

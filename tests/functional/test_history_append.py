@@ -78,6 +78,7 @@ def test_duplicate_keys_are_refused_with_samples(project: Project) -> None:
 NUMBERED = {"convention": "validity", "type": "bigint", "append_only": True}
 
 
+@pytest.mark.thorough
 def test_an_append_only_version_table_is_stamped_and_read_as_of_a_version(project: Project) -> None:
     """By row, by key, by batch, and on an axis of times; the readers say no convention."""
     stamped: dict[str, dict[str, Any]] = {
@@ -117,6 +118,7 @@ def test_an_append_only_version_table_is_stamped_and_read_as_of_a_version(projec
     assert project.rows("now") == [{"version": 8}]
 
 
+@pytest.mark.thorough
 def test_versions_of_the_select_are_checked_before_anything_is_written(project: Project) -> None:
     increasing = {"history": {**NUMBERED, "start": "number", "version_order": "increasing"}}
     log(project, "select 1 as id, 5L as number", unique_key="id", meta=increasing)

@@ -49,6 +49,7 @@ def adopt(project: Project, name: str, rows: list[dict[str, Any]], form: str = "
     data_frame(project.spark, rows, TYPES).write.format(form).saveAsTable(project.table(name))
 
 
+@pytest.mark.thorough
 def test_at_one_start_an_update_completes_the_upsert_of_its_file(project: Project) -> None:
     rows = [upsert(1, 1, day(1), "a", w="base"), upsert(1, 2, day(1), "a", w="base")]
     rows += [earliest(2, 1, day(2)), earliest(2, 2, day(2))]
@@ -398,6 +399,7 @@ def test_batches_undone_by_a_reset_are_applied_again(project: Project, reset: st
     assert_same_rows(project.rows("h"), expected, COLUMNS)
 
 
+@pytest.mark.thorough
 def test_the_last_batch_is_found_when_the_log_has_expired(
     project: Project, warehouse: Path
 ) -> None:
@@ -425,12 +427,13 @@ def test_the_last_batch_is_found_when_the_log_has_expired(
     assert run.message("h") == "1 batch: 1 added, 0 closed, 0 removed, 0 skipped, 5 replayed"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "volatile",
     [
-        thorough("select *, cast(rand() as string) as w from staged"),
+        "select *, cast(rand() as string) as w from staged",
         "select *, cast(uuid() as string) as w from staged",
-        thorough("select *, cast(current_timestamp() as string) as w from staged"),
+        "select *, cast(current_timestamp() as string) as w from staged",
     ],
     ids=["rand", "uuid", "now"],
 )
@@ -531,6 +534,7 @@ def test_keys_of_every_supported_type(project: Project) -> None:
     assert run.message("h") == "2 batches: 4 added, 2 closed, 0 removed, 0 skipped, 0 replayed"
 
 
+@pytest.mark.thorough
 def test_equal_keys_with_different_bytes_are_one_key(project: Project) -> None:
     rows = [upsert(1, -0.0, day(1)), earliest(2, 0.0, day(2)), upsert(2, 0.0, day(2))]
     project.history("h", stage(project, "staged", rows, TYPES | {"id": "double"}))

@@ -58,6 +58,7 @@ def test_a_request_is_landed_once_and_a_repeat_is_reported(
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_landed_batches_are_compared_with_the_digests_in_their_commits(
     table: LandingTable, tmp_path: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_files_of_a_run_killed_while_creating_the_table_do_not_block_others(
     assert (place / "part-0.parquet").exists() == (left == "folder")
 
 
+@pytest.mark.thorough
 def test_a_restored_table_accepts_the_request_again_with_a_new_number(
     table: LandingTable, tmp_path: Path
 ) -> None:
@@ -180,6 +182,7 @@ def test_a_restored_table_accepts_the_request_again_with_a_new_number(
     assert [row["_batch"] for row in rows_of(table)] == [1, 3]
 
 
+@pytest.mark.thorough
 def test_a_request_without_rows_is_also_a_batch(table: LandingTable, tmp_path: Path) -> None:
     nothing = RequestWriter(tmp_path / "a", COLUMNS).write()
     header = RequestWriter(tmp_path / "b", COLUMNS)

@@ -184,6 +184,7 @@ def test_a_view_created_before_a_cleaning_fails_after_it(
     assert [row["v"] for row in project.rows("at_4")] == ["new"]
 
 
+@pytest.mark.thorough
 def test_tags_name_points_of_many_tables_and_protect_them_until_dropped(
     project: Project, call: Renderer, operate: Operation
 ) -> None:
@@ -427,9 +428,8 @@ def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
     assert [row["v"] for row in project.rows("h")] == [None]
 
 
-@pytest.mark.parametrize(
-    "moment", [thorough("update `"), "'delta.appendOnly' = 'true'", thorough("insert into")]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("moment", ["update `", "'delta.appendOnly' = 'true'", "insert into"])
 def test_a_killed_erasure_is_finished_by_the_next_and_its_log_is_locked_again(
     moment: str, project: Project, operate: Operation, spark: SparkSession
 ) -> None:

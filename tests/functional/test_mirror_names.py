@@ -10,6 +10,7 @@ import json
 import time
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.project import Project, Run
@@ -60,6 +61,7 @@ def read(project: Project, reader: str) -> list[dict[str, Any]]:
     return project.rows("found")
 
 
+@pytest.mark.thorough
 def test_columns_named_as_those_of_a_mirror_are_kept_beside_them(
     project: Project, spark: SparkSession
 ) -> None:

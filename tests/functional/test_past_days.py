@@ -98,6 +98,7 @@ def days(project: Project, spark: SparkSession) -> Iterator[dict[str, str]]:
     spark.sql(f"drop schema if exists {schema}_day cascade")
 
 
+@pytest.mark.thorough
 def test_bookmarks_of_all_kinds_of_tables_show_one_day_and_what_changed_since(
     project: Project, spark: SparkSession, days: dict[str, str]
 ) -> None:

@@ -59,6 +59,7 @@ def after(words: str) -> list[dict[str, Any]]:
     return [version(row) for row in table_after(EXAMPLE, words)]
 
 
+@pytest.mark.thorough
 def test_the_documented_example_gives_the_tables_it_shows(project: Project) -> None:
     first = [{**row, "_stage": "upsert", "_batch": 1} for row in after("**After batch 1**")]
     updates = [update_row(row) for row in table_after(EXAMPLE, "The update file contains")]

@@ -98,11 +98,12 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     restore_zone()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "after"),
     [
         ("restore", ["RESTORE", 3, "RESTORE", 2, 3, 4]),
-        thorough("truncate", ["TRUNCATE", 3, "RESTORE", 1, 2, 3, 4]),
+        ("truncate", ["TRUNCATE", 3, "RESTORE", 1, 2, 3, 4]),
     ],
 )
 def test_a_reset_right_before_a_merge_makes_the_run_plan_again(

@@ -73,6 +73,7 @@ def test_what_says_the_key_of_a_table(project: Project, capsys: pytest.CaptureFi
     }
 
 
+@pytest.mark.thorough
 def test_macros_and_tests_take_key_and_convention_from_the_model(project: Project) -> None:
     """The customers say their key; the history its key and convention; nobody says them again."""
     spark = project.spark

@@ -202,6 +202,7 @@ def test_a_sync_with_repeated_batches_is_applied_once(
     assert files_with(secrets[-1:], [], str(wrong.document()))
 
 
+@pytest.mark.thorough
 def test_batches_that_a_restore_undid_are_applied_again_by_the_next_call(
     destination: Destination, client: Client
 ) -> None:
@@ -673,6 +674,7 @@ def test_a_log_record_of_a_call_is_the_json_object_of_the_guide(
     }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_the_self_test_passes_on_a_destination_that_works(destination: Destination) -> None:
     steps = list(SelfTest(Service(destination, "a-secret")).steps())
     assert [step for step in steps if step.problem] == []

@@ -105,6 +105,7 @@ def loads(project: Project) -> Loads:
     return Loads(project)
 
 
+@pytest.mark.thorough
 def test_the_example_has_the_documented_rows_that_a_snapshot_can_know(loads: Loads) -> None:
     """Stored by `versions`; of `timestamp`, through a view that adds the flag."""
     loads.snapshot(EXAMPLES / "fivetran_snapshot.sql")

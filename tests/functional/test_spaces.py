@@ -153,6 +153,7 @@ def test_a_space_is_suspended_enabled_and_disabled_at_a_place_of_the_log(
     assert states(project, "stepwise") == left, "built again from the log"
 
 
+@pytest.mark.thorough
 def test_a_table_of_one_space_is_suspended_as_a_whole(project: Project) -> None:
     """The log of roads alone, without the column `space` in the key; tags keep their states."""
     edits = f"(select * from {project.table('edits')} where space = 'roads')"

@@ -74,6 +74,7 @@ def control(project: Project, kind: str, names: list[str]) -> None:
         project.dbt("run-operation", f"{kind}_history", "--args", arguments)
 
 
+@pytest.mark.thorough
 def test_what_is_pending_waits_until_the_resume_and_is_then_taken(
     project: Project, spark: SparkSession
 ) -> None:

@@ -35,6 +35,7 @@ def versions(project: Project, model: str) -> list[tuple[Any, ...]]:
     return [(row["id"], row["v"], row["valid_to"] is None) for row in rows]
 
 
+@pytest.mark.thorough
 def test_a_source_that_is_empty_at_first_has_a_watermark(project: Project) -> None:
     spark = project.spark
     items, others = project.table("items"), project.table("others")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from scripts import build, play_days
+from scripts.thread_sessions import ThreadSessions
 
 VIEW, TABLE = "model.dbt_history.a_view", "model.dbt_history.a_table"
 TEST = "test.dbt_history.not_null_a_table_id.1f2e3d"
@@ -167,9 +169,9 @@ def test_the_last_build_excludes_what_succeeded_and_its_status_is_that_of_the_wh
 
     assert build.build_all(manifest([TABLE, VIEW, TEST])) == (last_status == "pass")
     assert runs.arguments == [
-        ["--quiet", "build", *build.EXAMPLE_NODES],
+        ["--quiet", "build", *build.THREADS, *build.EXAMPLE_NODES],
         [
-            *["--quiet", "build", "--exclude", "fqn:dbt_history.a_table"],
+            *["--quiet", "build", *build.THREADS, "--exclude", "fqn:dbt_history.a_table"],
             *["--indirect-selection", "empty"],
         ],
     ]
@@ -235,3 +237,28 @@ def test_a_day_that_was_played_with_the_same_files_is_not_played_again(
     once["crmp"].done()
     assert build.systems_to_play(["crmp", "esql"]) == ["esql"]
     assert build.systems_to_play(["crmp"]) == []
+
+
+def test_each_thread_has_a_session_of_its_own_and_a_later_thread_one_that_is_free() -> None:
+    made: list[Any] = []
+
+    def make() -> Any:
+        made.append(object())
+        return made[-1]
+
+    sessions = ThreadSessions(make)
+    both, used = threading.Barrier(2), {}
+
+    def ask(name: str) -> None:
+        used[name] = sessions.builder.enableHiveSupport().getOrCreate()
+        assert used[name] is sessions.getOrCreate()
+        both.wait(timeout=10)
+
+    for names in (("first", "second"), ("third", "fourth")):
+        threads = [threading.Thread(target=ask, args=[name]) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert used["first"] is not used["second"]
+    assert {used["third"], used["fourth"]} == {used["first"], used["second"]} == {*made}

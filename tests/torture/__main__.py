@@ -214,15 +214,10 @@ def judged(campaign: Campaign, seed: int, wanted: int) -> list[str]:
 
 def replaced(text: str, mark: str, lines: list[str]) -> str:
     """The page with another section after the mark, which ends at the next mark."""
-    head, found, tail = text.partition(mark)
+    head, found, tail = text.partition(f"{mark}\n")
     assert found, mark
-    _, following, rest = tail.partition("<!-- ")
-    return (
-        f"{head}{mark}\n\n"
-        + "\n".join(lines)
-        + "\n"
-        + (f"\n{following}{rest}" if following else "")
-    )
+    _, following, rest = tail.partition("\n<!-- ")
+    return "".join([head, found, "\n", "\n".join(lines), "\n", following, rest])
 
 
 def summary(campaign: Campaign, seed: int) -> list[str]:

@@ -31,6 +31,7 @@ from tests.support.tables import data_frame
 from tests.torture.mariadb import MariaDB, server
 from tests.torture.transactions import (
     COLUMNS,
+    REFERENCES,
     TABLES,
     Change,
     Transaction,
@@ -56,6 +57,8 @@ FEED = {
 Cells = tuple[str | None, ...]
 # A table's rows by id.
 Image = dict[str, Cells]
+# A table, and the numbers of two transactions.
+Range = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,13 @@ class Kind:
     """A kind of history table.
 
     is_dated       whether its versions have the instants of the transactions; else those of commits
-    write          writes the models of the three tables; returns their names
+    write          writes the model of a table, named `world.model(kind, table)`
     convention     a table → how readers read it
     """
 
     name: str
     is_dated: bool
-    write: Callable[[World], list[str]]
+    write: Callable[[World, str], None]
     convention: Callable[[str], dict[str, Any]]
     has_gap: bool = False
 
@@ -118,7 +121,7 @@ class World:
     def main(self, table: str) -> str:
         return f"{self.project.schema}_main.{table}"
 
-    def history(self, kind: str, table: str) -> str:
+    def model(self, kind: str, table: str) -> str:
         return f"{kind}_{table}"
 
 
@@ -179,7 +182,7 @@ def read_commit_times(world: World) -> None:
 
 
 def stage_events(world: World) -> None:
-    """Views of the events as rows of a change feed, in order and in random parts; and netted ones.
+    """Tables of the events as rows of a change feed, in order and in random parts; and netted ones.
 
     The changes of a record at one instant are in one part.
     """
@@ -194,7 +197,7 @@ def stage_events(world: World) -> None:
         for name, part_of in ways.items():
             rows = [row for change in changes for row in feed_rows(change, part_of(change))]
             types = {**columns, **FEED, "happened": "timestamp"}
-            create_view(world, f"{name}_{table}", rows, types)
+            save(world, f"{name}_{table}", rows, types)
             rows = [
                 {
                     **dict.fromkeys(columns),
@@ -207,13 +210,12 @@ def stage_events(world: World) -> None:
                 for change in net(changes)
             ]
             types = {**columns, "happened": "timestamp", "is_deleted": "boolean", "part": "bigint"}
-            create_view(world, f"net_{name}_{table}", rows, types)
+            save(world, f"net_{name}_{table}", rows, types)
 
 
-def create_view(
+def save(
     world: World, name: str, rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]
 ) -> None:
-    """All events; `arrived_…` are those of the parts up to now."""
     texts = [
         {
             column: value if value is None or types[column] != "decimal(12,2)" else str(value)
@@ -265,27 +267,23 @@ def arrive(world: World, part: int) -> None:
 def of_batches(name: str, convention: str, is_late: bool, is_numbered: bool) -> Kind:
     """`history_batch` of plain events, by numbered parts or with one batch per run."""
 
-    def write(world: World) -> list[str]:
-        made = []
-        for table in TABLES:
-            source = f"{'late' if is_late else 'ordered'}_{table}"
-            if is_numbered:
-                view, columns = f"arrived_{source}", "* except (part, happened), part as _batch"
-            else:
-                view, columns = f"new_{source}", "* except (part, happened)"
-            at = "happened" if is_late else "_commit_timestamp"
-            rows = f"dbt_history.batch_rows('{view}', 'id', '{convention}', at='{at}')"
-            more: dict[str, Any] = {"late_events": True} if is_late else {}
-            world.project.history(
-                world.history(name, table),
-                f"select {columns} from {{{{ {rows} }}}}",
-                convention=convention,
-                max_deleted_share=None,
-                batches_per_commit=world.choice.choice([None, None, 1]),
-                **more,
-            )
-            made.append(world.history(name, table))
-        return made
+    def write(world: World, table: str) -> None:
+        source = f"{'late' if is_late else 'ordered'}_{table}"
+        if is_numbered:
+            view, columns = f"arrived_{source}", "* except (part, happened), part as _batch"
+        else:
+            view, columns = f"new_{source}", "* except (part, happened)"
+        at = "happened" if is_late else "_commit_timestamp"
+        rows = f"dbt_history.batch_rows('{view}', 'id', '{convention}', at='{at}')"
+        more: dict[str, Any] = {"late_events": True} if is_late else {}
+        world.project.history(
+            world.model(name, table),
+            f"select {columns} from {{{{ {rows} }}}}",
+            convention=convention,
+            max_deleted_share=None,
+            batches_per_commit=world.choice.choice([None, None, 1]),
+            **more,
+        )
 
     return Kind(
         name, True, write, lambda _: {"convention": convention}, has_gap=convention == "fivetran"
@@ -295,81 +293,62 @@ def of_batches(name: str, convention: str, is_late: bool, is_numbered: bool) -> 
 def of_history(name: str, convention: str, is_late: bool) -> Kind:
     """`materialized='history'` of changed records with `updated_at`."""
 
-    def write(world: World) -> list[str]:
-        made = []
-        for table in TABLES:
-            view = f"new_net_{'late' if is_late else 'ordered'}_{table}"
-            world.project.model(
-                world.history(name, table),
-                f"select * except (part) from {view}",
-                materialized="history",
-                unique_key="id",
-                meta={
-                    "history": {
-                        "convention": convention,
-                        "source": "changes",
-                        "updated_at": "happened",
-                        "deleted": "is_deleted",
-                        "max_deleted_share": None,
-                    }
-                },
-            )
-            made.append(world.history(name, table))
-        return made
+    def write(world: World, table: str) -> None:
+        world.project.model(
+            world.model(name, table),
+            f"select * except (part) from new_net_{'late' if is_late else 'ordered'}_{table}",
+            materialized="history",
+            unique_key="id",
+            meta={
+                "history": {
+                    "convention": convention,
+                    "source": "changes",
+                    "updated_at": "happened",
+                    "deleted": "is_deleted",
+                    "max_deleted_share": None,
+                }
+            },
+        )
 
     return Kind(
         name, True, write, lambda _: {"convention": convention}, has_gap=convention == "fivetran"
     )
 
 
-def write_feeds(world: World) -> list[str]:
-    """`materialized='history'` of the Delta tables."""
-    made = []
-    for table in TABLES:
-        world.project.model(
-            f"feed_{table}",
-            f"select * from {world.main(table)}",
-            materialized="history",
-            unique_key="id",
-            meta={"history": {"convention": "validity", "max_deleted_share": None}},
-        )
-        made.append(f"feed_{table}")
-    return made
+def write_feed(world: World, table: str) -> None:
+    """`materialized='history'` of a Delta table."""
+    world.project.model(
+        world.model("feed", table),
+        f"select * from {world.main(table)}",
+        materialized="history",
+        unique_key="id",
+        meta={"history": {"convention": "validity", "max_deleted_share": None}},
+    )
 
 
 def relation(world: World, table: str) -> str:
     return f"api.Relation.create(schema='{world.project.schema}_main', identifier='{table}')"
 
 
-def write_events(world: World) -> list[str]:
-    made = []
-    for table in TABLES:
-        world.project.model(
-            f"events_{table}",
-            f"select * from {{{{ dbt_history.event_rows({relation(world, table)}, 'id') }}}}",
-            materialized="history_append",
-        )
-        made.append(f"events_{table}")
-    return made
+def write_events(world: World, table: str) -> None:
+    world.project.model(
+        world.model("events", table),
+        f"select * from {{{{ dbt_history.event_rows({relation(world, table)}, 'id') }}}}",
+        materialized="history_append",
+    )
 
 
-def write_mirrors(world: World) -> list[str]:
-    references = {
-        "customers": "",
-        "contracts": "{'column': 'customer_id', 'key': 'id', 'history': ref('mirror_customers')}",
-        "payments": "{'column': 'customer_id', 'key': 'id', 'history': ref('mirror_customers')},"
-        " {'column': 'contract_id', 'key': 'id', 'history': ref('mirror_contracts')}",
-    }
-    made = []
-    for table in TABLES:
-        world.project.model(
-            f"mirror_{table}",
-            f"select * from {{{{ dbt_history.hx_rows({relation(world, table)}, 'id',"
-            f" references=[{references[table]}]) }}}}",
-            materialized="history_append",
-        )
-        made.append(f"mirror_{table}")
-    return made
+def write_mirror(world: World, table: str) -> None:
+    references = ", ".join(
+        f"{{'column': '{column}', 'key': 'id', 'history': ref('{world.model('mirror', other)}')}}"
+        for column, other in REFERENCES.get(table, {}).items()
+    )
+    world.project.model(
+        world.model("mirror", table),
+        f"select * from {{{{ dbt_history.hx_rows({relation(world, table)}, 'id',"
+        f" references=[{references}]) }}}}",
+        materialized="history_append",
+    )
 
 
 KINDS = (
@@ -379,12 +358,12 @@ KINDS = (
     of_batches("validity_late", "validity", is_late=True, is_numbered=True),
     of_history("history", "validity", is_late=False),
     of_history("history_late", "fivetran", is_late=True),
-    Kind("feed", False, write_feeds, lambda _: {"convention": "validity"}),
+    Kind("feed", False, write_feed, lambda _: {"convention": "validity"}),
     Kind("events", False, write_events, lambda _: {"convention": "events", "key": "id"}),
     Kind(
         "mirror",
         False,
-        write_mirrors,
+        write_mirror,
         lambda table: {"convention": "hx", "key": "id", "id": f"{table}_hx_id"},
     ),
 )
@@ -395,7 +374,9 @@ def play(world: World) -> None:
     fill_database(world)
     create_mains(world)
     stage_events(world)
-    models = {kind.name: kind.write(world) for kind in world.kinds()}
+    for kind in world.kinds():
+        for table in TABLES:
+            kind.write(world, table)
     dated = [kind.name for kind in world.kinds() if kind.is_dated]
     others = [kind.name for kind in world.kinds() if not kind.is_dated]
     world.populated = world.choice.randint(0, 2)
@@ -414,7 +395,7 @@ def play(world: World) -> None:
             arrive(world, PARTS)
             due = [*dated, *others]
         if due:
-            world.project.run(*(model for name in due for model in models[name]))
+            world.project.run(*(world.model(kind, table) for kind in due for table in TABLES))
         if number < TRANSACTIONS:
             commit(world, world.transactions[number])
     read_commit_times(world)
@@ -425,10 +406,6 @@ def play(world: World) -> None:
 
 def text(at: datetime) -> str:
     return at.isoformat(" ", "microseconds")
-
-
-def after(at: datetime) -> datetime:
-    return at + MICROSECOND
 
 
 class Verdict:
@@ -556,7 +533,7 @@ class Comparison:
 
     def run(self) -> None:
         for table in TABLES:
-            name = self.world.project.table(self.world.history(self.kind.name, table))
+            name = self.world.project.table(self.world.model(self.kind.name, table))
             stored = self.world.spark.table(name)
             rows = self.world.spark.createDataFrame(stored.collect(), stored.schema)
             rows.createOrReplaceTempView(self.view(table))
@@ -640,15 +617,18 @@ class Comparison:
             " and payments.contract_id = contracts.id"
         )
 
-    def ranges(self) -> list[tuple[int, int]]:
-        """Pairs of transactions; the end of one is the last."""
+    def ranges(self) -> list[Range]:
+        """Of each table pairs of transactions; the end of one is the last."""
         places = [place for place, _ in self.instants]
-        pairs = [sorted(self.choice.sample(places, 2)) for _ in range(3)]
-        return [(pair[0], pair[1]) for pair in pairs] + [(places[0], places[-1])]
+        found: list[Range] = []
+        for table in TABLES:
+            pairs = [sorted(self.choice.sample(places, 2)) for _ in range(3)]
+            found += [(table, first, last) for first, last in [*pairs, (places[0], places[-1])]]
+        return found
 
     def compare_changesets(self) -> None:
         """The changes at instants in [from, to); of commits those in (c_from, c_to]."""
-        asked = [(table, *pair) for table in TABLES for pair in self.ranges()]
+        asked = self.ranges()
         ours = ask_spark(
             self.world,
             [
@@ -662,8 +642,11 @@ class Comparison:
                 for table, first, last in asked
             ],
         )  # fmt: skip
-        read = self.their_changes if self.kind.is_dated else self.their_differences
-        theirs = read(asked)
+        theirs = (
+            self.their_changes(asked)
+            if self.kind.is_dated
+            else [differences(old, new) for old, new in self.their_images(asked)]
+        )
         for (table, first, last), got, expected in zip(asked, ours, theirs, strict=True):
             steps = steps_of(got)
             changes = steps if self.kind.is_dated else joined_steps(steps)
@@ -672,9 +655,9 @@ class Comparison:
 
     def since(self, place: int) -> datetime:
         """The bound of a range: the transaction's instant, or the point after its commits."""
-        return self.there(place) if self.kind.is_dated else after(self.there(place))
+        return self.there(place) + (timedelta(0) if self.kind.is_dated else MICROSECOND)
 
-    def their_changes(self, asked: Sequence[tuple[str, int, int]]) -> list[dict[Any, Any]]:
+    def their_changes(self, asked: Sequence[Range]) -> list[dict[Any, Any]]:
         """The versions of MariaDB that began or ended in each range."""
         found = ask_database(self.world, [their_versions(table) for table in TABLES])
         versions = dict(zip(TABLES, found, strict=True))
@@ -690,16 +673,16 @@ class Comparison:
             result.append(steps_of(rows))
         return result
 
-    def their_differences(self, asked: Sequence[tuple[str, int, int]]) -> list[dict[Any, Any]]:
-        """The rows that MariaDB shows at only one of two instants, or differently."""
-        instants = self.world.instants
-        queries = [their_state(table, instants[place]) for table, *pair in asked for place in pair]
+    def their_images(self, asked: Sequence[Range]) -> list[tuple[Image, Image]]:
+        """MariaDB's states at both ends of each range."""
+        at = self.world.instants
+        queries = [their_state(table, at[place]) for table, *ends in asked for place in ends]
         found = [image(rows) for rows in ask_database(self.world, queries)]
-        return [differences(old, new) for old, new in zip(found[::2], found[1::2], strict=True)]
+        return list(zip(found[::2], found[1::2], strict=True))
 
     def compare_versions_between(self) -> None:
         """All rows that were visible at some instant of [from, to)."""
-        asked = [(table, *pair) for table in TABLES for pair in self.ranges()]
+        asked = self.ranges()
         instants = self.world.instants
         theirs = ask_database(
             self.world,
@@ -724,7 +707,7 @@ class Comparison:
 
     def compare_found_changes(self) -> None:
         """The rows of a mirror in (c_from, c_to], joined, are what differs between the two."""
-        asked = [(table, *pair) for table in TABLES for pair in self.ranges()]
+        asked = self.ranges()
         ours = ask_spark(
             self.world,
             [
@@ -744,14 +727,11 @@ class Comparison:
                 for table, first, last in asked
             ],
         )
-        instants = self.world.instants
-        queries = [their_state(table, instants[place]) for table, *pair in asked for place in pair]
-        theirs = [image(rows) for rows in ask_database(self.world, queries)]
-        for (table, first, last), got, old, new in zip(
-            asked, ours, theirs[::2], theirs[1::2], strict=True
+        for (table, first, last), got, (old, new) in zip(
+            asked, ours, self.their_images(asked), strict=True
         ):
             where = self.where(table, "from", self.since(first), "to", self.since(last))
-            self.verdict.compare("mirror", "find_changes", where, applied(old, got), dict(new))
+            self.verdict.compare("mirror", "find_changes", where, applied(old, got), new)
 
 
 def micros(at: str) -> str:
@@ -798,9 +778,9 @@ def differences(old: Image, new: Image) -> dict[Any, Any]:
 
 
 def applied(before: Image, rows: Iterable[Cells]) -> Image:
-    """A state after the changes of a mirror, in the order of their ids; a kind that cannot be
+    """A state after the changes of a mirror, in the order of their ids.
 
-    (an update of what is not there) leaves a mark.
+    A change that is impossible, such as an update of what is not there, leaves a mark.
     """
     state = dict(before)
     for kind, _, *cells in sorted(rows, key=lambda row: int(row[1] or 0)):

@@ -207,14 +207,14 @@ class Transactions:
 
     def delete_some(self, made: Transaction, table: str) -> None:
         """Delete what refers to a record, or all rows."""
-        if table not in REFERENCES:
+        there, statement = self.state[table], f"delete from {{}}{table}"
+        if table in REFERENCES and self.choice.random() >= 0.2:
+            name, value = self.choice.choice(list(REFERENCES[table])), self.choice.choice(IDS)
+            there = {id_: row for id_, row in there.items() if row[name] == value}
+            statement += f" where {name} = {value}"
+        elif self.choice.random() >= 0.2:
             return
-        name, value = self.choice.choice(list(REFERENCES[table])), self.choice.choice(IDS)
-        gone = {id_: None for id_, row in self.state[table].items() if row[name] == value}
-        statement = f"delete from {{}}{table} where {name} = {value}"
-        if self.choice.random() < 0.2:
-            gone, statement = dict.fromkeys(self.state[table]), f"delete from {{}}{table}"
-        self.write(made, table, statement, dict(gone))
+        self.write(made, table, statement, dict.fromkeys(there))
 
 
 def sql(value: Any) -> str:
