@@ -422,7 +422,6 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores or 2),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores or 2),
         "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled": "true",
