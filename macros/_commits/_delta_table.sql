@@ -10,10 +10,49 @@
 {% endmacro %}
 
 
-{# Only where a name has a character that Parquet files cannot hold. #}
+{# Column mapping, only where a column or field has a character that Parquet files cannot hold. #}
 {% macro _column_mapping(columns) %}
-    {% set is_odd = modules.re.search(
-        '[ ,;{}()=\\n\\t]', columns | map(attribute='name') | join(''),
-    ) %}
+    {% set names = columns | map(attribute='name') | list %}
+    {% for column in columns %}
+        {% do names.extend(modules.re.findall('[<,]([^<>,:]*):', column.type)) %}
+    {% endfor %}
+    {% set is_odd = modules.re.search('[ ,;{}()=\\n\\t]', names | join('')) %}
     {% do return({'delta.columnMapping.mode': 'name'} if is_odd else {}) %}
+{% endmacro %}
+
+
+{#
+    Before columns are added to a table: switches on what Delta needs for their names and types. A
+    new table of these columns would have it from the start.
+#}
+{% macro _support_columns(relation, columns, caller_name) %}
+    {% if relation.is_iceberg %} {% do return(none) %} {% endif %}
+    {% for property, value in dbt_history._column_mapping(columns).items() %}
+        {% do dbt_history._switch_on(relation, property, value, 'column mapping', caller_name) %}
+    {% endfor %}
+    {% if 'timestamp_ntz' in columns | map(attribute='type') | map('lower') %}
+        {% do dbt_history._switch_on(
+            relation, 'delta.feature.timestampNtz', 'supported', 'times without a zone',
+            caller_name,
+        ) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    Sets a table property unless it is set. It logs the change, because older readers may not
+    support the feature.
+#}
+{% macro _switch_on(relation, property, value, what, caller_name) %}
+    {% if dbt_history._table_property(relation, property) == value %}
+        {% do return(none) %}
+    {% endif %}
+    {% do dbt_history._log_info(
+        caller_name, relation,
+        'gets ' ~ what ~ ' (' ~ property ~ ' = ' ~ value ~ '): readers have to support it',
+    ) %}
+    {% do run_query(
+        'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' set tblproperties ('
+        ~ dbt_history._string_literal(property) ~ ' = ' ~ dbt_history._string_literal(value) ~ ')'
+    ) %}
 {% endmacro %}

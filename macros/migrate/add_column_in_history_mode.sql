@@ -35,7 +35,9 @@
     ) %}
     {% if not dry_run %}
         {% if column | lower not in migrated.types %}
-            {% do dbt_history._add_migrated_column(migrated, column, type, caller) %}
+            {% do dbt_history._append_columns(
+                migrated.relation, [{'name': column, 'type': type}], caller,
+            ) %}
             {% set migrated = dbt_history._migrated_table(table, caller) %}
         {% endif %}
         {% if active %}

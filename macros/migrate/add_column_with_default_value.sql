@@ -22,7 +22,9 @@
     {% set rows = dbt_history._count_rows(migrated.relation, 'true') %}
     {% if not dry_run %}
         {% if not is_there %}
-            {% do dbt_history._add_migrated_column(migrated, column, type, caller) %}
+            {% do dbt_history._append_columns(
+                migrated.relation, [{'name': column, 'type': type}], caller,
+            ) %}
         {% endif %}
         {% if rows and default is not none %}
             {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set '

@@ -25,7 +25,7 @@
     {% do dbt_history._refuse_migration(problems, migrated, caller) %}
     {% if not dry_run %}
         {% do dbt_history._switch_on(
-            migrated, 'delta.columnMapping.mode', 'name', 'column mapping', caller,
+            migrated.relation, 'delta.columnMapping.mode', 'name', 'column mapping', caller,
         ) %}
         {% do run_query(
             'alter table ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' rename column '

@@ -102,3 +102,44 @@ def test_get_columns_in_relation_lists_columns_that_begin_with_a_hash(project: P
 
     shown = [line for line in run.log.split("\n") if line.endswith(";")]
     assert shown == ["a:int;", "#b:string;", "c:decimal(5,2);"]
+
+
+def test_a_column_that_needs_a_feature_of_the_format_is_added(project: Project) -> None:
+    """A later column of a history table, an append-only table and a mirror."""
+    table = project.table("main")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {table} (id bigint, v string) using delta tblproperties"
+        " ('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name')"
+    )
+    project.spark.sql(f"insert into {table} values (1, 'a')")
+    relation = f"api.Relation.create(schema='{project.schema}', identifier='main')"
+    project.model(
+        "mirror",
+        f"select * from {{{{ dbt_history.hx_rows({relation}, 'id') }}}}",
+        materialized="history_append",
+    )
+    times = "timestamp'2024-01-0{0} 00:00:00 UTC' as valid_from, cast(null as timestamp) as valid_to"
+    upsert = "select 'upsert' as _stage, {0}L as _batch, {0}L as id, " + times
+    project.history("h", upsert.format(1), convention="validity")
+    project.model("log", "select 1L as id", materialized="history_append", unique_key="id")
+    project.run("h", "log", "mirror")
+
+    odd = ", 'x' as `odd name`, timestamp_ntz'2024-01-01 00:00:00' as ntz"
+    nested = ", named_struct('a b', 1) as nested"
+    project.history("h", upsert.format(2) + odd, convention="validity")
+    project.model(
+        "log", "select 2L as id" + nested, materialized="history_append", unique_key="id"
+    )
+    project.spark.sql(f"alter table {table} add columns (`odd name` string)")
+    project.spark.sql(f"insert into {table} values (2, 'b', 'x')")
+    run = project.run("h", "log", "mirror")
+
+    assert [row["odd name"] for row in sorted(project.rows("h"), key=lambda row: row["id"])] == [
+        None,
+        "x",
+    ]
+    assert sorted(str(row["nested"]) for row in project.rows("log")) == ["None", "Row(a b=1)"]
+    assert sorted(str(row["odd name"]) for row in project.rows("mirror")) == ["None", "x"]
+    assert "gets column mapping (delta.columnMapping.mode = name)" in run.log
+    assert "gets times without a zone (delta.feature.timestampNtz = supported)" in run.log

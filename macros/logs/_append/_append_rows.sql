@@ -102,6 +102,7 @@
     {% endif %}
     {% do dbt_history._alter_log(
         target, change, ((log.about or {}).get('not_null') or []) | reject('in', not_null) | list,
+        caller_name,
     ) %}
     {% set failed = dbt_history._commit_once(
         target, dbt_history._append_sql(target, staged, change.names, plan), plan, log, before,

@@ -185,7 +185,8 @@
     Existing rows keep their values. `nullable`: columns that have become nullable in the source, or
     were dropped there.
 #}
-{% macro _alter_log(relation, change, nullable) %}
+{% macro _alter_log(relation, change, nullable, caller_name) %}
+    {% do dbt_history._support_columns(relation, change.added, caller_name) %}
     {% set alter = 'alter table ' ~ dbt_history._quoted_relation(relation) %}
     {% for name in nullable %}
         {% do run_query(alter ~ ' alter column ' ~ dbt_history._quote(name) ~ ' drop not null') %}

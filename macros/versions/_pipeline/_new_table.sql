@@ -55,7 +55,8 @@
 {% endmacro %}
 
 
-{% macro _append_columns(relation, added) %}
+{% macro _append_columns(relation, added, caller_name) %}
+    {% do dbt_history._support_columns(relation, added, caller_name) %}
     {% set list = [] %}
     {% for column in added %}
         {% do list.append(

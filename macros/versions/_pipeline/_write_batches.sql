@@ -95,7 +95,7 @@
         {% do dbt_history._refuse_adoption(target, settings, staged, caller_name) %}
     {% endif %}
     {% if added and pending.batches %}
-        {% do dbt_history._append_columns(target, added) %}
+        {% do dbt_history._append_columns(target, added, caller_name) %}
     {% endif %}
     {% if pending.batches %}
         {% set settings = dbt_history._with_repeats(settings, target) %}
