@@ -8,13 +8,14 @@
 
     The newest record after the newest reset is the last batch; after a RESTORE the search continues
     at the restored version. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
-    'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced', 'rows'}.
+    'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced', 'appended',
+    'rows'}.
     `is_empty` is valid only without a batch. `is_known`: whether a batch, numbered or not, was
     merged into the table before. `owner`: the model that wrote the last batch. `watermarks`: how
     far the batch's sources were read (none: the log's entries have expired). `control`: whether
     capture was suspended or resumed since. `key`: the `unique_key` of that batch (none: not
     recorded). `seen`: the newest commit. `misplaced`: a batch to be undone, see `_undo_misplaced`.
-    `rows`: see `_rows_by_log`.
+    `appended`: see `_newest_append`. `rows`: see `_rows_by_log`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}
@@ -51,8 +52,9 @@
         'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
         'owner': found.get('owner'), 'misplaced': found.get('misplaced'), 'seen': seen,
         'key': found.get('key'),
-        'rows': 0 if log.is_empty else dbt_history._rows_by_log(entries),
+        'appended': none if log.is_empty else dbt_history._newest_append(entries),
     }) %}
+    {% do log.update({'rows': dbt_history._rows_by_log(log)}) %}
     {% do return(log) %}
 {% endmacro %}
 
@@ -87,24 +89,33 @@
 
 
 {#
-    The number of rows after a numbered append, if no later commit has changed rows; none otherwise.
-    Counting them would make Delta read the state of the table.
+    The newest commit that changed rows, if it is an append of this package: {'record', 'rows'};
+    none otherwise. What its record says of the table before it holds then, with its rows added,
+    without Delta reading the state of the table.
 
         version   4                       5
-                  append, stored 20,      optimize      -> 23
+                  append, stored 20,      optimize      -> 23 rows
                   numOutputRows 3
 #}
-{% macro _rows_by_log(entries) %}
+{% macro _newest_append(entries) %}
     {% set keep_rows = [
         'OPTIMIZE', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES', 'ADD COLUMNS',
         'CHANGE COLUMN',
     ] %}
     {% set newest = entries | rejectattr('operation', 'in', keep_rows) | first %}
     {% if not newest or newest.operation != 'WRITE' or newest.record is none
-        or newest.record.get('stored') is none or newest.metrics.get('numOutputRows') is none %}
+        or newest.metrics.get('numOutputRows') is none %}
         {% do return(none) %}
     {% endif %}
-    {% do return((newest.record.stored | int) + (newest.metrics.numOutputRows | int)) %}
+    {% do return({'record': newest.record, 'rows': newest.metrics.numOutputRows | int}) %}
+{% endmacro %}
+
+
+{# The number of rows of the table, if the newest commits say it; none otherwise. #}
+{% macro _rows_by_log(log) %}
+    {% if log.is_empty %} {% do return(0) %} {% endif %}
+    {% set stored = ((log.appended or {}).get('record') or {}).get('stored') %}
+    {% do return(none if stored is none else (stored | int) + log.appended.rows) %}
 {% endmacro %}
 
 

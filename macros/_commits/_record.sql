@@ -13,6 +13,8 @@
     {% do record.update(dbt_history._run_attribution()) %}
     {# The rows before a numbered append, which its INSERT checks: see `_rows_by_log`. #}
     {% do record.update({'stored': plan.stored}) if plan.get('stored') is not none %}
+    {# The last id before this append of a mirror's rows: see `_last_hx_id`. #}
+    {% do record.update({'last_id': plan.last_id}) if plan.get('last_id') is not none %}
     {# Of several batches in one commit `batch` is the last. #}
     {% if plan.get('parts') %}
         {% do record.update({'first_batch': plan.first_batch, 'batches': plan.parts | length}) %}

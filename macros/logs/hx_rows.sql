@@ -40,5 +40,9 @@
     }) -%}
     {%- do dbt_history._refuse_hx_columns(capture, own_id, links) -%}
     {%- do dbt_history._set_frames(capture, 'mod_time') -%}
-    {%- do return(dbt_history._hx_sql(capture, own_id, links, mod_user, noop_updates)) -%}
+    {%- set last = dbt_history._last_hx_id(capture, own_id) -%}
+    {%- set sql = dbt_history._hx_sql(capture, own_id, last, links, mod_user, noop_updates) -%}
+    {%- do return(
+        dbt_history._note('ids', {'last': last, 'text': local_md5(sql | trim)}) ~ '\n' ~ sql
+    ) -%}
 {% endmacro %}

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ ALL_CONVENTIONS = {
 }  # fmt: skip
 PROFILES: tuple[Profile, ...] = ("wild", "well_formed")
 # What `make test` plays; `make test-all` plays every convention with both profiles.
-QUICK = {("fivetran", "wild")}
+QUICK = ("fivetran", "wild", 1)
 
 
 def many(
@@ -102,15 +103,18 @@ def write_table(
 
 
 @pytest.mark.parametrize(
-    ("name", "profile"),
+    ("name", "profile", "batches_per_commit"),
     [
-        (name, profile) if (name, profile) in QUICK else thorough(name, profile)
-        for name in ALL_CONVENTIONS
-        for profile in PROFILES
+        place if place == QUICK else thorough(*place)
+        for place in product(ALL_CONVENTIONS, PROFILES, [1, None])
     ],
 )
 def test_random_histories_agree_with_the_oracle(
-    name: str, profile: Profile, project: Project, spark: SparkSession
+    name: str,
+    profile: Profile,
+    batches_per_commit: int | None,
+    project: Project,
+    spark: SparkSession,
 ) -> None:
     convention = ALL_CONVENTIONS[name]
     number = max(1, HISTORIES // (len(ALL_CONVENTIONS) * len(PROFILES)))
@@ -122,6 +126,7 @@ def test_random_histories_agree_with_the_oracle(
         "select * from staged_histories",
         key=KEY,
         max_deleted_share=None,
+        batches_per_commit=batches_per_commit,
         **settings(convention),
     )
 

@@ -29,7 +29,7 @@ from tests.torture.works import OF_FILES, WORKS, Work
 
 PAGE = ROOT / "docs" / "measured_reliability.md"
 # Before the sections of the page that a campaign writes.
-CAMPAIGN, JUDGE = "<!-- campaign -->", "<!-- mariadb -->"
+KILLS, RACES, JUDGE = "<!-- kills -->", "<!-- races -->", "<!-- mariadb -->"
 # Of one job; each is a kill.
 COPIES = 4
 NAMES = (*WORKS, *OF_FILES)
@@ -220,25 +220,33 @@ def replaced(text: str, mark: str, lines: list[str]) -> str:
     return "".join([head, found, "\n", "\n".join(lines), "\n", following, rest])
 
 
-def summary(campaign: Campaign, seed: int) -> list[str]:
-    kills = sum(campaign.kills.values())
-    lines = [
-        f"{kills} kills ({campaign.signals} by SIGKILL, the others as copies of the files of the"
-        f" stopped process), {sum(campaign.races.values())} races of two and four processes"
-        f" ({campaign.lost_races} participants lost and were refused), seed {seed}:"
-        f" **{len(campaign.problems)} problems**.",
+def of_kills(campaign: Campaign, seed: int, minutes: float, problems: int) -> list[str]:
+    return [
+        f"{sum(campaign.kills.values())} kills ({campaign.signals} by SIGKILL, the others as copies"
+        f" of the files of the stopped process), seed {seed}: **{problems} problems**.",
         "",
         "| writer | kills |",
         "|---|---|",
         *(f"| `{name}` | {count} |" for name, count in sorted(campaign.kills.items())),
+        "",
+        f"It took {minutes:.0f} minutes.",
     ]
+
+
+def of_races(campaign: Campaign, seed: int, minutes: float, problems: int) -> list[str]:
     opponents = Counter(
         name for names, count in campaign.races.items() for name in names.split(" | ")[1:] * count
     )
-    if opponents:
-        lines += ["", "| a run of the model against | races |", "|---|---|"]
-        lines += [f"| {name} | {count} |" for name, count in sorted(opponents.items())]
-    return lines
+    return [
+        f"{sum(campaign.races.values())} races of two and four processes, seed {seed}:"
+        f" **{problems} problems**. {campaign.lost_races} participants lost and were refused.",
+        "",
+        "| a run of the model against | races |",
+        "|---|---|",
+        *(f"| {name} | {count} |" for name, count in sorted(opponents.items())),
+        "",
+        f"It took {minutes:.0f} minutes.",
+    ]
 
 
 @click.command()
@@ -252,29 +260,33 @@ def main(
     kills: int, races: int, comparisons: int, seed: int, only: tuple[str, ...], write: bool
 ) -> None:
     """Interrupt writers at random moments, let processes race, and compare with MariaDB."""
-    began = time.monotonic()
+    parts = {}
     names = only or NAMES
     seconds = dict.fromkeys(names, 8.0)
     with (
         tempfile.TemporaryDirectory(prefix="torture_") as folder,
         campaign_in(Path(folder)) as campaign,
     ):
-        number = seed
+        number, began = seed, time.monotonic()
         while sum(campaign.kills.values()) < kills:
             name = names[number % len(names)]
             wanted = min(COPIES, kills - sum(campaign.kills.values()))
             seconds[name] = kill_once(campaign, name, number, seconds[name], wanted)
             click.echo(f"{sum(campaign.kills.values())} of {kills} kills: {name}, seed {number}")
             number += 1
+        if kills:
+            minutes = (time.monotonic() - began) / 60
+            parts[KILLS] = of_kills(campaign, seed, minutes, len(campaign.problems))
+        found, began = len(campaign.problems), time.monotonic()
         for number in range(seed, seed + races):
             race_once(campaign, number)
             click.echo(f"{number - seed + 1} of {races} races, seed {number}")
+        if races:
+            minutes = (time.monotonic() - began) / 60
+            problems = len(campaign.problems) - found
+            parts[RACES] = of_races(campaign, seed, minutes, problems)
         # Their memory is free for the judge's own Spark.
         campaign.close()
-        parts = {}
-        if kills or races:
-            minutes = (time.monotonic() - began) / 60
-            parts[CAMPAIGN] = [*summary(campaign, seed), "", f"It took {minutes:.0f} minutes."]
         if comparisons:
             parts[JUDGE] = judged(campaign, seed, comparisons)
     for mark, lines in parts.items():

@@ -111,9 +111,10 @@
 {% macro _table_changes(capture, part, by_path=false) %}
     {%- set range = part['from'] ~ ', ' ~ part['to'] ~ ')' -%}
     {%- if by_path -%}
+        {%- set location = capture.head.location
+            or run_query('describe detail ' ~ capture.table).rows[0]['location'] -%}
         {%- do return(
-            'table_changes_by_path(' ~ dbt_history._string_literal(capture.head.location) ~ ', '
-                ~ range
+            'table_changes_by_path(' ~ dbt_history._string_literal(location) ~ ', ' ~ range
         ) -%}
     {%- endif -%}
     {%- do return('table_changes(' ~ dbt_history._string_literal(capture.table) ~ ', ' ~ range) -%}

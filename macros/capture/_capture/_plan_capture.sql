@@ -36,7 +36,9 @@
         {% do return(dict(capture, is_parsed_only=true, columns=[])) %}
     {% endif %}
     {% set taken = dbt_history._taken_before(capture) %}
-    {% set head = dbt_history._source_head(table, references or [], commit_delay) %}
+    {% set head = dbt_history._source_head(
+        table, references or [], commit_delay, taken.watermark,
+    ) %}
     {% do capture.update({
         'taken': taken, 'head': head, 'table': dbt_history._quoted_relation(relation),
     }) %}
@@ -131,6 +133,7 @@
     {% endif %}
     {% do capture.update({'watermark': {
         'version': head.version, 'table_id': head.table_id,
+        'commit': dbt_history._mark_of_version(head.entries, head.version),
         'populated': (taken.watermark or {}).get('populated') if taken.watermark
             else (micros if not taken.has_rows else none),
     }}) %}

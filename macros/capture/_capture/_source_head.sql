@@ -23,6 +23,7 @@
         'resumed': control.get('resumed', {}),
         'resumed_at': control.get('at'),
         'about': log.about or {},
+        'appended': log.get('appended'),
     }) %}
     {% do return(taken) %}
 {% endmacro %}
@@ -40,21 +41,17 @@
     `waits` describes what is held back and why, see `_first_untaken`. The source is read before the
     tables it refers to, so that every change found in it is older than everything found in them.
 #}
-{% macro _source_head(table, references, commit_delay) %}
-    {% set table = dbt_history._with_format(table) %}
-    {% set detail = {} if table.is_view or table.is_iceberg
-        else run_query('describe detail ' ~ dbt_history._quoted_relation(table)).rows[0] %}
-    {% set format = '' if table.is_view or table.is_iceberg else detail['format'] | lower %}
-    {% if format != 'delta' %}
+{% macro _source_head(table, references, commit_delay, watermark) %}
+    {% set facts = dbt_history._table_facts(table, watermark) %}
+    {% if facts is none %}
         {% do return({
             'is_delta': false, 'version': none, 'newest': none,
             'waits': dbt_history._first_untaken(references, commit_delay),
         }) %}
     {% endif %}
-    {% set properties = dbt_history._as_mapping(detail['properties']) %}
-    {% set entries = dbt_history._history_entries(table, 30) %}
+    {% set entries, properties = facts.entries, facts.properties %}
     {% set head = {
-        'is_delta': true, 'table_id': detail['id'], 'location': detail['location'],
+        'is_delta': true, 'table_id': facts.table_id, 'location': facts.location,
         'entries': entries, 'newest': entries[0].version,
         'has_feed': (properties.get('delta.enableChangeDataFeed') or 'false') | lower == 'true',
         'tracks_rows': (properties.get('delta.enableRowTracking') or 'false') | lower == 'true',
@@ -88,4 +85,65 @@
         {% do dbt_history._refuse_expired(capture, last) %}
     {% endif %}
     {% do return(entries) %}
+{% endmacro %}
+
+
+{#
+    A Delta table that capture reads: {'table_id', 'entries': its newest commits, 'properties',
+    'location'}; none for anything else. `watermark`: how far it was read, or none.
+
+    Only DESCRIBE DETAIL returns the table's id, and it makes Delta read the state of the table. If
+    the log has the very commit that the watermark was taken at, the table is the one that was read;
+    a table that was dropped and made again, or swapped with another, has another commit there.
+    `location` is then none.
+#}
+{% macro _table_facts(table, watermark) %}
+    {% set table = dbt_history._with_format(table) %}
+    {% if table.is_view or table.is_iceberg %} {% do return(none) %} {% endif %}
+    {% set commit = (watermark or {}).get('commit') %}
+    {% set entries = dbt_history._history_entries(table, 30) if commit and table.is_delta else [] %}
+    {% for entry in entries
+        if entry.version == watermark.version and dbt_history._mark_of_commit(entry) == commit %}
+        {% set properties = {} %}
+        {% for row in run_query(
+            'show tblproperties ' ~ dbt_history._quoted_relation(table)
+        ).rows %}
+            {% do properties.update({row[0]: row[1]}) %}
+        {% endfor %}
+        {% do return({
+            'table_id': watermark.table_id, 'entries': entries, 'properties': properties,
+            'location': none,
+        }) %}
+    {% endfor %}
+    {% set detail = run_query('describe detail ' ~ dbt_history._quoted_relation(table)).rows[0] %}
+    {% if detail['format'] | lower != 'delta' %} {% do return(none) %} {% endif %}
+    {% do return({
+        'table_id': detail['id'], 'entries': entries or dbt_history._history_entries(table, 30),
+        'properties': dbt_history._as_mapping(detail['properties']),
+        'location': detail['location'],
+    }) %}
+{% endmacro %}
+
+
+{#
+    Text that distinguishes a commit from those of other tables: its version, time and metrics. In a
+    session of another time zone it differs, which costs a DESCRIBE DETAIL.
+#}
+{% macro _mark_of_commit(entry) %}
+    {% do return(local_md5(tojson(
+        [
+            entry.version, entry.timestamp | string, entry.operation, entry.parameters,
+            entry.metrics,
+        ],
+        sort_keys=true,
+    ))) %}
+{% endmacro %}
+
+
+{# The mark of a version among these commits; none if it is not one of them. #}
+{% macro _mark_of_version(entries, version) %}
+    {% for entry in entries if entry.version == version %}
+        {% do return(dbt_history._mark_of_commit(entry)) %}
+    {% endfor %}
+    {% do return(none) %}
 {% endmacro %}

@@ -92,10 +92,10 @@
     is known: everything after the last row it gave waits.
 #}
 {% macro _untaken_after(reference, source, watermark) %}
-    {% do dbt_history._refuse_lost_source(reference, source) %}
-    {% set rows = run_query('describe history ' ~ source ~ ' limit 30').rows %}
-    {% set table_id = run_query('describe detail ' ~ source).rows[0]['id'] %}
-    {% if table_id != watermark.get('table_id') or rows[0]['version'] | int < watermark.version %}
+    {% set table = dbt_history._source_of_reference(reference, source) %}
+    {% set facts = dbt_history._table_facts(table, watermark) %}
+    {% set entries = (facts or {}).get('entries') %}
+    {% if facts is none or facts.table_id != watermark.get('table_id') or entries[0].version < watermark.version %}
         {% set last = run_query(
             'select unix_micros(max(`mod_time`)) from '
                 ~ dbt_history._quoted_relation(reference.history)
@@ -104,10 +104,10 @@
             'before': last | int if last is not none else none,
             'why': source ~ ' was made again since it was read',
         }) %}
-    {% elif rows[-1]['version'] | int > watermark.version + 1 %}
-        {% set rows = run_query('describe history ' ~ source).rows %}
+    {% elif entries[-1].version > watermark.version + 1 %}
+        {% set entries = dbt_history._history_entries(table) %}
     {% endif %}
-    {% set untaken = rows | selectattr('version', 'gt', watermark.version) | list %}
+    {% set untaken = entries | selectattr('version', 'gt', watermark.version) | list %}
     {% if not untaken %}
         {% do return(none) %}
     {% endif %}
@@ -115,18 +115,18 @@
         ~ watermark.version %}
     {% set is_suspended = dbt_history._is_suspended(reference.log) %}
     {% do return({
-        'before': dbt_history._micros_of(untaken[-1]['timestamp']),
+        'before': dbt_history._micros_of(untaken[-1].timestamp),
         'why': why ~ (' (it is suspended)' if is_suspended else ''),
     }) %}
 {% endmacro %}
 
 
-{% macro _refuse_lost_source(reference, source) %}
+{% macro _source_of_reference(reference, source) %}
     {% set parts = source.replace('`', '').split('.') %}
-    {% set name = parts[-1] %}
-    {% if load_relation(api.Relation.create(
-        schema=parts[:-1] | join('.'), identifier=name,
-    )) is none %}
+    {% set table = load_relation(api.Relation.create(
+        schema=parts[:-1] | join('.'), identifier=parts[-1],
+    )) %}
+    {% if table is none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'hx_rows', 'the main table of a referenced mirror does not exist',
             got=source ~ ', the main table of ' ~ reference.history,
@@ -135,6 +135,7 @@
                 ~ ', or take the reference out of this model',
         )) %}
     {% endif %}
+    {% do return(table) %}
 {% endmacro %}
 
 

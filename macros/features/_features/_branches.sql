@@ -86,14 +86,28 @@
 {% endmacro %}
 
 
-{# The branches of the pending writes: their epochs, and the number of levels. #}
-{% macro _pending_branches(features, names) %}
+{#
+    The epochs, and the levels that the pending writes may have: a level without writes needs no
+    fold. A write that belongs to no epoch has level 0; there is none on a branch that exists now
+    and had the same base at `after` already.
+
+        after           14 |
+        b    (10, ----------------        level 1
+        c    (10, 12]                     level 0: dropped, a write on it is an error
+        d    (10, ------------](20, --    levels 0 and 1: rebased since, which may be a new fork
+#}
+{% macro _pending_branches(features, names, after) %}
     {% set epochs = dbt_history._branch_epochs(dbt_history._branch_facts(features.branches)) %}
-    {% set levels = [0] %}
-    {% for epoch in epochs if epoch.branch in names %}
-        {% do levels.append(epoch.level) %}
+    {% set levels = [] %}
+    {% for name in names %}
+        {% set present = dbt_history._present_epoch(epochs, name) %}
+        {% do levels.append(0) if present is none or present.since > after %}
+        {% for epoch in epochs
+            if epoch.branch == name and (epoch.until is none or epoch.until > after) %}
+            {% do levels.append(epoch.level) %}
+        {% endfor %}
     {% endfor %}
-    {% do return({'epochs': epochs, 'levels': levels | max}) %}
+    {% do return({'epochs': epochs, 'levels': levels | unique | sort | list or [0]}) %}
 {% endmacro %}
 
 
@@ -123,7 +137,7 @@ on_branches as (
         and identified.txn > epochs.since
         and identified.txn <= epochs.until
 ),
-{%- for level in range(pending.levels + 1) %}
+{%- for level in pending.levels %}
 
 writes_{{ level }} as (
     select * from on_branches where level = {{ level }}
@@ -197,20 +211,14 @@ inherited{{ suffix }} as (
         if(state.action <> 'DELETE', state, null) as inherited
     from (
         select
-            {{ 'links.' ~ item | join(', links.') }},
-            links.epoch,
-            max_by(known.state, struct(-links.place, known.state.i)) as state
-        from links{{ suffix }} as links
-        inner join known{{ suffix }} as known
-            on {{ dbt_history._same_item(features, 'known', 'links') }}
-            and known.{{ dbt_history._prefixed('branch') }} = links.ancestor
-            and known.state.txn > links.ancestor_fork
-            and known.state.txn <= links.ancestor_at
-            and (
-                known.until is null or known.until > links.ancestor_at
-                    or known.state.action = 'DELETE'
-            )
-        group by {{ 'links.' ~ item | join(', links.') }}, links.epoch
+            {{ item | join(', ') }},
+            epoch,
+            max_by(state, struct(-place, state.i)) as state
+        from known{{ suffix }}
+        where state.txn > ancestor_fork
+            and state.txn <= ancestor_at
+            and (until is null or until > ancestor_at or state.action = 'DELETE')
+        group by {{ item | join(', ') }}, epoch
     ) as nearest
 ),
 {%- endmacro %}
@@ -218,38 +226,52 @@ inherited{{ suffix }} as (
 
 {#
     The states that a level may inherit: CTE `states_before`, those that lower levels made in this
-    run; CTE `known`, these and the stored ones.
+    run; CTE `known`, these and the stored ones, for each link of a branch to an ancestor.
 #}
 {% macro _known_ctes(features, pending, level) %}
 {%- set suffix = level.suffix -%}
+{%- set lower = pending.levels | select('lt', level.number) | list -%}
 states_before{{ suffix }} as (
-    {%- for lower in range(level.number) %}
+    {%- for number in lower %}
     select
         {{ dbt_history._c_key(features) | join(', ') }},
         explode(new_states) as state
-    from folded_{{ lower }}
+    from folded_{{ number }}
     {%- if not loop.last %}
     union all
     {%- endif %}
+    {%- else %}
+    select
+        {{ dbt_history._c_key(features) | join(', ') }},
+        cast(null as {{ features.state_type }}) as state
+    from {{ level.writes }}
+    where false
     {%- endfor %}
 ),
 
 known{{ suffix }} as (
+    {%- if lower %}
     select
-        {{ dbt_history._c_key(features) | join(', ') }},
-        state,
+        links.*,
+        known.state,
         cast(null as bigint) as until
-    from states_before{{ suffix }}
-    {%- if pending.states is not none %}
+    from links{{ suffix }} as links
+    inner join states_before{{ suffix }} as known
+        on {{ dbt_history._same_item(features, 'known', 'links') }}
+        and known.{{ dbt_history._prefixed('branch') }} = links.ancestor
+    {%- endif %}
+    {%- if lower and pending.states is not none %}
 
     union all
 
+    {%- endif %}
+    {%- if pending.states is not none %}
     select
-        {% for name in features.key %}stored.{{ dbt_history._quote(name) }}, {% endfor %}
+        links.*,
         {{ dbt_history._stored_state(features, pending) | indent(8) }} as state,
         stored.`txn_next` as until
-    from {{ dbt_history._quoted_relation(pending.states) }} as stored
-    left semi join links{{ suffix }} as links
+    from links{{ suffix }} as links
+    inner join {{ dbt_history._quoted_relation(pending.states) }} as stored
         on stored.`branch` = links.ancestor
         and {{ dbt_history._same_feature(features, 'links', dbt_history._item(features)) }}
     where stored.`txn` <= {{ dbt_history._bound_of_chains(pending, level, 'max') }}L
@@ -258,6 +280,13 @@ known{{ suffix }} as (
                 or stored.`txn_next` > {{ dbt_history._bound_of_chains(pending, level, 'min') }}L
                 or stored.`txn_next` = stored.`txn`
         )
+    {%- elif not lower %}
+    select
+        links.*,
+        cast(null as {{ features.state_type }}) as state,
+        cast(null as bigint) as until
+    from links{{ suffix }} as links
+    where false
     {%- endif %}
 ),
 {%- endmacro %}

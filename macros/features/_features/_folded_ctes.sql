@@ -15,13 +15,13 @@
 {{ dbt_history._fold_ctes(features, pending, dbt_history._whole_log(features)) }}
 {%- else %}
 {{ dbt_history._branch_ctes(features, pending) }}
-{%- for level in range(pending.levels + 1) %}
+{%- for level in pending.levels %}
 
 {{ dbt_history._fold_ctes(features, pending, dbt_history._level_of_log(features, level)) }},
 {%- endfor %}
 
 folded as (
-    {%- for level in range(pending.levels + 1) %}
+    {%- for level in pending.levels %}
     select * from folded_{{ level }}
     {%- if not loop.last %}
     union all
@@ -406,16 +406,19 @@ heads{{ level.suffix }} as (
     where false
 ),
 {%- else %}
+{#- On a branch, a deletion may hide an inherited state. #}
 stored_heads{{ level.suffix }} as (
     {{ dbt_history._stored_heads(
         features, pending, level,
-        'stored.`txn_next` is null or stored.`txn_next` > ' ~ pending.after ~ 'L',
+        'stored.`txn_next` is null or stored.`txn_next` > ' ~ pending.after ~ 'L'
+            ~ (' or ' ~ dbt_history._is_tombstone(features, pending)
+                if features.branched and (pending.has_purge or level.number) else ''),
     ) | indent(4) }}
-    {%- if pending.has_purge or level.number %}
+    {%- if pending.has_purge and not features.branched %}
 
     union all
 
-    -- Closed states are read only for a purge, or if a deletion may hide inherited states.
+    -- Closed states are read only for a purge.
     {{ dbt_history._stored_heads(
         features, pending, level, dbt_history._is_tombstone(features, pending),
     ) | indent(4) }}

@@ -32,11 +32,13 @@
     {% set pending = {
         'after': after, 'last': after if probe[0] is none else probe[0] | int, 'states': states,
         'has_purge': probe[1] | int > 0, 'has_merge': probe[2] | int > 0, 'refused': [],
-        'levels': 0,
+        'levels': [0],
         'trims': probe[7] | int > 0,
     } %}
     {% if features.branched %}
-        {% do pending.update(dbt_history._pending_branches(features, fromjson(probe[6] or '[]'))) %}
+        {% do pending.update(dbt_history._pending_branches(
+            features, fromjson(probe[6] or '[]'), after,
+        )) %}
     {% endif %}
     {# Rendered once: the rounds and the model differ only in the list of refused transactions. #}
     {% do pending.update({'folded': dbt_history._folded_ctes(features, pending)}) %}
@@ -79,7 +81,8 @@
         ) as without_transaction,
         count({{ features.names.txn }}, {{ features.names.position }})
             - count(distinct {{ features.names.txn }}, {{ features.names.position }}) as doubles,
-        {{ "to_json(collect_set(cast(`branch` as string)))" if features.branched
+        {{ "to_json(collect_set(cast(coalesce(`branch`, 'main') as string)))"
+            if features.branched
             else 'cast(null as string)' }} as branches,
         {{ 'count(' ~ features.names.keep_states ~ ')' if 'keep_states' in features.names
             else ('count(*)' if features.keep_states is not none else '0') }} as limits

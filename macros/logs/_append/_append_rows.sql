@@ -74,7 +74,7 @@
             target, staged, log, settings, captured, dbt_history._noted_batch(select_sql),
             caller_name,
         ),
-        stored=stored,
+        stored=stored, last_id=dbt_history._noted_last_id(select_sql),
     ) %}
     {% if not plan.is_new %}
         {% do dbt_history._drop_staged(staged) %}
@@ -257,15 +257,31 @@
     query for the greatest number would compute all outcomes. None otherwise.
 #}
 {% macro _noted_batch(select_sql) %}
+    {% set note = dbt_history._note_of_all('writes', '', select_sql) %}
+    {% do return(note.last if note else none) %}
+{% endmacro %}
+
+
+{#
+    The last id before the rows, if the SELECT is `select * from` the rows of a mirror, all of them;
+    none otherwise: it may leave rows out, so the ids after it do not follow from their number.
+#}
+{% macro _noted_last_id(select_sql) %}
+    {% set note = dbt_history._note_of_all('ids', 'select\\s+[*]\\s+from\\s+', select_sql) %}
+    {% do return(note.last if note else none) %}
+{% endmacro %}
+
+
+{# A note, if the SELECT is `begin` and the text that the note is about; none otherwise. #}
+{% macro _note_of_all(name, begin, select_sql) %}
     {% set parts = modules.re.match(
-        '(?:\\s|--[^\n]*\n)*(/[*] dbt_history:writes [{].*?[}] [*]/)(.*)$', select_sql,
-        modules.re.DOTALL,
+        '(?is)(?:\\s|--[^\n]*\n)*' ~ begin ~ '(/[*] dbt_history:' ~ name
+            ~ ' [{].*?[}] [*]/)(.*)$',
+        select_sql,
     ) %}
-    {% if parts is none %}
-        {% do return(none) %}
-    {% endif %}
-    {% set note = dbt_history._notes('writes', parts.group(1))[0] %}
-    {% do return(note.last if note.text == local_md5(parts.group(2) | trim) else none) %}
+    {% if parts is none %} {% do return(none) %} {% endif %}
+    {% set note = dbt_history._notes(name, parts.group(1))[0] %}
+    {% do return(note if note.text == local_md5(parts.group(2) | trim) else none) %}
 {% endmacro %}
 
 

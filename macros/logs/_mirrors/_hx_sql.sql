@@ -3,7 +3,7 @@
     histories: its own time. Rows that existed before tracking began are linked to everything that
     exists, and a referenced row from before tracking counts as having always existed.
 #}
-{% macro _hx_sql(capture, own_id, links, mod_user, noop_updates) %}
+{% macro _hx_sql(capture, own_id, last_id, links, mod_user, noop_updates) %}
     {%- set main = [] -%}
     {%- for column in capture.columns if column.name | lower not in ['mod_time', 'mod_user'] -%}
         {%- do main.append({
@@ -31,7 +31,7 @@
             `_commit_timestamp` as `mod_time`,
             `_changed_by` as `mod_user`,
             `_change_type` = 'delete' as `deleted`,
-            {{ dbt_history._last_hx_id(capture, own_id) }}L + row_number() over (
+            {{ last_id }}L + row_number() over (
                 order by `_commit_version`, {{ dbt_history._quoted(capture.key) | join(', ') }}
             ) as {{ dbt_history._quote(own_id) }},
             {%- if capture.renames %}
@@ -135,11 +135,16 @@
 
 {#
     The highest id assigned so far. It is a constant: of two runs that read the same log only one
-    commits its number.
+    commits its number. The newest commit says it, if the model appended all rows of `hx_rows` with
+    it (`_noted_last_id`): to read it from the table, Delta reads the state of the table.
 #}
 {% macro _last_hx_id(capture, own_id) %}
     {%- if capture.watermark is none or not capture.taken.has_rows -%}
         {%- do return(0) -%}
+    {%- endif -%}
+    {%- set appended = capture.taken.get('appended') -%}
+    {%- if appended and appended.record.get('last_id') is not none -%}
+        {%- do return((appended.record.last_id | int) + appended.rows) -%}
     {%- endif -%}
     {%- set last = run_query(
         'select max(' ~ dbt_history._quote(own_id) ~ ') from ' ~ dbt_history._quoted_relation(this)
