@@ -182,6 +182,20 @@ def test_a_table_dropped_and_recreated_is_compared(project: Project, items: str)
     assert len(taken(project)) == 5
 
 
+def test_a_table_swapped_with_another_is_compared(project: Project, items: str) -> None:
+    """The other table has as many versions, made by the same statements."""
+    other = source(project, "id bigint, v string", name="other")
+    project.spark.sql(f"insert into {other} values (1, 'a'), (9, 'z')")
+    project.spark.sql(f"alter table {items} rename to {project.table('former')}")
+    project.spark.sql(f"alter table {other} rename to {items}")
+
+    run(project)
+
+    assert sorted(taken(project, "id", "v")) == [
+        ("delete", 2, "b"), *POPULATED, ("insert", 9, "z"),
+    ]  # fmt: skip
+
+
 @pytest.mark.thorough
 def test_a_feed_enabled_later_is_used_from_then_on(project: Project) -> None:
     table = source(project, "id bigint, v string", "'delta.enableChangeDataFeed' = 'false'")

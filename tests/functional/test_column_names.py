@@ -119,7 +119,9 @@ def test_a_column_that_needs_a_feature_of_the_format_is_added(project: Project) 
         f"select * from {{{{ dbt_history.hx_rows({relation}, 'id') }}}}",
         materialized="history_append",
     )
-    times = "timestamp'2024-01-0{0} 00:00:00 UTC' as valid_from, cast(null as timestamp) as valid_to"
+    times = (
+        "timestamp'2024-01-0{0} 00:00:00 UTC' as valid_from, cast(null as timestamp) as valid_to"
+    )
     upsert = "select 'upsert' as _stage, {0}L as _batch, {0}L as id, " + times
     project.history("h", upsert.format(1), convention="validity")
     project.model("log", "select 1L as id", materialized="history_append", unique_key="id")
@@ -128,9 +130,7 @@ def test_a_column_that_needs_a_feature_of_the_format_is_added(project: Project) 
     odd = ", 'x' as `odd name`, timestamp_ntz'2024-01-01 00:00:00' as ntz"
     nested = ", named_struct('a b', 1) as nested"
     project.history("h", upsert.format(2) + odd, convention="validity")
-    project.model(
-        "log", "select 2L as id" + nested, materialized="history_append", unique_key="id"
-    )
+    project.model("log", "select 2L as id" + nested, materialized="history_append", unique_key="id")
     project.spark.sql(f"alter table {table} add columns (`odd name` string)")
     project.spark.sql(f"insert into {table} values (2, 'b', 'x')")
     run = project.run("h", "log", "mirror")

@@ -274,3 +274,23 @@ def test_commit_delay_waits_for_commits_that_become_visible_late(
     write_reference(project)
     project.run("a_hx", "b_hx")
     assert links(project) == [(1, 1, 2)]
+
+
+def test_ids_stay_unique_in_a_mirror_that_leaves_rows_out(project: Project) -> None:
+    """The number of rows of a commit then says nothing about the last id."""
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    create(project, "a")
+    main = f"api.Relation.create(schema='{project.schema}', identifier='a')"
+    project.model(
+        "a_hx",
+        f"select * from {{{{ dbt_history.hx_rows({main}, 'a_id') }}}}\nwhere x <> 1",
+        materialized="history_append",
+    )
+    for number in range(3):
+        values = ", ".join(f"({10 * number + x}, {x})" for x in range(3))
+        project.spark.sql(f"insert into {project.table('a')} values {values}")
+        project.run("a_hx")
+
+    ids = sorted(row["a_hx_id"] for row in project.rows("a_hx"))
+    assert len(ids) == len(set(ids)) == 6
+    assert ids == [1, 3, 4, 6, 7, 9]

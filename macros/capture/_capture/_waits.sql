@@ -95,7 +95,8 @@
     {% set table = dbt_history._source_of_reference(reference, source) %}
     {% set facts = dbt_history._table_facts(table, watermark) %}
     {% set entries = (facts or {}).get('entries') %}
-    {% if facts is none or facts.table_id != watermark.get('table_id') or entries[0].version < watermark.version %}
+    {% if facts is none or facts.table_id != watermark.get('table_id')
+        or entries[0].version < watermark.version %}
         {% set last = run_query(
             'select unix_micros(max(`mod_time`)) from '
                 ~ dbt_history._quoted_relation(reference.history)
