@@ -93,17 +93,19 @@
     'location'}; none for anything else. `watermark`: how far it was read, or none.
 
     Only DESCRIBE DETAIL returns the table's id, and it makes Delta read the state of the table. If
-    the log has the very commit that the watermark was taken at, the table is the one that was read;
-    a table that was dropped and made again, or swapped with another, has another commit there.
-    `location` is then none.
+    the log has the very commit that the watermark was taken at, and nothing since that may give the
+    table another id, the table is the one that was read; one that was dropped and made again, or
+    swapped with another, has another commit there. `location` is then none.
 #}
 {% macro _table_facts(table, watermark) %}
     {% set table = dbt_history._with_format(table) %}
     {% if table.is_view or table.is_iceberg %} {% do return(none) %} {% endif %}
     {% set commit = (watermark or {}).get('commit') %}
     {% set entries = dbt_history._history_entries(table, 30) if commit and table.is_delta else [] %}
-    {% for entry in entries
-        if entry.version == watermark.version and dbt_history._mark_of_commit(entry) == commit %}
+    {% set since = entries | selectattr('version', 'gt', (watermark or {}).get('version') or 0)
+        | map(attribute='operation') | join(' ') %}
+    {% if commit and dbt_history._mark_of_version(entries, watermark.version) == commit
+        and not modules.re.search('REPLACE|RESTORE|CLONE|CONVERT', since) %}
         {% set properties = {} %}
         {% for row in run_query(
             'show tblproperties ' ~ dbt_history._quoted_relation(table)
@@ -114,7 +116,7 @@
             'table_id': watermark.table_id, 'entries': entries, 'properties': properties,
             'location': none,
         }) %}
-    {% endfor %}
+    {% endif %}
     {% set detail = run_query('describe detail ' ~ dbt_history._quoted_relation(table)).rows[0] %}
     {% if detail['format'] | lower != 'delta' %} {% do return(none) %} {% endif %}
     {% do return({
@@ -126,24 +128,19 @@
 
 
 {#
-    Text that distinguishes a commit from those of other tables: its version, time and metrics. In a
-    session of another time zone it differs, which costs a DESCRIBE DETAIL.
+    Text that distinguishes the commit of a version from those of other tables: its time, parameters
+    and metrics; none if it is not among these commits. In a session of another time zone it
+    differs, which costs a DESCRIBE DETAIL.
 #}
-{% macro _mark_of_commit(entry) %}
-    {% do return(local_md5(tojson(
-        [
-            entry.version, entry.timestamp | string, entry.operation, entry.parameters,
-            entry.metrics,
-        ],
-        sort_keys=true,
-    ))) %}
-{% endmacro %}
-
-
-{# The mark of a version among these commits; none if it is not one of them. #}
 {% macro _mark_of_version(entries, version) %}
     {% for entry in entries if entry.version == version %}
-        {% do return(dbt_history._mark_of_commit(entry)) %}
+        {% do return(local_md5(tojson(
+            [
+                entry.version, entry.timestamp | string, entry.operation, entry.parameters,
+                entry.metrics,
+            ],
+            sort_keys=true,
+        ))) %}
     {% endfor %}
     {% do return(none) %}
 {% endmacro %}
