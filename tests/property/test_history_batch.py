@@ -63,7 +63,7 @@ ALL_CONVENTIONS = {
     ),
 }  # fmt: skip
 PROFILES: tuple[Profile, ...] = ("wild", "well_formed")
-# What `make test` plays; `make test-all` plays every convention with both profiles.
+# What `make test` plays; `make test-all` plays all conventions, both profiles, both ways to commit.
 QUICK = ("fivetran", "wild", 1)
 
 
