@@ -193,7 +193,9 @@ def test_rows_of_a_mirror(call: Renderer) -> None:
                 "networks", 2, hx={"id": "networks_hx_id", "key": ["id"]}
             ),
             "describe history `golden`.`networks`": [commit(2), commit(1)],
-            "describe detail `golden`.`networks`": [{"id": "id of networks"}],
+            "describe detail `golden`.`networks`": [
+                {"id": "id of networks", "format": "delta", "properties": "{}", "location": ""}
+            ],
             "select max(`stations_hx_id`) from `golden`.`stations_hx`": [{"max": 40}],
         }
     )

@@ -85,15 +85,6 @@
 {% endmacro %}
 
 
-{% macro _present_epoch(epochs, branch) %}
-    {% set own = [] %}
-    {% for epoch in epochs if epoch.branch == branch and epoch.until is none %}
-        {% do own.append(epoch) %}
-    {% endfor %}
-    {% do return(own | last if own else none) %}
-{% endmacro %}
-
-
 {% macro _refuse_branch(call, about) %}
     {% if call.problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(

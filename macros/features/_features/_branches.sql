@@ -61,6 +61,16 @@
 {% endmacro %}
 
 
+{# The epoch of a branch that exists now; none of one that was dropped, or of main. #}
+{% macro _present_epoch(epochs, branch) %}
+    {% set own = [] %}
+    {% for epoch in epochs if epoch.branch == branch and epoch.until is none %}
+        {% do own.append(epoch) %}
+    {% endfor %}
+    {% do return(own | last if own else none) %}
+{% endmacro %}
+
+
 {# The facts in order; none if no branch was ever created. #}
 {% macro _branch_facts(branches) %}
     {% set relation = dbt_history._branches_relation(branches) %}

@@ -1,0 +1,56 @@
+{#
+    A Delta table that capture reads: {'table_id', 'entries': its newest commits, 'properties',
+    'location'}; none for anything else. `watermark`: how far it was read, or none.
+
+    Only DESCRIBE DETAIL returns the table's id, and it makes Delta read the state of the table. If
+    the log has the very commit that the watermark was taken at, and nothing since that may give the
+    table another id, the table is the one that was read; one that was dropped and made again, or
+    swapped with another, has another commit there. `location` is then none.
+#}
+{% macro _table_facts(table, watermark) %}
+    {% set table = dbt_history._with_format(table) %}
+    {% if table.is_view or table.is_iceberg %} {% do return(none) %} {% endif %}
+    {% set commit = (watermark or {}).get('commit') %}
+    {% set entries = dbt_history._history_entries(table, 30) if commit and table.is_delta else [] %}
+    {% set since = entries | selectattr('version', 'gt', (watermark or {}).get('version') or 0)
+        | map(attribute='operation') | join(' ') %}
+    {% if commit and dbt_history._mark_of_version(entries, watermark.version) == commit
+        and not modules.re.search('REPLACE|RESTORE|CLONE|CONVERT', since) %}
+        {% set properties = {} %}
+        {% for row in run_query(
+            'show tblproperties ' ~ dbt_history._quoted_relation(table)
+        ).rows %}
+            {% do properties.update({row[0]: row[1]}) %}
+        {% endfor %}
+        {% do return({
+            'table_id': watermark.table_id, 'entries': entries, 'properties': properties,
+            'location': none,
+        }) %}
+    {% endif %}
+    {% set detail = run_query('describe detail ' ~ dbt_history._quoted_relation(table)).rows[0] %}
+    {% if detail['format'] | lower != 'delta' %} {% do return(none) %} {% endif %}
+    {% do return({
+        'table_id': detail['id'], 'entries': entries or dbt_history._history_entries(table, 30),
+        'properties': dbt_history._as_mapping(detail['properties']),
+        'location': detail['location'],
+    }) %}
+{% endmacro %}
+
+
+{#
+    Text that distinguishes the commit of a version from those of other tables: its time, parameters
+    and metrics; none if it is not among these commits. In a session of another time zone it
+    differs, which costs a DESCRIBE DETAIL.
+#}
+{% macro _mark_of_version(entries, version) %}
+    {% for entry in entries if entry.version == version %}
+        {% do return(local_md5(tojson(
+            [
+                entry.version, entry.timestamp | string, entry.operation, entry.parameters,
+                entry.metrics,
+            ],
+            sort_keys=true,
+        ))) %}
+    {% endfor %}
+    {% do return(none) %}
+{% endmacro %}
