@@ -34,6 +34,8 @@ JAVA_HOME = STATE / "java"
 JARS = STATE / "jars"
 
 DEV_LOCK = ROOT / "requirements" / "dev.lock"
+# What the image of the Containerfile installs.
+SERVE_LOCK = ROOT / "requirements" / "serve.lock"
 BOOTSTRAP_LOCK = ROOT / "requirements" / "bootstrap.lock"
 JARS_LOCK = ROOT / "requirements" / "jars.lock"
 
@@ -198,6 +200,10 @@ def resolve_locks(uv: str, options: list[str]) -> None:
     compile_ = [uv, "pip", "compile", "--universal", "--generate-hashes", "--no-header", "--quiet"]
     for lock, sources in {
         DEV_LOCK: ["pyproject.toml", *extras, "--group", "dev"],
+        SERVE_LOCK: [
+            *("pyproject.toml", "--extra", "serve", "--group", "build"),
+            *("--no-annotate", "--constraints", str(DEV_LOCK.relative_to(ROOT))),
+        ],
         BOOTSTRAP_LOCK: [str(bootstrap), "--no-annotate"],
     }.items():
         say("lock", f"resolving {lock.name}")

@@ -1,0 +1,83 @@
+"""`dbt-history docs` for a project of its own: the pages say what Spark has in the tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.functional.test_explore import command
+from tests.functional.test_history import FEED, model
+from tests.support.pages import Page
+from tests.support.project import Project
+
+pytestmark = pytest.mark.thorough
+
+DESCRIBED = {
+    "models": [
+        {
+            "name": "site_items",
+            "description": "One row per item and period.",
+            "columns": [
+                {"name": "id", "data_tests": ["not_null"]},
+                {"name": "v", "description": "What it is.", "data_tests": ["not_null"]},
+                {"name": "email", "config": {"meta": {"history": {"hide": True}}}},
+            ],
+        }
+    ]
+}
+
+
+def test_the_site_of_a_project_shows_what_its_tables_have(project: Project, tmp_path: Path) -> None:
+    """Four versions in three runs, and a second model that is not built.
+
+    item   run 1 --------- run 2 ------------ run 3 ------->
+    1      a               c
+    2      b                                  deleted
+    3                      NULL
+    """
+    spark = project.spark
+    spark.sql(f"create schema if not exists {project.schema}")
+    table = project.table("items")
+    spark.sql(f"create table {table} (id bigint, v string, email string) using delta {FEED}")
+    model(project, "site_items", f"select * from {table}")
+    model(project, "site_waiting", f"select * from {table}")
+    project.write("models/site.yml", json.dumps(DESCRIBED))
+    spark.sql(f"insert into {table} values (1, 'a', 'ann@example'), (2, 'b', 'bob@example')")
+    project.run("site_items")
+    spark.sql(f"update {table} set v = 'c' where id = 1")
+    spark.sql(f"insert into {table} values (3, null, 'cy@example')")
+    project.run("site_items")
+    spark.sql(f"delete from {table} where id = 2")
+    project.run("site_items")
+    name = project.table("site_items")
+    tag = {"table": name, "tag": "audit & co", "reason": "year <end>"}
+    project.dbt("run-operation", "create_tag", "--args", json.dumps(tag))
+    tested = project.dbt("test", "--select", "site_items", "--write-json", check=False)
+    assert not tested.success, "an item has no value"
+    dates = sorted({str(row["valid_from"])[:10] for row in project.rows("site_items")})
+
+    out = tmp_path / "site"
+    options = ("--out", str(out), "--target-path", str(project.path / "target"))
+    done = command(project, "docs", *options)
+
+    assert done.exit_code == 0, done.output
+    assert str(out / "index.html") in done.output
+    page = Page((out / "tables/site_items.html").read_text("utf-8"))
+    words = " ".join(page.text)
+    for fact in ("One row per item and period.", "4, 2 of them open", "audit & co", "year <end>",
+                 "What it is.", dates[0], dates[-1]):  # fmt: skip
+        assert fact in words, fact
+    states = [str(one["class"]) for one in page.all("span") if "state" in str(one["class"])]
+    assert sorted(states) == ["state failed", "state passed"]
+    waiting = Page((out / "tables/site_waiting.html").read_text("utf-8"))
+    assert "Not read: " in " ".join(waiting.text)
+    listed = Page((out / "tables/index.html").read_text("utf-8"))
+    assert {Path(link).name for link in listed.links} >= {"site_items.html", "site_waiting.html"}
+    values = ("ann@example", "bob@example", "cy@example")
+    written = [
+        file.read_text("utf-8") for file in out.rglob("*") if file.suffix in (".html", ".js")
+    ]
+    assert not [one for text in written for one in values if one in text]
+    assert command(project, "docs", *options).exit_code == 0, "a site is replaced"
