@@ -102,9 +102,11 @@ class Engine:
         self.running = threading.Lock()
         self.folder = tempfile.TemporaryDirectory(prefix="dbt_history_serve_")
         self.path = Path(self.folder.name)
-        for folder in ("models", "macros", "dbt_packages"):
-            (self.path / folder).mkdir()
-        (self.path / "dbt_packages/dbt_history").symlink_to(package, target_is_directory=True)
+        for folder in ("models", "macros", "dbt_packages/dbt_history"):
+            (self.path / folder).mkdir(parents=True)
+        # Not the examples: dbt would read them again in every run.
+        for name in ("dbt_project.yml", "macros"):
+            (self.path / "dbt_packages/dbt_history" / name).symlink_to(package / name)
         files = {
             "packages.yml": {"packages": [{"local": str(package)}]},
             "dbt_project.yml": PROJECT,
@@ -167,7 +169,8 @@ class Engine:
             "--log-level-file": "none",
         }
         listed = [str(part) for option in options.items() for part in option]
-        done = dbtRunner(callbacks=[keep]).invoke([*arguments, *listed])
+        # The manifest is needed by nobody, and writing it takes half of dbt's own time.
+        done = dbtRunner(callbacks=[keep]).invoke([*arguments, "--no-write-json", *listed])
         messages = [str(result.message) for result in getattr(done.result, "results", None) or []]
         if done.success:
             return "; ".join(messages)
