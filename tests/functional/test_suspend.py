@@ -163,3 +163,53 @@ def test_a_history_of_a_table_takes_a_suspension_as_one_step(
         (1, "a", False), (1, "c", False), (1, "d", True), (2, "x", False), (3, "kept", True),
     ]  # fmt: skip
     assert versions[0]["valid_to"] == versions[1]["valid_from"] == versions[3]["valid_to"]
+
+
+def test_columns_renamed_or_dropped_after_a_resumption_keep_what_it_compared(
+    project: Project, spark: SparkSession
+) -> None:
+    """The compared version has columns that the table of the next run does not have.
+
+    main   1: k 1   2: k 1 | k 2, c 7, d 8 of 1 |      k renamed to k2, c to c2, d dropped   2: k2 5
+    logs   run             suspend              resume                                       run
+    """
+    main = project.table("main")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {main} (id bigint, k int) using delta tblproperties"
+        " ('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
+        " 'delta.enableInCommitTimestamps' = 'true')"
+    )
+    spark.sql(f"insert into {main} values (1, 1), (2, 1)")
+    source = f"api.Relation.create(schema='{project.schema}', identifier='main')"
+    logs = {"hx": "hx_rows", "events": "event_rows"}
+    for name, macro in logs.items():
+        call = f"dbt_history.{macro}({source}, 'id')"
+        project.model(name, f"select * from {{{{ {call} }}}}", materialized="history_append")
+    project.model(
+        "versions", f"select * from {{{{ {source} }}}}", materialized="history", unique_key="id"
+    )
+    names = [*logs, "versions"]
+    project.run(*names)
+    control(project, "suspend", names)
+    spark.sql(f"alter table {main} add columns (c int, d int)")
+    spark.sql(f"update {main} set k = 2, c = 7, d = 8 where id = 1")
+    control(project, "resume", names)
+    spark.sql(f"alter table {main} rename column k to k2")
+    spark.sql(f"alter table {main} rename column c to c2")
+    spark.sql(f"alter table {main} drop column d")
+    spark.sql(f"update {main} set k2 = 5 where id = 2")
+
+    project.run(*names)
+
+    columns = ("id", "k", "c", "d", "k2", "c2")
+    mirror = sorted(project.rows("hx"), key=lambda row: row["main_hx_id"])
+    assert [tuple(row[name] for name in columns) for row in mirror] == [
+        (1, 1, None, None, None, None), (2, 1, None, None, None, None),
+        (1, 2, 7, 8, None, None), (2, None, None, None, 5, None),
+    ]  # fmt: skip
+    open_ = [row for row in project.rows("versions") if row["valid_to"] is None]
+    found = {row["id"]: tuple(row[name] for name in columns[1:]) for row in open_}
+    assert found == {1: (2, 7, 8, None, None), 2: (None, None, None, 5, None)}
+    events = [row for row in project.rows("events") if row["id"] == 1]
+    assert (2, 7, 8) in [(row["k"], row["c"], row["d"]) for row in events]

@@ -79,7 +79,7 @@
 
 {#
     The columns of the capture: those of the source at the version taken, then those that only an
-    earlier part of the feed has. Records the columns of each part in it.
+    earlier part of the feed or the compared version has. Records the columns of each part in it.
 #}
 {% macro _captured_columns(capture) %}
     {% set head = capture.head %}
@@ -104,10 +104,13 @@
     {% set diff = capture.diff %}
     {% if diff is not none %}
         {% set is_head = diff.version is none or diff.version == head.version %}
-        {% do diff.update({
-            'columns': columns if is_head
-                else dbt_history._columns_at(capture, diff.version)
-        }) %}
+        {% set there = columns | list if is_head
+            else dbt_history._columns_at(capture, diff.version) %}
+        {% do diff.update({'columns': there}) %}
+        {# A resumption has columns that were renamed or dropped since then. #}
+        {% for column in there if column.name | lower not in known %}
+            {% do columns.append(column) %}{% do known.append(column.name | lower) %}
+        {% endfor %}
         {% if diff.state %}
             {% set there = [] %}
             {% set state_columns = dbt_history._columns_at(capture, capture.taken.watermark.version)
