@@ -16,6 +16,7 @@ builds are written to `run_results.json`, as if they were one.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import logging
@@ -408,6 +409,8 @@ def prepare(build: Build, parts: Sequence[str] = ("landing", *DAYS)) -> None:
 
 def main(options: list[str]) -> int:
     logging.getLogger("py4j").setLevel(logging.ERROR)
+    # The collector of garbage would follow the objects of dbt's manifest several times in each run.
+    gc.set_threshold(100_000, 20, 100)
     say("starting Spark and reading the project")
     # Spark's Java starts while dbt reads the project.
     with ThreadPoolExecutor(1) as other_thread:

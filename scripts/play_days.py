@@ -175,8 +175,10 @@ def run_dbt(command: Command, manifest: Manifest | None, options: Sequence[str])
             output.errors.append(event.info.msg)
 
     runner = dbtRunner(manifest, callbacks=[keep_error])
-    # A refusal that is expected must not look like an error on the terminal.
-    done = runner.invoke(["--log-level", "none", *command.arguments, *options])
+    # A refusal that is expected must not look like an error on the terminal. Nobody reads the
+    # manifest of a day.
+    given = ["--log-level", "none", "--no-write-json"]
+    done = runner.invoke([*given, *command.arguments, *options])
     if isinstance(done.exception, KeyboardInterrupt):
         raise done.exception
     if done.exception is not None:
