@@ -40,6 +40,25 @@
 
 
 {#
+    Adds fields to struct columns, without a rewrite: existing values have NULL in them. `extended`:
+    columns with `fields`, see `_added_fields`.
+#}
+{% macro _extend_columns(relation, extended, caller_name) %}
+    {% if extended %}
+        {% do dbt_history._support_columns(relation, extended, caller_name) %}
+        {% set added = [] %}
+        {% for field in extended | map(attribute='fields') | sum(start=[]) %}
+            {% do added.append(field.path ~ ' ' ~ dbt_history._ddl_type(field.type)) %}
+        {% endfor %}
+        {% do run_query(
+            'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' add columns ('
+                ~ added | join(', ') ~ ')'
+        ) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
     Sets a table property unless it is set. It logs the change, because older readers may not
     support the feature.
 #}

@@ -60,6 +60,161 @@
 {% endmacro %}
 
 
+{#
+    The fields of a type in order: {'name', 'type'}. Of an array its `element`, of a map its `key`
+    and `value`, as ALTER TABLE names them; none for other types.
+#}
+{% macro _fields_of(type) %}
+    {% set type = type | trim %}
+    {% set fields = [] %}
+    {% if '<' in type %}
+        {% set parts = dbt_history._split_types(type[type.index('<') + 1:-1]) %}
+        {% if type.lower().startswith('struct<') %}
+            {% for part in parts %}
+                {% set name = part[:part.index(':')] | trim | replace('`', '') %}
+                {% do fields.append({'name': name, 'type': part[part.index(':') + 1:] | trim}) %}
+            {% endfor %}
+        {% else %}
+            {% set names = ['element'] if parts | length == 1 else ['key', 'value'] %}
+            {% for part in parts %}
+                {% do fields.append({'name': names[loop.index0], 'type': part | trim}) %}
+            {% endfor %}
+        {% endif %}
+    {% endif %}
+    {% do return(fields) %}
+{% endmacro %}
+
+
+{# Whether both are structs, arrays or maps, so that only their fields can differ. #}
+{% macro _is_same_kind(type, other) %}
+    {% do return(
+        '<' in type and '<' in other
+            and type[:type.index('<')] | trim | lower == other[:other.index('<')] | trim | lower
+    ) %}
+{% endmacro %}
+
+
+{#
+    `type` with the fields that only `other` has at the end of its structs, at any depth. Where both
+    have another type, that of `other`.
+#}
+{% macro _with_more_fields(type, other) %}
+    {% if not dbt_history._is_same_kind(type, other) %}
+        {% do return(other) %}
+    {% endif %}
+    {% set fields = dbt_history._fields_of(type) %}
+    {% set others = {} %}
+    {% for field in dbt_history._fields_of(other) %}
+        {% do others.update({field.name | lower: field}) %}
+    {% endfor %}
+    {% set merged = [] %}
+    {% for field in fields %}
+        {% set there = others.pop(field.name | lower, field) %}
+        {% do merged.append(dict(
+            field, type=dbt_history._with_more_fields(field.type, there.type),
+        )) %}
+    {% endfor %}
+    {% set merged = merged + others.values() | list %}
+    {% set kind = type[:type.index('<')] | trim | lower %}
+    {% set written = [] %}
+    {% for field in merged %}
+        {% do written.append(
+            (dbt_history._field_name(field.name) ~ ':' if kind == 'struct' else '') ~ field.type
+        ) %}
+    {% endfor %}
+    {% do return(kind ~ '<' ~ written | join(',') ~ '>') %}
+{% endmacro %}
+
+
+{# A field's name as `typeof` and DESCRIBE write it. #}
+{% macro _field_name(name) %}
+    {% do return(
+        name if modules.re.match('^[A-Za-z_][A-Za-z0-9_]*$', name) is not none else '`' ~ name ~ '`'
+    ) %}
+{% endmacro %}
+
+
+{#
+    A value of `type` as a value of `wanted`, SQL. Fields of structs are found by name; CAST would
+    take them by place, and refuses a field more. One that `type` lacks is NULL.
+#}
+{% macro _converted(cell, type, wanted, depth=0) %}
+    {% if type | lower == wanted | lower %}
+        {% do return(cell) %}
+    {% elif not dbt_history._is_same_kind(type, wanted) %}
+        {% do return('cast(' ~ cell ~ ' as ' ~ dbt_history._ddl_type(wanted) ~ ')') %}
+    {% endif %}
+    {% set own = {} %}
+    {% for field in dbt_history._fields_of(type) %}
+        {% do own.update({field.name | lower: field}) %}
+    {% endfor %}
+    {% set kind = wanted[:wanted.index('<')] | trim | lower %}
+    {% set fields = dbt_history._fields_of(wanted) %}
+    {% set item = 'item' ~ depth %}
+    {% if kind == 'array' %}
+        {% do return(
+            'transform(' ~ cell ~ ', ' ~ item ~ ' -> ' ~ dbt_history._converted(
+                item, own.element.type, fields[0].type, depth + 1,
+            ) ~ ')'
+        ) %}
+    {% elif kind == 'map' %}
+        {# Keys keep their type: a converted one could be another's double. #}
+        {% do return(
+            'transform_values(' ~ cell ~ ', (key' ~ depth ~ ', ' ~ item ~ ') -> '
+                ~ dbt_history._converted(item, own.value.type, fields[1].type, depth + 1) ~ ')'
+        ) %}
+    {% endif %}
+    {% set cells = [] %}
+    {% for field in fields %}
+        {% set found = own.get(field.name | lower) %}
+        {% do cells.append(
+            (
+                dbt_history._converted(
+                    cell ~ '.' ~ dbt_history._quote(found.name), found.type, field.type, depth + 1,
+                )
+                if found else 'cast(null as ' ~ dbt_history._ddl_type(field.type) ~ ')'
+            )
+            ~ ' as ' ~ dbt_history._quote(field.name)
+        ) %}
+    {% endfor %}
+    {% do return('if(' ~ cell ~ ' is null, null, struct(' ~ cells | join(', ') ~ '))') %}
+{% endmacro %}
+
+
+{#
+    The fields that make `stored` the type `type`, if adding fields at the end of its structs does:
+    {'path': name for ALTER TABLE, 'type'}. None if the types differ in something else.
+#}
+{% macro _added_fields(stored, type, path) %}
+    {% if stored | lower | replace(' ', '') == type | lower | replace(' ', '') %}
+        {% do return([]) %}
+    {% elif not dbt_history._is_same_kind(stored, type) %}
+        {% do return(none) %}
+    {% endif %}
+    {% set there = dbt_history._fields_of(stored) %}
+    {% set fields = dbt_history._fields_of(type) %}
+    {% if there | length > fields | length %}
+        {% do return(none) %}
+    {% endif %}
+    {% set added = [] %}
+    {% for field in fields %}
+        {% set place = path ~ '.' ~ dbt_history._quote(field.name) %}
+        {% if loop.index > there | length %}
+            {% do added.append({'path': place, 'type': field.type}) %}
+        {% else %}
+            {% set own = there[loop.index0] %}
+            {% set more = dbt_history._added_fields(own.type, field.type, place)
+                if own.name | lower == field.name | lower else none %}
+            {% if more is none %}
+                {% do return(none) %}
+            {% endif %}
+            {% do added.extend(more) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(added) %}
+{% endmacro %}
+
+
 {# The types between the outermost brackets: 'string,map<string,int>' gives two. #}
 {% macro _split_types(inner) %}
     {% set state = namespace(depth=0, part='') %}

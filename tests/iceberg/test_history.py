@@ -50,6 +50,22 @@ def test_a_history_keeps_what_a_select_returned(project: Project, spark: SparkSe
     assert numbers(spark, project.table("h")) == [1, 2, 3]
 
 
+def test_a_field_that_a_struct_gets_is_added(project: Project, spark: SparkSession) -> None:
+    project.model("h", "select id, v from shown", **ICEBERG)
+    shows(spark, "(1, named_struct('a', 1)), (2, named_struct('a', 2)) as s(id, v)")
+    project.run("h")
+    shows(
+        spark,
+        "(1, named_struct('a', 1, 'b', cast(null as int))), (2, named_struct('a', 2, 'b', 3))"
+        " as s(id, v)",
+    )
+    project.run("h")
+
+    assert versions(project, "h") == [
+        (1, (1, None), True), (2, (2, None), False), (2, (2, 3), True),
+    ]  # fmt: skip
+
+
 def test_a_time_of_a_row_gives_its_place(project: Project, spark: SparkSession) -> None:
     """
     minute   5           10          20

@@ -169,10 +169,13 @@ def test_the_connection_is_kept_and_opened_again_after_an_error() -> None:
 
 
 SERVER = """
+import signal
 from types import SimpleNamespace
 from tests.render.test_explore_server import Asked, Connections
 from dbt_history.explore.server import serve_tables
 
+# A shell that starts the tests in the background lets them ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 answers = Asked()
 answers.project = SimpleNamespace(name="shop", adapter=Connections())
 serve_tables(answers, 0, lambda address: print(address, flush=True))

@@ -244,9 +244,9 @@ select
         {%- for column in capture.columns %}
         {%- set found = own.get(column.name | lower) %}
         {%- set cell = dbt_history._quote(found.source or column.name) if found else 'null' %}
-        {%- if not found or found.type != column.type %}
-        {%- set cell = 'cast(' ~ cell ~ ' as ' ~ dbt_history._ddl_type(column.type) ~ ')' %}
-        {%- endif %}
+        {%- set cell = dbt_history._converted(
+            cell, found.type if found else 'void', column.type,
+        ) %}
         {{ dbt_history._string_literal('c_' ~ column.name) }}, {{ cell }}{{ ',' if not loop.last }}
         {%- endfor %}
     ) as `image`

@@ -128,7 +128,47 @@
             {% do diff.update({'state_columns': there}) %}
         {% endif %}
     {% endif %}
-    {% do return(columns) %}
+    {% do return(dbt_history._with_fields(capture, columns)) %}
+{% endmacro %}
+
+
+{#
+    The columns with all fields of structs that the model's own table, an earlier part of the feed
+    or the compared version has. The fields of the table stand first, in its order.
+#}
+{% macro _with_fields(capture, columns) %}
+    {% if 'struct<' not in (columns | map(attribute='type') | join(' ') | lower) %}
+        {% do return(columns) %}
+    {% endif %}
+    {% set types = {} %}
+    {% if capture.taken.has_rows %}
+        {% for column in dbt_history._table_columns(this) %}
+            {% set name = dbt_history._main_name(
+                column.name, (capture.layout or {}).get('reserved', []),
+            ) %}
+            {% do types.update({name | string | lower: column.type}) %}
+        {% endfor %}
+    {% endif %}
+    {% set parts = [columns] + capture.segments | map(attribute='columns') | list %}
+    {% if capture.diff is not none %}
+        {% do parts.append(capture.diff.columns) %}
+    {% endif %}
+    {% for column in parts | sum(start=[]) %}
+        {% set name = column.name | lower %}
+        {% if dbt_history._is_same_kind(types.get(name, ''), column.type) %}
+            {% do types.update({name: dbt_history._with_more_fields(types[name], column.type)}) %}
+        {% elif name not in types %}
+            {% do types.update({name: column.type}) %}
+        {% endif %}
+    {% endfor %}
+    {% set found = [] %}
+    {% for column in columns %}
+        {% set type = types[column.name | lower] %}
+        {% do found.append(
+            dict(column, type=type) if dbt_history._is_same_kind(type, column.type) else column
+        ) %}
+    {% endfor %}
+    {% do return(found) %}
 {% endmacro %}
 
 

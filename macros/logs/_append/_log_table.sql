@@ -92,10 +92,10 @@
 
 {#
     The difference between the SELECT and the table's columns: {'names' to insert, 'added',
-    'widened', 'wrong'}.
+    'widened', 'extended' (a struct has more fields), 'wrong'}.
 #}
 {% macro _log_change(staged, table_columns) %}
-    {% set change = {'names': [], 'added': [], 'widened': [], 'wrong': []} %}
+    {% set change = {'names': [], 'added': [], 'widened': [], 'extended': [], 'wrong': []} %}
     {% set there = {} %}
     {% for column in table_columns %}
         {% do there.update({column.name | lower: column}) %}
@@ -107,9 +107,12 @@
         {% if stored is none or not stored %}
             {% do change.added.append(dict(column, after=state.after)) %}
         {% elif not dbt_history._type_fits(column.type, stored.type) %}
-            {% do change[dbt_history._widening(stored.type, column.type)].append(dict(
-                column, name=stored.name, stored=stored.type,
-            )) %}
+            {% set fields = dbt_history._added_fields(
+                stored.type, column.type, dbt_history._quote(stored.name),
+            ) %}
+            {% do change[
+                'extended' if fields else dbt_history._widening(stored.type, column.type)
+            ].append(dict(column, name=stored.name, stored=stored.type, fields=fields)) %}
         {% endif %}
         {% set state.after = stored.name if stored else column.name %}
     {% endfor %}
@@ -137,15 +140,16 @@
             'column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has ' ~ column.stored
         ) %}
     {% endfor %}
-    {% if not is_new and settings.on_schema_change == 'fail' and (change.added or change.widened) %}
+    {% set altered = change.widened + change.extended %}
+    {% if not is_new and settings.on_schema_change == 'fail' and (change.added or altered) %}
         {% do problems.append(
             'the table differs in column '
-                ~ (change.added + change.widened) | map(attribute='name') | join(', ')
+                ~ (change.added + altered) | map(attribute='name') | join(', ')
                 ~ ' (on_schema_change: fail)'
         ) %}
     {% endif %}
     {% if not is_new and settings.on_schema_change == 'ignore' %}
-        {% for column in change.widened %}
+        {% for column in altered %}
             {% do problems.append(
                 'column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has ' ~ column.stored
                     ~ ' (on_schema_change: ignore)'
@@ -181,7 +185,8 @@
 
 
 {#
-    Adds columns at their position in the SELECT and widens numeric types without a rewrite.
+    Adds columns at their position in the SELECT, fields at the end of their struct, and widens
+    numeric types without a rewrite.
     Existing rows keep their values. `nullable`: columns that have become nullable in the source, or
     were dropped there.
 #}
@@ -198,6 +203,7 @@
                 ~ dbt_history._ddl_type(column.type) ~ ' ' ~ place ~ ')'
         ) %}
     {% endfor %}
+    {% do dbt_history._extend_columns(relation, change.extended, caller_name) %}
     {% if change.widened and not relation.is_iceberg %}
         {% do run_query(alter ~ " set tblproperties ('delta.enableTypeWidening' = 'true')") %}
     {% endif %}

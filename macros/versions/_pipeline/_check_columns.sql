@@ -81,7 +81,11 @@
                 ~ ', in the convention it is ' ~ convention.type
         ) %}
     {% endfor %}
-    {% for column in staged.columns if column.name | lower in types %}
+    {% set extended = dbt_history._extended_columns(staged, table_columns)
+        if settings.on_schema_change == 'append_new_columns' else [] %}
+    {% set extended = extended | map(attribute='name') | map('lower') | list %}
+    {% for column in staged.columns
+        if column.name | lower in types and column.name | lower not in extended %}
         {% if not dbt_history._type_fits(column.type, types[column.name | lower]) %}
             {% do problems.append(
                 'column ' ~ column.name ~ ' is ' ~ column.type ~ ', the table has '
@@ -109,6 +113,36 @@
         {% do added.append(column) %}
     {% endfor %}
     {% do return(added) %}
+{% endmacro %}
+
+
+{# The table's struct columns that have more fields in the SELECT: with its `type`, and `fields`. #}
+{% macro _extended_columns(staged, table_columns) %}
+    {% set types = {} %}
+    {% for column in staged.columns %}
+        {% do types.update({column.name | lower: column.type}) %}
+    {% endfor %}
+    {% set extended = [] %}
+    {% for column in table_columns if column.name | lower in types %}
+        {% set type = types[column.name | lower] %}
+        {% set fields = dbt_history._added_fields(
+            column.type, type, dbt_history._quote(column.name),
+        ) %}
+        {% if fields %}
+            {% do extended.append(dict(column, type=type, fields=fields)) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(extended) %}
+{% endmacro %}
+
+
+{# The columns with the types of those of the same name in `extended`. #}
+{% macro _with_extended(columns, extended) %}
+    {% set found = {} %}
+    {% for column in extended %}{% do found.update({column.name: column}) %}{% endfor %}
+    {% set result = [] %}
+    {% for column in columns %}{% do result.append(found.get(column.name, column)) %}{% endfor %}
+    {% do return(result) %}
 {% endmacro %}
 
 

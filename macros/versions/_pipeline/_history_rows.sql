@@ -206,6 +206,7 @@
     {% endif %}
     {% do dbt_history._plan_unversioned(capture, 'diff') %}
     {% do capture.diff.update({'columns': capture.columns}) %}
+    {% do capture.update({'columns': dbt_history._with_fields(capture, capture.columns)}) %}
     {% if capture.diff.state %}
         {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
         {% set there = [] %}

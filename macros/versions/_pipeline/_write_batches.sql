@@ -31,14 +31,15 @@
 
     {% set columns = dbt_history._new_columns(staged, settings) if is_new
         else dbt_history._table_columns(existing) %}
-    {% set added = [] %}
+    {% set added, extended = [], [] %}
     {% if not is_new %}
         {% do dbt_history._refuse_columns(
             dbt_history._check_table_columns(staged, columns, settings), staged, caller_name,
         ) %}
         {% if settings.on_schema_change == 'append_new_columns' %}
             {% set added = dbt_history._added_columns(staged, columns) %}
-            {% set columns = columns + added %}
+            {% set extended = dbt_history._extended_columns(staged, columns) %}
+            {% set columns = dbt_history._with_extended(columns, extended) + added %}
         {% endif %}
     {% endif %}
     {% do dbt_history._refuse_columns(
@@ -82,7 +83,8 @@
             dbt_history._check_table_columns(staged, columns, settings), staged, caller_name,
         ) %}
         {% set added = dbt_history._added_columns(staged, columns) %}
-        {% set columns = columns + added %}
+        {% set extended = dbt_history._extended_columns(staged, columns) %}
+        {% set columns = dbt_history._with_extended(columns, extended) + added %}
         {% set pending = dbt_history._not_taken(pending, log.last_batch) %}
     {% endif %}
     {% if dbt_history._is_compiled_before_reset(captured, log)
@@ -98,6 +100,7 @@
         {% do dbt_history._append_columns(target, added, caller_name) %}
     {% endif %}
     {% if pending.batches %}
+        {% do dbt_history._extend_columns(target, extended, caller_name) %}
         {% set settings = dbt_history._with_repeats(settings, target) %}
     {% endif %}
 
