@@ -29,6 +29,7 @@ from dbt_history.explore.page import page
 from dbt_history.explore.project import DbtProject, open_project
 from dbt_history.explore.tables import HistoryTable, resolve
 from tests.support.browser import BROWSER
+from tests.support.project import COMPILED
 
 MOVES = 60
 DAY = 86_400_000_000
@@ -119,8 +120,10 @@ def delta_table(project: DbtProject, versions: int) -> str:
 
 
 def measure_served(versions: int) -> None:
-    """Print the seconds of each kind of question."""
+    """Print the seconds of each kind of question, with Spark's default settings."""
     with open_project(Path(__file__).parents[1], None, None) as project:
+        for setting, value in COMPILED.items():
+            project.rows(f"set {setting}={value}")
         name = delta_table(project, versions)
         table = resolve(project, name, ("id",), False)
         answers = Answers(project, [Served.of(project, table)])

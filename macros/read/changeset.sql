@@ -33,26 +33,26 @@
     {%- set guard = dbt_history._not_below_retention_horizon(
         reader, range.from, 'changeset', strictly=true,
     ) -%}
-    {%- set began = [
-        start ~ ' >= ' ~ range.from, dbt_history._starts_by(convention, range.to, strictly=true),
-        dbt_history._is_not_empty(convention), guard,
-    ] | reject('none') -%}
-    {%- set ended = [
-        dbt_history._ended_from(convention, range.from),
-        dbt_history._ended_by(convention, range.to, strictly=true),
-        dbt_history._is_not_empty(convention), guard,
-    ] | reject('none') -%}
+    {%- set began = start ~ ' >= ' ~ range.from ~ ' and '
+        ~ dbt_history._starts_by(convention, range.to, strictly=true) -%}
+    {%- set ended = dbt_history._ended_from(convention, range.from) ~ ' and '
+        ~ dbt_history._ended_by(convention, range.to, strictly=true) -%}
+    {%- set is_seen = [dbt_history._is_not_empty(convention), guard] | reject('none') -%}
     {%- set names = key or (reader.log.key if reader.get('log') else none) -%}
+    {#- The table is read once: a version that began and ended in the range gives two rows. -#}
     {%- set sides -%}
-select 'insert' as `_change_type`, {{ start }} as `_changed_at`, versions.*
-from {{ reader.from }} as versions
-where {{ began | join('\n    and ') }}
-
-union all
-
-select 'delete' as `_change_type`, {{ until }} as `_changed_at`, versions.*
-from {{ reader.from }} as versions
-where {{ ended | join('\n    and ') }}
+select
+    `_change_type`,
+    if(`_change_type` = 'insert', {{ start }}, {{ until }}) as `_changed_at`,
+    versions.*
+from (
+    select * from {{ reader.from }} as stored
+    where (({{ began }}) or ({{ ended }}))
+        and {{ is_seen | join('\n        and ') }}
+) as versions
+lateral view explode(array('insert', 'delete')) sides as `_change_type`
+where (`_change_type` = 'insert' and {{ began }})
+    or (`_change_type` = 'delete' and {{ ended }})
     {%- endset -%}
     {%- do return(dbt_history._paired_changes(
         sides, dbt_history._quoted(dbt_history._key_columns(names)),

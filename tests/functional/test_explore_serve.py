@@ -219,8 +219,8 @@ def test_what_is_hidden_is_in_no_answer_and_cannot_be_searched(
     assert len(made[2]["tables"]["v.served_hidden"]["of"]) in (1, 2, 3)
     assert {one["key"][0] for one in made[3]["changes"]} >= {key[0] for key in keys[1:]} - {None}
     for search in ("city=Lima", "id=1", "1"):
-        assert answers.answer({**rows, "find": search})["counts"]["rows"] == 0, search
-    assert answers.answer({**rows, "find": keys[0][0]})["counts"]["rows"] == 1
+        assert answers.answer({**rows, "find": search})["count"] == 0, search
+    assert answers.answer({**rows, "find": keys[0][0]})["count"] == 1
 
 
 def test_questions_are_checked_and_their_texts_are_never_sql(
@@ -240,8 +240,71 @@ def test_questions_are_checked_and_their_texts_are_never_sql(
         with pytest.raises(QuestionError):
             answers.answer(wrong)
     for text in ("' or '1'='1", "\\' or 1=1 -- ", "id=1' or '1", "no=\\"):
-        assert answers.answer({**rows, "find": text, "counts": True})["counts"]["rows"] == 0, text
+        assert answers.answer({**rows, "find": text, "counts": True})["count"] == 0, text
     found = answers.answer(
         {"ask": "versions", "table": rows["table"], "key": ["1 or 1=1"], "tables": [rows["table"]]}
     )
     assert found["tables"]["v.served_customers"]["of"] == []
+
+
+@pytest.mark.parametrize("by_join", [False, True], ids=["keys named", "keys joined"])
+def test_a_page_has_the_rows_of_two_dates(
+    call: Renderer,
+    spark: SparkSession,
+    tables: list[HistoryTable],
+    by_join: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """2024-01-04 and 2024-01-02 12:00: 1 moved, 2 and 3 are gone, 5 is as it was."""
+    if by_join:
+        monkeypatch.setattr("dbt_history.explore.answers.MAX_KEYS", 0)
+    answers = Answers(ViewProject(call, spark), [Served.of(ViewProject(call, spark), tables[0])])
+    ask = {"ask": "rows", "table": "v.served_customers", "at": 1_704_326_400_000_000,
+           "than": 1_704_196_800_000_000, "counts": True}  # fmt: skip
+
+    def seen(**more: Any) -> tuple[int, list[tuple[str, str | None]]]:
+        """How many, and the key and city of each row and of its predecessor."""
+        found = answers.answer({**ask, **more})
+        made = found["slice"]
+        city = made["cells"][0]
+
+        def of(row: int) -> tuple[str, str | None]:
+            place = city["places"][row]
+            return made["keys"][made["of"][row]][0], None if place < 0 else city["values"][place]
+
+        pairs = found["rows"]
+        return found["count"], [of(row) for pair in pairs for row in pair if row >= 0]
+
+    hostile = ("5", HOSTILE)
+    assert seen() == (2, [("1", "Rome"), ("1", "Bonn"), hostile, hostile])
+    assert seen(only=True) == (1, [("1", "Rome"), ("1", "Bonn")])
+    assert seen(part="gone") == (2, [("2", "Lima"), ("3", "Oslo")])
+    assert seen(part="gone", find="3") == (1, [("3", "Oslo")])
+    down = {"column": 1, "down": True}
+    assert seen(sort=down) == (2, [("1", "Rome"), ("1", "Bonn"), hostile, hostile])
+    assert seen(sort={"column": 1}) == (2, [hostile, hostile, ("1", "Rome"), ("1", "Bonn")])
+    assert seen(part="gone", sort=down) == (2, [("3", "Oslo"), ("2", "Lima")])
+    assert seen(count=1)[0] == 2
+    assert seen(than=ask["at"], only=True) == (0, [])
+
+
+def test_a_null_that_moves_to_another_column_is_a_change(
+    call: Renderer, spark: SparkSession
+) -> None:
+    """A hash alone skips NULL: (NULL, 'a') and ('a', NULL) have the same one."""
+    sql = """
+        select * from values
+            (1L, cast(null as string), 'a', 10L, 20L), (1L, 'a', cast(null as string), 20L, 99L),
+            (2L, 'b', 'b', 10L, 20L), (2L, 'b', 'b', 20L, 99L)
+            as rows(n, v, w, s, e)
+    """
+    reader = {"start": "s", "end": "e", "type": "bigint", "open_end": MAX_BIGINT}
+    table = history_table(spark, "served_nulls", sql, "n", reader)
+    project = ViewProject(call, spark)
+    answers = Answers(project, [Served.of(project, table)])
+
+    found = answers.answer(
+        {"ask": "rows", "table": "v.served_nulls", "at": 20, "than": 10, "only": True,
+         "counts": True}
+    )  # fmt: skip
+    assert (found["count"], found["slice"]["keys"]) == (1, [["1"]])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import zoneinfo
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -41,6 +42,8 @@ PAGE = 100
 MAX_RECORD = 5_000
 MAX_GROUPS = 20_000
 MAX_NAMES = 200
+# Keys that a statement names one by one, so that Delta skips files.
+MAX_KEYS = 1_000
 SORTABLE = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "date",
             "timestamp", "boolean")  # fmt: skip
 EPOCH = "timestamp_ntz'1970-01-01'"
@@ -82,6 +85,7 @@ class Served:
     """A table whose rows stay in Spark.
 
     period     `_stored_periods`: SQL of since, until and is_open
+    reader     `_reader`: the input of the package's readers
     columns    the shown columns besides key and period, with their types
     secret     the values of a hidden key column are shown as a digest with it
     """
@@ -89,14 +93,17 @@ class Served:
     project: DbtProject
     table: HistoryTable
     period: Mapping[str, Any]
+    reader: Mapping[str, Any]
     order: str
     columns: list[tuple[str, str]]
     secret: str = field(default_factory=lambda: secrets.token_hex(16))
 
     @classmethod
     def of(cls, project: DbtProject, table: HistoryTable) -> Served:
-        period = project.call("_stored_periods", relation=table.relation, convention=table.reader)
-        return cls(project, table, period, *order_and_columns(project, table, period))
+        of = {"relation": table.relation, "convention": table.reader}
+        period = project.call("_stored_periods", **of)
+        reader = project.call("_reader", **of, caller_name="explore")
+        return cls(project, table, period, reader, *order_and_columns(project, table, period))
 
     @property
     def kind(self) -> str:
@@ -159,23 +166,25 @@ class Served:
             return f"date_from_unix_date({at // DAY})"
         return f"timestamp_micros({at}L)"
 
-    def as_of(self, at: int) -> str:
-        """The rows in force. Of a log not by the reader `as_of`, whose rows have no end."""
-        if not self.period["key"]:
-            return str(
-                self.project.call(
-                    "as_of",
-                    relation=self.table.relation,
-                    at=self.point(at),
-                    convention=self.table.reader,
-                )
-            )
-        return f"(select * from {self.period['from']} as stored where {self.in_force(at)})"
-
     def in_force(self, at: int) -> str:
-        at //= self.scale
+        """The condition that a version is in force, on the bare columns where Spark compares them.
+
+        Of numbers by `until`, because a gap is added to their ends.
+        """
+        if self.kind != "bigint":
+            rule = {"convention": self.reader["convention"], "point": self.point(at)}
+            begins = self.project.call("_starts_by", **rule)
+            return f"({begins} and {self.project.call('_lasts_beyond', **rule)})"
         until = self.period["until"]
         return f"({self.period['since']} <= {at} and ({until} is null or {at} < {until}))"
+
+    def not_cleaned(self, at: int) -> str:
+        """True, or an error if versions of this date were cleaned, as `as_of` has it."""
+        guard = self.project.call(
+            "_not_below_retention_horizon", reader=self.reader, point=self.point(at),
+            caller_name="as_of", or_at_tag=True,
+        )  # fmt: skip
+        return str(guard or "true")
 
     def matches(self, search: Search) -> str:
         """The condition that the search field is for a row. Hidden columns cannot be searched."""
@@ -183,14 +192,14 @@ class Served:
             return "true"
 
         def test(text: str, wanted: str) -> str:
-            if search.is_exact:
-                return f"{text} <=> {literal(wanted)}"
             found = f"startswith(lower({text}), lower({literal(wanted)}))"
+            if search.is_exact:
+                found = f"{text} = {literal(wanted)}"
             return f"coalesce({found}, {str(wanted == 'NULL').lower()})"
 
         def exact(sql: str, kind: str, wanted: str) -> str:
             # A literal of the column's type lets Delta skip files.
-            if not search.is_exact or not kind.endswith("int"):
+            if not search.is_exact or not kind.endswith("int") or wanted == "NULL":
                 return ""
             return f"{sql} = try_cast({literal(wanted)} as {kind}) and "
 
@@ -243,11 +252,10 @@ class Served:
         ]
         return "(" + (" or ".join(terms) or "false") + ")"
 
-    def order_by(self, sort: Any) -> str:
-        """The order of a list: by key, or first by the column that the page has at this place."""
-        keys = ", ".join(sql for sql, _ in self.key_columns())
+    def sort_of(self, sort: Any) -> tuple[str, str]:
+        """SQL and direction of the column that the page has at this place; empty: by key alone."""
         if not isinstance(sort, Mapping):
-            return keys
+            return "", ""
         shown = [sql for sql, _ in self.key_columns()]
         shown += [
             quoted(name) if kind.startswith(SORTABLE) else as_text(name, kind)
@@ -262,7 +270,68 @@ class Served:
         is_end = place == len(shown) - 1
         down = bool(sort.get("down"))
         nulls = "last" if is_end != down else "first"
-        return f"{shown[place]} {'desc' if down else 'asc'} nulls {nulls}, {keys}"
+        return shown[place], f"{'desc' if down else 'asc'} nulls {nulls}"
+
+    def key_names(self) -> list[str]:
+        """The names of the key columns in `chosen` and `only_at`."""
+        return [f"_page_key_{place}" for place in range(len(self.table.key))]
+
+    def narrow(self, sort: str) -> list[str]:
+        """What tells a row of a list and its place there, as columns of a SELECT."""
+        named = [f"{sql} as {name}" for (sql, _), name in zip(self.key_columns(), self.key_names())]
+        named += [f"{self.period['since']} as _page_since", f"{self.order} as _page_order"]
+        return named + ([f"{sort} as _page_sort"] if sort else [])
+
+    def chosen(self, at: int, wanted: str, sort: str) -> str:
+        """The rows in force at `at`, narrow."""
+        return (
+            f"select {', '.join(self.narrow(sort))} from {self.period['from']} as history"
+            f" where {self.in_force(at)} and {self.not_cleaned(at)} and {wanted}"
+        )
+
+    def only_at(self, at: int, other: int, wanted: str, sort: str, or_changed: bool) -> str:
+        """The rows at `at` whose record has no row at `other`, narrow.
+
+        With `or_changed` also those whose record has another row there, with other cells:
+
+            at       [ a ][ b' ]     [ d ]     b' if its cells differ from b's, d
+            other    [ a ][ b  ][ c ]
+
+        The table is read once. A row in force at both dates is no difference; of the others, each
+        record has one at each date at most.
+        """
+        here, there = self.in_force(at), self.in_force(other)
+        cells = f", {self.fingerprint()} as _page_cells" if or_changed else ""
+        keys = ", ".join(self.key_names())
+        of_here = "filter (where _page_is_here)"
+        taken = [f"max({name}) {of_here} as {name}" for name in ("_page_since", "_page_order")]
+        taken += [f"any_value(_page_sort) {of_here} as _page_sort"] if sort else []
+        is_other = "not bool_or(_page_is_there)"
+        if or_changed:
+            is_other += " or min(_page_cells) <> max(_page_cells)"
+        return (
+            f"select {keys}, {', '.join(taken)} from (select {', '.join(self.narrow(sort))},"
+            f" {here} as _page_is_here, {there} as _page_is_there, {wanted} as _page_is_wanted"
+            f"{cells} from {self.period['from']} as history"
+            f" where ({here} or {there}) and not ({here} and {there})"
+            f" and {self.not_cleaned(at)} and {self.not_cleaned(other)}) as versions"
+            f" group by {keys}"
+            f" having bool_or(_page_is_here and _page_is_wanted) and ({is_other})"
+        )
+
+    def fingerprint(self) -> str:
+        """A number of 64 bits that differs where the data of two rows do.
+
+        The secret keeps anyone from making two rows with the same number. A hash skips NULL, so
+        that the places of NULLs are hashed too.
+        """
+        cells, nulls = [], []
+        for name, kind in self.columns:
+            if name[:1] not in "_@":
+                is_plain = kind.startswith(SORTABLE) and kind not in ("float", "double")
+                cells.append(quoted(name) if is_plain else as_text(name, kind))
+                nulls.append(f"{quoted(name)} is null")
+        return f"xxhash64({', '.join([literal(self.secret), *cells, *nulls])})"
 
     def exported(self, rows: list[Row]) -> Exported:
         return Exported(self.table, self.axis, self.period["type"], self.columns, rows)
@@ -346,10 +415,12 @@ class Answers:
         return {**compact_table(exported, []), "points": [], "count": count, "limits": limits}
 
     def rows(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A page of the rows in force at `at`, of those only at `than`, and how many there are.
+        """A page of the rows in force at `at`, or of those only at `than`, and how many there are.
 
         at      [ a ][ b' ]     [ d ]     rows: a, b', d
         than    [ a ][ b  ][ c ]          gone: c; new: d; changed: b'; a is the same row
+
+        The page is chosen from rows without cells, because sorting all cells takes longer.
         """
         one, search = self.one(question), Search.of(question)
         at = number_of(question.get("at"))
@@ -358,73 +429,86 @@ class Answers:
         count = number_of(question.get("count", PAGE), 1, MAX_VERSIONS)
         is_gone = question.get("part") == "gone"
         wanted = one.matches(search)
-        order = one.order_by(question.get("sort"))
-        page_of = f"order by {order} limit {count} offset {first}"
-        if than is None:
-            source = f"(select * from {one.as_of(at)} as history where {wanted})"
-        elif is_gone or question.get("only"):
-            source = self.differences(one, at, than, wanted, "gone" if is_gone else "rows")
+        sort, direction = one.sort_of(question.get("sort"))
+        here, there = at, than
+        if than is not None and is_gone:
+            here, there = than, None
+            source = one.only_at(than, at, wanted, sort, False)
+        elif than is not None and question.get("only"):
+            source = one.only_at(at, than, wanted, sort, True)
         else:
-            source = f"(select * from {one.as_of(at)} as history where {wanted})"
-        made: dict[str, Any] = {}
-        if question.get("counts"):
-            made["counts"] = self.counts(one, at, than, search, bool(question.get("only")))
-        found = [
-            one.row_of(text)
-            for (text,) in self.project.rows(
-                f"select {one.version()} as version from {source} as history {page_of}"
-            )
-        ]
-        before: dict[tuple[str | None, ...], Row] = {}
-        if than is not None and not is_gone and found:
-            condition = one.has_key([row.key for row in found])
-            before = {
-                row.key: row
-                for (text,) in self.project.rows(
-                    f"select {one.version()} as version from {one.as_of(than)} as history"
-                    f" where {condition}"
-                )
-                for row in [one.row_of(text)]
-            }
-        return {**made, "first": first, **paired_slice(one, found, before)}
+            source = one.chosen(at, wanted, sort)
+        order = ", ".join([f"_page_sort {direction}"] * bool(sort) + one.key_names())
+        # The count of a window takes less than a second statement.
+        counts = bool(question.get("counts")) and first == 0
+        counted = "count(*) over ()" if counts else "0"
+        page = (
+            f"select *, {counted} as _page_count from ({source}) as chosen"
+            f" order by {order} limit {count} offset {first}"
+        )
+        texts = [as_text(name, kind) for name, (_, kind) in zip(one.key_names(), one.key_columns())]
+        shown = ["_page_count", "_page_since", "_page_order"]
+        shown = [f"cast({name} as string)" for name in shown] + texts
+        listed = self.project.rows(f"select to_json(array({', '.join(shown)})) from ({page})")
+        places = [json.loads(text) for (text,) in listed]
+        made: dict[str, Any] = {"first": first}
+        if counts:
+            made["count"] = int(places[0][0]) if places else 0
+        wants = [(tuple(key), int(since), int(place)) for _, since, place, *key in places]
+        return {**made, **self.with_cells(one, wants, page, here, there)}
 
-    def differences(self, one: Served, at: int, than: int, wanted: str, part: str) -> str:
-        """The rows at one date whose record has no row, or another one, at the other date.
+    def with_cells(
+        self,
+        one: Served,
+        wants: Sequence[tuple[tuple[str | None, ...], int, int]],
+        page: str,
+        at: int,
+        than: int | None,
+    ) -> dict[str, Any]:
+        """The rows of a page, given by key, start and order, and those of their keys at `than`.
 
-        Only rows that are in force at just one of the dates are joined.
+        `rows` has for each its place in the slice and that of its predecessor, -1 without one. A
+        row in force at both dates is its own predecessor.
         """
-        now = f"(select * from {one.as_of(at)} as history where not {one.in_force(than)})"
-        then = f"(select * from {one.as_of(than)} as history where not {one.in_force(at)})"
-        keys = [sql for sql, _ in one.key_columns()]
-        named = ", ".join(f"{sql} as _key_{place}" for place, sql in enumerate(keys))
-        same = " and ".join(
-            f"here._key_{place} <=> there._key_{place}" for place in range(len(keys))
+        is_here, is_there = one.in_force(at), "false" if than is None else one.in_force(than)
+        keys = list(dict.fromkeys(key for key, _, _ in wants))
+        source = f"{one.period['from']} as history"
+        condition = one.has_key(keys)
+        if len(keys) > MAX_KEYS:
+            pairs = zip(one.key_columns(), one.key_names())
+            same = " and ".join(f"{sql} <=> page.{name}" for (sql, _), name in pairs)
+            names = ", ".join(one.key_names())
+            source += f" join (select distinct {names} from ({page})) as page on {same}"
+            condition = "true"
+        found = (
+            self.project.rows(
+                f"select {one.version()}, {is_here}, {is_there} from {source}"
+                f" where ({is_here} or {is_there}) and {condition}"
+            )
+            if wants
+            else []
         )
-        shown = f"{cells_text(one)} as _cells"
-        mine, other = (then, now) if part == "gone" else (now, then)
-        condition = "there._is_there is null"
-        if part == "rows":
-            condition += " or here._cells <> there._cells"
-        return (
-            f"(select here.* from (select *, {named}, {shown} from {mine} as mine where {wanted})"
-            f" as here left join (select {named}, {shown}, true as _is_there from {other} as other)"
-            f" as there on {same} where {condition})"
-        )
-
-    def counts(
-        self, one: Served, at: int, than: int | None, search: Search, only: bool
-    ) -> dict[str, int]:
-        wanted = one.matches(search)
-        rows = f"(select * from {one.as_of(at)} as history where {wanted})"
-        parts = [rows]
-        if than is not None:
-            if only:
-                parts = [self.differences(one, at, than, wanted, "rows")]
-            parts.append(self.differences(one, at, than, wanted, "gone"))
-        # One statement, whose parts Spark runs side by side.
-        counted = ", ".join(f"(select count(*) from {part} as counted)" for part in parts)
-        (numbers,) = self.project.rows(f"select {counted}")
-        return {"rows": numbers[0], "gone": numbers[1] if than is not None else 0}
+        here: defaultdict[tuple[tuple[str | None, ...], int, int], list[Row]] = defaultdict(list)
+        there: dict[tuple[str | None, ...], Row] = {}
+        for text, is_of_page, is_before in found:
+            row = one.row_of(text)
+            if is_of_page:
+                here[row.key, row.since // one.scale, row.order].append(row)
+            if is_before:
+                there[row.key] = row
+        rows: list[Row] = []
+        places = []
+        for want in wants:
+            if not here[want]:
+                continue  # the table was written meanwhile
+            # A table may have two such rows although no history should.
+            row, before = here[want].pop(0), there.get(want[0])
+            rows.append(row)
+            place = len(rows) - 1
+            if before is not None and before is not row:
+                rows.append(before)
+            places.append([place, -1 if before is None else len(rows) - 1])
+        return {"slice": slice_of(one, rows), "rows": places}
 
     def record(self, one: Served, home: Served, key: Sequence[str | None]) -> str | None:
         """The condition for the rows of a record of `home`: the same values in the same columns.
@@ -511,7 +595,7 @@ class Answers:
         ]
         if not parts:
             return {"total": 0, "first": 0, "changes": [], "tables": {}}
-        everything = "(" + " union all ".join(parts) + ")"
+        everything = " union all ".join(parts)
         terms = ["true"]
         if question.get("user"):
             terms.append(f"who = {literal(str(question['user']))}")
@@ -519,47 +603,41 @@ class Answers:
             terms.append(f"array_contains(columns, {literal(str(question['column']))})")
         wanted = " and ".join(terms)
         made: dict[str, Any] = {"first": first}
-        if question.get("counts"):
-            made |= self.change_counts(everything, wanted, tables, search)
-        page_of = self.project.rows(
-            "select table_number, what, cast(at as string), key"
-            f" from {everything} as changes where {wanted}"
-            f" order by at, table_number, sort_key limit {count} offset {first}"
+        order = "at, table_number, sort_key"
+        page = (
+            f"select 'page' as kind, what as name, table_number as place, row_number() over (order"
+            f" by {order}) as number, cast(at as string) as at, to_json(now) as now,"
+            f" to_json(before) as before from (select * from changes where {wanted}"
+            f" order by {order} limit {count} offset {first}) as page"
         )
-        keys: dict[int, list[list[str | None]]] = {}
+        sql = f"with changes as ({everything}) {page}"
+        if question.get("counts"):
+            sql += f" union all {self.change_counts(wanted, tables, search)}"
+        found = self.project.rows(sql)
+        if question.get("counts"):
+            made |= self.counts_of(found, tables)
+        page_of = sorted((row for row in found if row[0] == "page"), key=lambda row: int(row[3]))
         listed = []
-        for number, what, at, text in page_of:
-            key = json.loads(text)
+        versions: defaultdict[int, dict[tuple[Any, ...], Row]] = defaultdict(dict)
+        for _, what, number, _, at, now, before in page_of:
+            rows = [tables[number].row_of(text) for text in (now, before) if text is not None]
+            versions[number].update({(row.key, row.since, row.order): row for row in rows})
+            key = list(rows[0].key)
             listed.append({"table": id_of(tables[number]), "what": what, "at": at, "key": key})
-            keys.setdefault(number, [])
-            if key not in keys[number]:
-                keys[number].append(key)
         slices = {}
-        for number, of_table in keys.items():
-            one = tables[number]
-            rows, _ = self.all_versions(one, one.has_key(of_table))
-            slices[id_of(one)] = slice_of(one, rows)
+        for number, of_table in versions.items():
+            rows = sorted(
+                of_table.values(), key=lambda row: (sort_key(row.key), row.since, row.order)
+            )
+            slices[id_of(tables[number])] = slice_of(tables[number], rows)
         return {**made, "changes": listed, "tables": slices}
 
     def changes_of(self, one: Served, place: int, start: int, end: int, search: Search) -> str:
-        """One row per change: a begin and an end at the same instant are an update."""
-        who = next((name for name, _ in one.columns if name.lower() in WHO), None)
-        is_new = "_change_type <> 'update_preimage'"
-        who_sql = f"any_value({as_text(who, 'string')}) filter (where {is_new})" if who else "null"
-        columns = []
-        for name, kind in one.columns:
-            if name[:1] in "_@":
-                continue
-            old, new = (
-                f"any_value({as_text(name, kind)}) filter (where _change_type = 'update_{side}')"
-                for side in ("preimage", "postimage")
-            )
-            columns.append(f"if({old} is distinct from {new}, {literal(name)}, null)")
-        listed = f"array_compact(array({', '.join(columns)}))" if columns else "array('')"
-        at = "unix_micros(_changed_at)" if one.kind == "timestamp" else "_changed_at"
-        if one.kind == "date":
-            at = f"unix_date(_changed_at) * {DAY}L"
-        keys = [sql for sql, _ in one.key_columns()]
+        """One row per change: a begin and an end at the same instant are an update.
+
+        now       the version that began, or that a delete ended, as the texts of `row_of`
+        before    the version that an update ended
+        """
         source = self.project.call(
             "changeset",
             relation=one.table.relation,
@@ -568,26 +646,55 @@ class Answers:
             key=proper(one.table),
             convention=one.table.reader,
         )
+        is_before = "_change_type = 'update_preimage'"
+        is_now = f"not {is_before}"
+
+        def side(text: str, condition: str) -> str:
+            return f"any_value({text}) filter (where {condition})"
+
+        cells = [(name, as_text(name, kind)) for name, kind in one.columns]
+        changed = [
+            f"if({side(text, is_before)} is distinct from {side(text, is_now)},"
+            f" {literal(name)}, null)"
+            for name, text in cells
+            if name[:1] not in "_@"
+        ]
+        who = next((text for name, text in cells if name.lower() in WHO), "cast(null as string)")
+        at = "unix_micros(_changed_at)" if one.kind == "timestamp" else "_changed_at"
+        if one.kind == "date":
+            at = f"unix_date(_changed_at) * {DAY}L"
+        period = [one.period["since"], one.period["until"], one.period["is_open"], one.order]
+        texts = [[f"cast({part} as string)" for part in period], [text for _, text in cells]]
+        now, before = (
+            ", ".join(
+                [*(side(text, condition) for text in texts[0]), *one.key_texts()]
+                + [side(text, condition) for text in texts[1]]
+            )
+            for condition in (is_now, is_before)
+        )
+        is_update = "bool_or(_change_type like 'update%')"
+        sort = [f"cast({sql} as string)" for sql, _ in one.key_columns()]
         grouped = ", ".join(quoted(name) for name in proper(one.table))
-        changed = "bool_or(_change_type like 'update%')"
         inner = (
             f"select {place} as table_number, {at} as at,"
-            f" if({changed}, 'update', any_value(_change_type)) as what,"
-            f" {who_sql} as who, if({changed}, {listed}, array()) as columns,"
-            f" to_json(array({', '.join(one.key_texts())})) as key,"
-            f" array({', '.join(f'cast({sql} as string)' for sql in keys)}) as sort_key"
+            f" if({is_update}, 'update', any_value(_change_type)) as what,"
+            f" {side(who, is_now)} as who,"
+            f" if({is_update}, array_compact(array({', '.join(changed)})), array()) as columns,"
+            f" array({', '.join(sort)}) as sort_key, array({now}) as now,"
+            f" if({is_update}, array({before}), null) as before"
             f" from {source} as history group by {grouped}, _changed_at"
-            f" having bool_or({one.matches(search)}) filter (where {is_new})"
+            f" having bool_or({one.matches(search)}) filter (where {is_now})"
         )
+        # The condition is always true. It makes the counts read the columns that the page reads,
+        # so that Spark uses one exchange for both.
         return (
             "select table_number, at, what,"
-            " if(what = 'delete', 'unknown', coalesce(who, 'unknown')) as who, columns, key,"
-            f" sort_key from ({inner}) as grouped"
+            " if(what = 'delete', 'unknown', coalesce(who, 'unknown')) as who, columns,"
+            f" sort_key, now, before from ({inner}) as grouped"
+            " where size(now) > 0 and coalesce(size(before), 1) > 0"
         )
 
-    def change_counts(
-        self, everything: str, wanted: str, tables: Sequence[Served], search: Search
-    ) -> dict[str, Any]:
+    def change_counts(self, wanted: str, tables: Sequence[Served], search: Search) -> str:
         """How many changes: of each day and table, and without the filters of each user, column."""
         day = f"left({clock('at', search.zone)}, 10)"
         if tables[0].axis == "number":
@@ -598,14 +705,18 @@ class Answers:
             " array(struct('user' as kind, who as name, 0 as place)),"
             " transform(columns, one -> struct('column' as kind, one as name, 0 as place))"
         )
-        found = self.project.rows(
-            "select one.kind, one.name, one.place, count(*) as number from (select explode(concat("
-            f"{counted})) as one from {everything} as changes) as counted"
-            f" group by 1, 2, 3 order by kind = 'day', number desc limit {MAX_GROUPS}"
+        return (
+            "(select one.kind, one.name, one.place, count(*) as number, null, null, null"
+            f" from (select explode(concat({counted})) as one from changes) as counted"
+            f" group by 1, 2, 3 order by kind = 'day', number desc limit {MAX_GROUPS})"
         )
 
+    def counts_of(
+        self, found: Sequence[tuple[Any, ...]], tables: Sequence[Served]
+    ) -> dict[str, Any]:
         def of(kind: str) -> list[tuple[str, int, int]]:
-            return [(name, place, number) for each, name, place, number in found if each == kind]
+            rows = [row[1:4] for row in found if row[0] == kind]
+            return sorted(rows, key=lambda row: -row[2])
 
         return {
             "total": sum(number for _, _, number in of("total")),
@@ -638,33 +749,7 @@ def id_of(one: Served) -> str:
     return f"{one.table.schema}.{one.table.name}"
 
 
-def cells_text(one: Served) -> str:
-    """The data of a row as one text that is equal if all cells are."""
-    cells = [as_text(name, kind) for name, kind in one.columns if name[:1] not in "_@"]
-    return f"to_json(array({', '.join(cells) or 'cast(null as string)'}))"
-
-
 def key_of(value: Any, one: Served) -> list[str | None]:
     if not isinstance(value, list) or len(value) != len(one.table.key):
         raise QuestionError(f"the key of {one.table.name} is {', '.join(one.table.key)}")
     return [None if part is None else str(part) for part in value]
-
-
-def paired_slice(
-    one: Served, found: list[Row], before: Mapping[tuple[str | None, ...], Row]
-) -> dict[str, Any]:
-    """The rows and those of the second date in one slice: `rows` has [place, place before or -1].
-
-    A row that is in force at both dates is its own predecessor.
-    """
-    rows: list[Row] = []
-    places = []
-    for row in found:
-        old = before.get(row.key)
-        is_same = old is not None and (old.since, old.order) == (row.since, row.order)
-        rows.append(row)
-        place = len(rows) - 1
-        if old is not None and not is_same:
-            rows.append(old)
-        places.append([place, -1 if old is None else place if is_same else place + 1])
-    return {"slice": slice_of(one, rows), "rows": places}

@@ -525,16 +525,7 @@
     panel.asked = text;
     panel.missing = false;
     panel.box.setAttribute('aria-busy', 'true');
-    question.counts = true;
-    panel.send(question, function (made) {
-      if (panel.asked !== text) return;
-      panel.answered = text;
-      panel.box.removeAttribute('aria-busy');
-      panel.counts = made.counts;
-      panel.pages = { 'rows 0': itemsOf(made, false) };
-      showServed(panel);
-      tell();
-    }, function (error) {
+    function failed(error) {
       if (panel.asked !== text) return;
       panel.asked = panel.answered = null;
       panel.box.removeAttribute('aria-busy');
@@ -542,7 +533,27 @@
       showServed(panel);
       panel.count.textContent = error.message;
       tell();
-    });
+    }
+    function answered() {
+      panel.box.removeAttribute('aria-busy');
+      showServed(panel);
+      tell();
+    }
+    // The rows come first; those only at the second date take another question.
+    panel.send(Object.assign({ counts: true }, question), function (made) {
+      if (panel.asked !== text) return;
+      panel.answered = text;
+      panel.counts = { rows: made.count, gone: 0 };
+      panel.pages = { 'rows 0': itemsOf(made, false) };
+      if (state.than === null) return answered();
+      showServed(panel);
+      panel.send(Object.assign({ counts: true, part: 'gone' }, question), function (made) {
+        if (panel.asked !== text) return;
+        panel.counts.gone = made.count;
+        panel.pages['gone 0'] = itemsOf(made, true);
+        answered();
+      }, failed);
+    }, failed);
   }
   function showServed(panel) {
     var counts = panel.counts, asked = panel.asked;
