@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import SparkRuntimeException
 from pyspark.sql import SparkSession
 
 from dbt_history.explore.answers import Answers, QuestionError, Served
@@ -308,3 +309,34 @@ def test_a_null_that_moves_to_another_column_is_a_change(
          "counts": True}
     )  # fmt: skip
     assert (found["count"], found["slice"]["keys"]) == (1, [["1"]])
+
+
+class CleanedProject(ViewProject):
+    """The history before 2024-01-03 was cleaned."""
+
+    def call(self, macro: str, **arguments: Any) -> Any:
+        if macro == "_not_below_retention_horizon":
+            point = arguments["point"]
+            horizon = "timestamp'2024-01-03 00:00:00 UTC'"
+            return f"(select if({point} < {horizon}, raise_error('was cleaned'), true))"
+        return super().call(macro, **arguments)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"than": 1_704_196_800_000_000}, {"than": 1_704_196_800_000_000, "only": True},
+     {"than": 1_704_196_800_000_000, "part": "gone"}],
+    ids=["as of", "second date", "only changed", "only at the second date"],
+)  # fmt: skip
+def test_a_date_below_the_horizon_is_an_error(
+    call: Renderer, spark: SparkSession, tables: list[HistoryTable], more: dict[str, Any]
+) -> None:
+    project = CleanedProject(call, spark)
+    answers = Answers(project, [Served.of(project, tables[0])])
+    at, below = 1_704_326_400_000_000, 1_704_196_800_000_000
+    ask = {"ask": "rows", "table": "v.served_customers", "at": at if more else below, **more}
+
+    with pytest.raises(SparkRuntimeException, match="was cleaned"):
+        answers.answer(ask)
+    allowed = {"than": at} if "than" in more else {}
+    answers.answer({**ask, **allowed, "at": at})  # no error

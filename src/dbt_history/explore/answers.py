@@ -471,6 +471,7 @@ class Answers:
         row in force at both dates is its own predecessor.
         """
         is_here, is_there = one.in_force(at), "false" if than is None else one.in_force(than)
+        guard = one.not_cleaned(at if than is None else than)
         keys = list(dict.fromkeys(key for key, _, _ in wants))
         source = f"{one.period['from']} as history"
         condition = one.has_key(keys)
@@ -483,7 +484,7 @@ class Answers:
         found = (
             self.project.rows(
                 f"select {one.version()}, {is_here}, {is_there} from {source}"
-                f" where ({is_here} or {is_there}) and {condition}"
+                f" where ({is_here} or {is_there}) and {guard} and {condition}"
             )
             if wants
             else []
