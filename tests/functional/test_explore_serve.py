@@ -224,6 +224,41 @@ def test_what_is_hidden_is_in_no_answer_and_cannot_be_searched(
     assert answers.answer({**rows, "find": keys[0][0]})["count"] == 1
 
 
+def test_answers_are_the_same_with_and_without_ansi_mode(
+    call: Renderer, spark: SparkSession, tables: list[HistoryTable]
+) -> None:
+    project = ViewProject(call, spark)
+    table, at, than = "v.served_customers", 1_704_931_200_000_000, 1_704_153_600_000_000
+    rows = {"ask": "rows", "table": table, "at": at, "counts": True}
+    questions: list[dict[str, Any]] = [
+        {**rows, "than": than},
+        {**rows, "than": than, "only": True},
+        {**rows, "find": "city=Oslo, id=10", "match": "exact"},
+        {"ask": "versions", "table": table, "key": ["2"], "tables": [table]},
+        {"ask": "changes", "tables": [table], "from": than, "to": at, "counts": True},
+        {"ask": "changes", "tables": [table], "from": than, "to": at, "find": "2"},
+        {"ask": "step", "tables": [table], "at": than, "by": 1},
+    ]
+    answers = Answers(project, [Served.of(project, one) for one in tables])
+    before = str(spark.conf.get("spark.sql.ansi.enabled"))
+    made = {}
+    try:
+        for ansi in ("true", "false"):
+            spark.conf.set("spark.sql.ansi.enabled", ansi)
+            made[ansi] = [answers.answer(question) for question in questions]
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+
+    for question, strict, lenient in zip(questions, made["true"], made["false"]):
+        assert strict == lenient, question
+    listed = [(one["what"], one["key"][0]) for one in made["false"][4]["changes"]]
+    assert sorted(listed) == [
+        ("delete", "2"), ("delete", "3"), ("insert", "10"), ("insert", "2"), ("insert", "5"),
+        ("update", "1"), ("update", "1"),
+    ]  # fmt: skip
+    assert made["false"][4]["total"] == len(listed)
+
+
 def test_questions_are_checked_and_their_texts_are_never_sql(
     call: Renderer, spark: SparkSession, tables: list[HistoryTable]
 ) -> None:

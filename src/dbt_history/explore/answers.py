@@ -687,12 +687,12 @@ class Answers:
             f" having bool_or({one.matches(search)}) filter (where {is_now})"
         )
         # The condition is always true. It makes the counts read the columns that the page reads,
-        # so that Spark uses one exchange for both.
+        # so that Spark uses one exchange for both. Without ANSI mode `size` of NULL is -1.
         return (
             "select table_number, at, what,"
             " if(what = 'delete', 'unknown', coalesce(who, 'unknown')) as who, columns,"
             f" sort_key, now, before from ({inner}) as grouped"
-            " where size(now) > 0 and coalesce(size(before), 1) > 0"
+            " where array_size(now) > 0 and coalesce(array_size(before), 1) > 0"
         )
 
     def change_counts(self, wanted: str, tables: Sequence[Served], search: Search) -> str:
