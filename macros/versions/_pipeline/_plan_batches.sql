@@ -16,6 +16,9 @@
             {% do problems.update({problem.name: batch[problem.name]}) %}
         {% endfor %}
         {% do batch.update({
+            'unmodified': dbt_history._names_of_bits(
+                batch, dbt_history._keepable_names(columns, settings),
+            ),
             'problems': problems,
             'suspects': batch.get('suspects') or 0,
             'stages': dbt_history._rows_by_stage(batch),
@@ -39,12 +42,16 @@
     {%- set convention = settings.convention -%}
     {%- set problems = dbt_history._row_problems(settings, columns) -%}
     {%- set identity = settings.key + dbt_history._identity_columns(convention)[1:] -%}
+    {%- set masks = dbt_history._masks_of_names(
+        dbt_history._keepable_names(columns, settings)
+            if dbt_history._may_keep_columns(staged, columns) else [],
+    ) -%}
     with staged as (
         {{ dbt_history._batch_rows(staged, columns, convention) | indent(8) }}
     ),
 
     -- Rows of one stage with the same key and identity: more copies than positions may contradict
-    -- each other.
+    -- each other. All values are numbers, because Spark sorts the rows for any other aggregate.
     identities as (
         select
             batch,
@@ -52,8 +59,10 @@
             at,
             {{ dbt_history._key_bitmap_place(settings, columns) }} as key_bit,
             count(*) as copies,
-            size(collect_set(position)) as positions,
-            flatten(collect_set(unmodified)) as unmodified,
+            {{ 'count(distinct position)' if '_order' in staged.names else '0L' }} as positions,
+            {%- for mask in masks %}
+            bit_or(if(kind = {{ kinds.update_row }}, {{ mask }}, 0L)) as kept_{{ loop.index0 }},
+            {%- endfor %}
             max(evaluated_at) as evaluated_at,
             count_if(
                 kind in ({{ kinds.delete_row }}, {{ kinds.earliest_start }})
@@ -83,9 +92,9 @@
             kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}) and copies > 1
                 and positions < copies
         ) as suspects,
-        array_distinct(
-            flatten(collect_set(if(kind = {{ kinds.update_row }}, unmodified, null)))
-        ) as unmodified,
+        {%- for mask in masks %}
+        bit_or(kept_{{ loop.index0 }}) as kept_{{ loop.index0 }},
+        {%- endfor %}
         {%- for problem in problems %}
         sum({{ problem.name }}) as {{ problem.name }},
         {%- endfor %}
@@ -105,6 +114,59 @@
 {%- endmacro %}
 
 
+{# The columns that `_unmodified` may name, in lower case: all but the key and the identity. #}
+{% macro _keepable_names(columns, settings) %}
+    {% set identity = settings.key + dbt_history._identity_columns(settings.convention) %}
+    {% set names = columns | map(attribute='name') | map('lower') %}
+    {% do return(names | reject('in', identity | map('lower') | list) | list) %}
+{% endmacro %}
+
+
+{# Whether an update row may have unmodified columns: it names them, or the SELECT lacks them. #}
+{% macro _may_keep_columns(staged, columns) %}
+    {% set names = columns | map(attribute='name') | map('lower') %}
+    {% do return(
+        '_unmodified' in staged.names or names | reject('in', staged.names) | list != []
+    ) %}
+{% endmacro %}
+
+
+{#
+    The names in the array `unmodified` as numbers, with one bit per name:
+
+        names a, b, c       unmodified  ['a', 'c']  -> 101 (binary) = 5
+
+    Returns a list of expressions, each for up to 62 names; `_names_of_bits` is the inverse.
+#}
+{% macro _masks_of_names(names) %}
+    {% set masks = [] %}
+    {% for some in names | batch(62) %}
+        {% set bits = [] %}
+        {% for name in some %}
+            {% do bits.append(
+                'if(array_contains(unmodified, ' ~ dbt_history._string_literal(name) ~ '), '
+                    ~ 2 ** loop.index0 ~ 'L, 0L)'
+            ) %}
+        {% endfor %}
+        {% do masks.append(bits | join(' | ')) %}
+    {% endfor %}
+    {% do return(masks) %}
+{% endmacro %}
+
+
+{# The names whose bits are set in `kept_0`, `kept_1` … of a batch. #}
+{% macro _names_of_bits(batch, names) %}
+    {% set found = [] %}
+    {% for some in names | batch(62) %}
+        {% set bits = batch.get('kept_' ~ loop.index0) or 0 %}
+        {% for name in some %}
+            {% do found.append(name) if (bits // 2 ** loop.index0) % 2 %}
+        {% endfor %}
+    {% endfor %}
+    {% do return(found) %}
+{% endmacro %}
+
+
 {#
     The checks of a staged row: name, the condition over `_batch_rows`, and the reason in messages.
 #}
@@ -122,11 +184,8 @@
         ) %}
     {% endfor %}
     {% set keepable = [] %}
-    {% for column in columns
-        if column.name | lower not in (
-            settings.key + dbt_history._identity_columns(convention)
-        ) | map('lower') | list %}
-        {% do keepable.append(dbt_history._string_literal(column.name | lower)) %}
+    {% for name in dbt_history._keepable_names(columns, settings) %}
+        {% do keepable.append(dbt_history._string_literal(name)) %}
     {% endfor %}
     {% set end = dbt_history._prefixed(convention.end) %}
     {% set supplies_end = 'kind in (' ~ kinds.upsert_row ~ ', ' ~ kinds.update_row
