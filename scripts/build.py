@@ -32,6 +32,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from dbt.artifacts.schemas.run import RunExecutionResult
 from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import Manifest
 from pyspark.sql import SparkSession
@@ -217,16 +218,22 @@ class Build:
         self.manifest = manifest
         self.results = Results()
 
-    def run(self, *options: str) -> bool:
-        """Run `dbt build`, and add its results. Returns whether it succeeded."""
+    def run(self, *options: str, is_last: bool = False) -> bool:
+        """Run `dbt build`, and add its results. Returns whether it succeeded.
+
+        Only the last run writes the manifest, which has what all of them compiled.
+        """
         artifact = TARGET / "run_results.json"
         artifact.unlink(missing_ok=True)
         runner = dbtRunner(self.manifest, callbacks=[self.progress.on_event])
-        done = runner.invoke(["--quiet", "build", *THREADS, *options])
+        json_option = "--write-json" if is_last else "--no-write-json"
+        done = runner.invoke(["--quiet", json_option, "build", *THREADS, *options])
         if isinstance(done.exception, KeyboardInterrupt):
             raise done.exception
         if done.exception is not None:
             sys.exit(f"build: {done.exception}")
+        if not is_last and isinstance(done.result, RunExecutionResult):
+            done.result.write(str(artifact))
         if artifact.exists():
             self.results.add(json.loads(artifact.read_text(encoding="utf-8")))
         return done.success
@@ -344,7 +351,7 @@ def build_all(manifest: Manifest) -> bool:
     say("all other models, snapshots, seeds and tests")
     nodes = {**manifest.nodes, **manifest.unit_tests, **manifest.exposures}
     done = ["fqn:" + ".".join(nodes[name].fqn) for name in build.results.finished]
-    success = build.run("--exclude", *done, "--indirect-selection", "empty")
+    success = build.run("--exclude", *done, "--indirect-selection", "empty", is_last=True)
     SECONDS.write_text(json.dumps(known | build.progress.seconds), encoding="utf-8")
     build.end()
     return success
@@ -358,7 +365,7 @@ def build_selected(options: list[str]) -> bool:
     prepare(Build(Progress(steps_before(parts), known_seconds()), None), parts)
     build = Build(Progress([], {}), None)
     say(f"dbt build {' '.join(options)}")
-    success = build.run(*options)
+    success = build.run(*options, is_last=True)
     build.end()
     return success
 

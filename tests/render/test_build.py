@@ -139,7 +139,8 @@ class Runs:
         statuses = self.statuses.pop(0)
         text = json.dumps(artifact(**statuses))
         (build.TARGET / "run_results.json").write_text(text)
-        return SimpleNamespace(success="fail" not in statuses.values(), exception=None)
+        success = "fail" not in statuses.values()
+        return SimpleNamespace(success=success, exception=None, result=None)
 
 
 def manifest(names: list[str]) -> Any:
@@ -169,9 +170,10 @@ def test_the_last_build_excludes_what_succeeded_and_its_status_is_that_of_the_wh
 
     assert build.build_all(manifest([TABLE, VIEW, TEST])) == (last_status == "pass")
     assert runs.arguments == [
-        ["--quiet", "build", *build.THREADS, *build.EXAMPLE_NODES],
+        ["--quiet", "--no-write-json", "build", *build.THREADS, *build.EXAMPLE_NODES],
         [
-            *["--quiet", "build", *build.THREADS, "--exclude", "fqn:dbt_history.a_table"],
+            *["--quiet", "--write-json", "build", *build.THREADS],
+            *["--exclude", "fqn:dbt_history.a_table"],
             *["--indirect-selection", "empty"],
         ],
     ]
