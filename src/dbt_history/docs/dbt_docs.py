@@ -91,6 +91,11 @@ def overview(name: str, pages: list[tuple[str, str]]) -> str:
     )
 
 
+def in_script(data: Any) -> str:
+    """JSON in a script element: no text can end the element or begin a comment in it."""
+    return json.dumps(data).replace("<", "\\u003c")
+
+
 def dbt_page(project: Project, front: str) -> str:
     """dbt's page with both artifacts embedded, as `dbt docs generate --static` writes it."""
     page = project.template
@@ -102,7 +107,7 @@ def dbt_page(project: Project, front: str) -> str:
     ):
         if page.count(f'"{place}"') != 1:
             raise SiteError(f"dbt's page has no single place for {place}")
-        page = page.replace(f'"{place}"', json.dumps(data).replace("</", "<\\/"))
+        page = page.replace(f'"{place}"', in_script(data))
     return page
 
 

@@ -128,7 +128,7 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
             BATCH_LEGEND,
             f'<div class="tl-picture" id="batches-{place}">{svg(spec)}</div>',
         ]
-    text = json.dumps(data).replace("</", "<\\/")
+    text = json.dumps(data).replace("<", "\\u003c")
     parts.append(f'<script type="application/json" id="timeline-data">{text}</script>')
     return "\n".join(parts)
 
