@@ -17,9 +17,10 @@ from dbt.cli.main import dbtRunner
 from dbt.task.docs import DOCS_INDEX_FILE_PATH
 
 from dbt_history.docs import flow
-from dbt_history.docs.dbt_docs import COLOURS, styled
+from dbt_history.docs.dbt_docs import COLOURS, in_script, styled
 from dbt_history.docs.manifest import Project
-from dbt_history.docs.pages import Site, write
+from dbt_history.docs.markdown import Renderer
+from dbt_history.docs.pages import Content, Site, write
 from dbt_history.docs.tables import Facts, grouped, last_results
 from scripts.site import audit
 from scripts.site.build import content
@@ -134,6 +135,52 @@ def test_each_page_has_one_title_and_unique_headings(
     for path, page in pages.items():
         assert len(list(page.all("h1"))) == 1, path
         assert len(page.ids) == len(set(page.ids)), path
+
+
+@pytest.mark.parametrize(
+    "address", ["{out}/Secret.PNG", "../out/Secret.PNG", "l.png", "profiles.yml"]
+)
+def test_only_images_of_the_project_are_copied_into_the_site(tmp_path: Path, address: str) -> None:
+    root, out = tmp_path / "shop", tmp_path / "out"
+    for folder in (root, out):
+        folder.mkdir()
+    for file in (root / "Own.PNG", root / "profiles.yml", out / "Secret.PNG"):
+        file.write_bytes(b"image")
+    (root / "l.png").symlink_to(out / "Secret.PNG")
+    render = Renderer(root, {"README.md": "index.html"}, {}, tmp_path)
+    made = render("README.md", f"![own](Own.PNG) ![words]({address.format(out=out)})")
+
+    assert render.drawings == {"own.png": b"image"}
+    assert [one["src"] for one in Page(made.html).all("img")] == ["own.png"]
+    assert "words" in made.html
+
+
+def test_no_text_ends_a_script_element_or_begins_a_comment_in_it() -> None:
+    text = "<!--<script></script>"
+
+    assert "<" not in in_script({"description": text})
+    assert json.loads(in_script({"description": text})) == {"description": text}
+
+
+def test_each_page_has_a_name_of_its_own_and_links_follow(project: Project, tmp_path: Path) -> None:
+    own = copy.deepcopy(project.manifest)
+    own["nodes"]["model.dbt_history.fivetran_history"]["name"] = "index"
+    files = ["docs/dbt.md", "docs/exposures.md", "docs/index.md", "docs/Index.md"]
+    files += ["docs/tables/index.md"]
+    for file in ("README.md", *files):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(f"# {file}\n\n[i](docs/index.md) [home](../README.md)\n")
+    made = Content("shop", tmp_path, tmp_path, {"Guides": files}, unlisted=["README.md"])
+    site = Site(Project(own, project.catalog, project.template), made, {}, {})
+    pages = [*site.markdown[0], *site.others, "dbt.html"]
+
+    assert len({path.lower() for path in pages}) == len(pages)
+    assert site.markdown[0]["index.html"].title == "README.md"
+    assert site.tables["model.dbt_history.fivetran_history"] == "tables/index-2.html"
+    place = site.places["docs/index.md"]
+    assert 'href="index.html"' in site.markdown[0][place].html
+    assert f'href="{place}"' in site.markdown[0]["index.html"].html
+    assert ("docs/index.md", place) in site.menu["Guides"]
 
 
 def test_lineage_colours_raw_history_and_as_of_models(project: Project) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
@@ -18,6 +18,7 @@ from markdown_it.token import Token
 from dbt_history.docs import flow
 
 NAME = re.compile(r"^([a-z_][a-z0-9_]*)(\(.*\))?$", re.DOTALL)
+IMAGES = {".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".bmp"}
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,26 @@ class Rendered:
     sections: tuple[tuple[str, str], ...]
 
 
-def output_path(source: str) -> str:
-    """The path of a file's page in the site."""
-    if source == "README.md":
-        return "index.html"
-    return str(PurePosixPath(source).with_suffix(".html")).removeprefix("docs/").lower()
+def output_paths(sources: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
+    """The path in the site of the page of each file; none is in `taken` or has two files.
+
+    The README's is index.html.
+    """
+    made: dict[str, str] = {}
+    for source in sorted(sources, key=lambda one: (one != "README.md", one)):
+        path = "index.html"
+        if source != "README.md":
+            path = str(PurePosixPath(source).with_suffix(".html")).removeprefix("docs/").lower()
+        made[source] = free_path(path, [*taken, *made.values()])
+    return made
+
+
+def free_path(path: str, taken: Iterable[str]) -> str:
+    """The path, with a number if it is taken; of two names that differ in case, too."""
+    used = {one.lower() for one in taken}
+    stem, suffix = posixpath.splitext(path)
+    names = (f"{stem}-{number}{suffix}" for number in count(2))
+    return next(one for one in chain([path], names) if one.lower() not in used)
 
 
 def slug(text: str) -> str:
@@ -51,7 +67,7 @@ def relative(target: str, page: str) -> str:
 class Renderer:
     """Renders Markdown of the folder `root`.
 
-    sources    the files that become pages
+    pages      the path in the site of each file that becomes a page
     named      addresses in the site by the name of a model or macro
     cache      folder of the flow charts drawn before
     folders    pages of the site by a folder that a link may name
@@ -63,25 +79,26 @@ class Renderer:
     def __init__(
         self,
         root: Path,
-        sources: set[str],
+        pages: Mapping[str, str],
         named: Mapping[str, str],
         cache: Path,
         folders: Mapping[str, str] | None = None,
         proofs: bool = False,
     ) -> None:
         self.root = root
-        self.sources = sources
+        self.pages = pages
         self.named = named
         self.cache = cache
         self.folders = folders or {}
         self.proofs = proofs
         self.drawings: dict[str, str | bytes] = {}
+        self.images: dict[Path, str] = {}
         self.parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
     def __call__(self, source: str, text: str) -> Rendered:
         tokens = self.parser.parse(text)
         label_cells(tokens)
-        page = output_path(source)
+        page = self.pages[source]
         sections: list[tuple[str, str]] = []
         title, seen = source, dict[str, int]()
         for token, inline in pairwise(tokens):
@@ -100,7 +117,7 @@ class Renderer:
             if token.type == "fence" and token.info == "mermaid":
                 token.type, token.tag = "html_block", ""
                 charts += 1
-                image = f"{page.removesuffix('.html')}-{charts}.svg"
+                image = free_path(f"{page.removesuffix('.html')}-{charts}.svg", self.drawings)
                 self.drawings[image] = flow.drawing(token.content, self.cache)
                 token.content = flow.html(token.content, f"flow-{charts}", relative(image, page))
             elif token.type == "inline":
@@ -139,16 +156,21 @@ class Renderer:
         """An image of the project, copied into the site; a link to one that is elsewhere."""
         address = str(token.attrs["src"])
         file = posixpath.normpath(posixpath.join(posixpath.dirname(source), unquote(address)))
-        place = self.root / file
-        if is_outside(address) or file.startswith("..") or not place.is_file():
+        place = (self.root / file).resolve()
+        is_image = place.suffix.lower() in IMAGES and place.is_file()
+        # Resolved, so that `..`, an absolute path and a symbolic link do not leave the project.
+        is_inside = not posixpath.isabs(file) and place.is_relative_to(self.root.resolve())
+        if is_outside(address) or not is_inside or not is_image:
             words = escape(token.content or address)
             found = Token("html_inline", "", 0)
             href = escape(address, quote=True)
             found.content = f'<a href="{href}">{words}</a>' if is_outside(address) else words
             return found
-        target = file.removeprefix("docs/").lower()
-        self.drawings[target] = place.read_bytes()
-        token.attrSet("src", relative(target, page))
+        if place not in self.images:
+            target = free_path(file.removeprefix("docs/").lower(), self.drawings)
+            self.drawings[target] = place.read_bytes()
+            self.images[place] = target
+        token.attrSet("src", relative(self.images[place], page))
         return token
 
     def code(self, token: Token, page: str) -> Token:
@@ -174,10 +196,10 @@ class Renderer:
         if is_outside(href):
             return href
         if not path:
-            return output_path(source) + mark + anchor
+            return self.pages[source] + mark + anchor
         file = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-        if file in self.sources:
-            return output_path(file) + mark + anchor
+        if file in self.pages:
+            return self.pages[file] + mark + anchor
         if file in self.folders:
             return self.folders[file]
         name = PurePosixPath(file)

@@ -23,7 +23,7 @@ from typing import Any
 from dbt_history.docs import flow, tables
 from dbt_history.docs.dbt_docs import address, dbt_page, is_implementation, overview
 from dbt_history.docs.manifest import Node, Project
-from dbt_history.docs.markdown import Rendered, Renderer, output_path, relative
+from dbt_history.docs.markdown import Rendered, Renderer, free_path, output_paths, relative
 from dbt_history.docs.tables import Facts
 from dbt_history.timeline.page import asset as timeline_asset
 
@@ -86,10 +86,20 @@ class Site:
     def tables(self) -> dict[str, str]:
         """The page of each history table by unique id."""
         names = [str(node["name"]) for node in self.project.histories]
-        return {
-            node["unique_id"]: f"tables/{file_name(node, names)}.html"
-            for node in self.project.histories
-        }
+        made: dict[str, str] = {}
+        for node in self.project.histories:
+            path = f"tables/{file_name(node, names)}.html"
+            made[node["unique_id"]] = free_path(path, ["tables/index.html", *made.values()])
+        return made
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """The page of each Markdown file, none of which has the name of another page."""
+        content = self.content
+        listed = {path for section in content.sections.values() for path in section}
+        taken = ["dbt.html", "exposures.html", "tables/index.html"]
+        taken += [*content.pages, *self.tables.values()]
+        return output_paths({*listed, *content.unlisted, *content.texts}, taken)
 
     @cached_property
     def named(self) -> dict[str, str]:
@@ -113,17 +123,15 @@ class Site:
     def markdown(self) -> tuple[dict[str, Rendered], dict[str, str | bytes]]:
         """Rendered Markdown by path in the site, and its images."""
         content = self.content
-        paths = {path for section in content.sections.values() for path in section}
-        sources = {path for path in (*paths, *content.unlisted) if path not in content.texts}
         render = Renderer(
-            content.root, {*sources, *content.texts}, self.named, content.cache, content.folders,
-            content.proofs,
-        )  # fmt: skip
-        made = {
-            output_path(path): render(path, (content.root / path).read_text("utf-8"))
-            for path in sorted(sources)
-        }
-        made |= {output_path(path): render(path, text) for path, text in content.texts.items()}
+            content.root, self.places, self.named, content.cache, content.folders, content.proofs
+        )
+        made = {}
+        for path, page in self.places.items():
+            text = content.texts.get(path)
+            if text is None:
+                text = (content.root / path).read_text("utf-8")
+            made[page] = render(path, text)
         return made, render.drawings
 
     @cached_property
@@ -149,7 +157,7 @@ class Site:
 
     def text_of(self, node: Node, path: str) -> str:
         """The description of a node, rendered."""
-        render = Renderer(self.content.root, set(), self.named, self.content.cache)
+        render = Renderer(self.content.root, {path: path}, self.named, self.content.cache)
         html = render(path, str(node.get("description") or "")).html
         # The page has its own first heading, and anchors of its own.
         return re.sub(r"<(/?)h[1-3]( id=\"[^\"]*\")?", r"<\1h3", html)
@@ -244,7 +252,7 @@ class Site:
         if self.exposures:
             listed.append(("Exposures", "exposures.html"))
         sections = {
-            title: [(pages[output_path(one)].title, output_path(one)) for one in paths]
+            title: [(pages[self.places[one]].title, self.places[one]) for one in paths]
             for title, paths in self.content.sections.items()
         }
         for path, (title, page) in self.content.pages.items():
