@@ -357,6 +357,52 @@ def test_a_csv_keeps_null_apart_and_runs_no_formula(tmp_path: Path) -> None:
 
 
 @needs_browser
+def test_a_csv_has_the_rows_in_view_also_those_only_at_the_second_date(tmp_path: Path) -> None:
+    rows = [
+        version(1, day(1), None, "-1.5E-7"), version(2, day(1), day(3), "-x"),
+        version(3, day(3), None, "-Infinity"),
+    ]  # fmt: skip
+    link = f"#at={day(4)}&than={day(2)}"
+    seen, _ = played(html(exported(rows=rows)), tmp_path, "return window.explore.csv();", link)
+
+    assert [line.split(",") for line in seen[0].replace('"to, exclusive"', "to").splitlines()] == [
+        ["id", "city", "n", "from", "to", "in view"],
+        ["1", "-1.5E-7", "0", "2024-01-01 00:00:00", "", "as of"],
+        ["3", "-Infinity", "0", "2024-01-03 00:00:00", "", "as of"],
+        ["2", "'-x", "0", "2024-01-01 00:00:00", "2024-01-03 00:00:00", "only at the second date"],
+    ]
+
+
+@needs_browser
+def test_an_empty_choice_a_key_of_time_and_two_tables_of_one_name_stay_apart(
+    tmp_path: Path,
+) -> None:
+    columns = {"id": "timestamp", "city": "string", "n": "int"}
+    tables = [exported(rows=[version(day(2), day(1), None, schema)], schema=schema, columns=columns)
+              for schema in ("a", "b")]  # fmt: skip
+    script = """
+        function boxes() { return Array.from(document.querySelectorAll('#tables input')); }
+        function texts(query) { return Array.from(document.querySelectorAll(query)).map(function (one) { return one.textContent; }); }
+        document.querySelector('#rows button.key').click();
+        var seen = [document.getElementById('versions-title').textContent, texts('#change-key span'),
+            texts('#version-rows .grid-row > :first-child'), new Set(texts('#change-rows .grid-row > :nth-child(2)')).size];
+        boxes().forEach(function (box) { if (box.checked) box.click(); });
+        var hash = location.hash;
+        location.hash = '#at=1'; await pause(300);
+        location.hash = hash; await pause(300);
+        seen.push(boxes().map(function (box) { return box.checked; }), document.querySelectorAll('#rows .panel').length);
+        return seen;
+    """  # noqa: E501 - a script
+    seen, _ = played(html(*tables), tmp_path, script)
+
+    assert seen[0] == "Versions of 2024-01-02 00:00:00"
+    assert seen[1] == ["a.customers", "b.customers"]
+    assert seen[2] == [f"{name}.customers · 2024-01-02 00:00:00" for name in "ab"]
+    assert seen[3] == 2
+    assert seen[4:] == [[False, False], 0]
+
+
+@needs_browser
 @pytest.mark.parametrize("options", [(), ("--force-dark-mode",)], ids=["light", "dark"])
 def test_the_page_is_as_wide_as_a_phone_and_legible_in_both_themes(
     tmp_path: Path, options: tuple[str, ...]

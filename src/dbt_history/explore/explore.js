@@ -31,6 +31,11 @@
     table.id = table.schema + '.' + table.name;
     return table;
   }
+  // The name; with its schema where two tables have the name.
+  function labelOf(table) {
+    var isAlone = data.tables.every(function (one) { return one.name !== table.name || one.id === table.id; });
+    return isAlone ? table.name : table.id;
+  }
   function slice(raw) { return prepare(raw, sums(raw.points)); }
   ['time', 'number'].forEach(function (axis) { points[axis] = sums(data.points[axis]); });
   data.tables.forEach(function (table) { prepare(table, points[table.axis]); });
@@ -109,7 +114,7 @@
   }
   function shown(text, type) {
     if (text === null) return NULL;
-    return type === 'timestamp' ? timeText(BigInt(text)) : text;
+    return type === 'timestamp' && /^-?\d+$/.test(text) ? timeText(BigInt(text)) : text;
   }
   function fill(node, value) {
     if (value === NULL) { node.textContent = 'NULL'; node.classList.add('null'); }
@@ -128,7 +133,7 @@
     var link = new URLSearchParams(location.hash.slice(1));
     function position(name) { return /^-?\d{1,18}$/.test(link.get(name) || '') ? BigInt(link.get(name)) : null; }
     if (axes.indexOf(link.get('axis')) >= 0) state.axis = link.get('axis');
-    state.tables = link.has('tables') ? link.getAll('tables') : null;
+    state.tables = link.has('tables') ? link.getAll('tables').filter(Boolean) : null;
     state.at = position('at');
     state.than = position('than');
     state.find = link.get('find') || '';
@@ -149,7 +154,7 @@
   function writeLink() {
     var link = new URLSearchParams();
     if (axes.length > 1) link.set('axis', state.axis);
-    (state.tables || []).forEach(function (id) { link.append('tables', id); });
+    if (state.tables) (state.tables.length ? state.tables : ['']).forEach(function (id) { link.append('tables', id); });
     if (state.at !== null) link.set('at', state.at);
     if (state.than !== null) link.set('than', state.than);
     if (state.find) link.set('find', state.find);
@@ -334,14 +339,14 @@
   var panels = {};
   function panelOf(table) {
     if (panels[table.id]) return panels[table.id];
-    var box = el('section', { class: 'panel', 'aria-label': 'Rows of ' + table.name });
-    var title = box.appendChild(el('h3', {}, table.name));
+    var box = el('section', { class: 'panel', 'aria-label': 'Rows of ' + labelOf(table) });
+    var title = box.appendChild(el('h3', {}, labelOf(table)));
     var count = title.appendChild(el('span', { class: 'count' }));
     var notes = [];
     if (table.hidden.length) notes.push('Not shown: ' + table.hidden.join(', ') + ' (hidden or personal).');
     if (table.horizon) notes.push('Cleaned before ' + positionText(table.axis, BigInt(table.horizon)) + ': earlier rows may be missing.');
     if (notes.length) box.appendChild(el('p', { class: 'note' }, notes.join(' ')));
-    var grid = new Grid(box.appendChild(el('div')), 'Rows of ' + table.name);
+    var grid = new Grid(box.appendChild(el('div')), 'Rows of ' + labelOf(table));
     var tools = box.appendChild(el('div', { class: 'tools' }));
     var csv = tools.appendChild(el('button', { type: 'button' }, 'CSV'));
     var details = tools.appendChild(el('details'));
@@ -432,6 +437,7 @@
       }
     }
     panel.rows = rows = sorted(table, rows);
+    panel.gone = gone;
     showPanel(panel, rows.length, gone.length, function (index) {
       var isGone = index >= rows.length, row = isGone ? gone[index - rows.length] : rows[index];
       return { table: table, row: row, isGone: isGone, before: other && !isGone ? other.get(table.of[row]) : row };
@@ -619,12 +625,15 @@
     return place < 0 ? -2 : place;
   }
   function draws(axis, at) { return axis === 'number' ? Number(at) : Number(at) / 1000; }
-  function laneText(table, row) {
-    return table.name + ' · ' + keyOf(table, row).map(function (value, number) {
-      var text = shown(value, table.keyTypes[number]);
+  function keyText(key, types) {
+    return key.map(function (value, number) {
+      var text = shown(value, types[number]);
       return text === NULL ? 'NULL' : text;
     }).join(', ');
   }
+  function keyTextOf(table, row) { return keyText(keyOf(table, row), table.keyTypes); }
+  function laneText(table, row) { return labelOf(table) + ' · ' + keyTextOf(table, row); }
+  function homeOf() { return data.tables.find(function (one) { return one.id === state.chosen.table; }) || { keyTypes: [] }; }
   function whatChanged(table, row, before) {
     if (before === undefined) return [];
     var found = [];
@@ -698,7 +707,7 @@
   }
   function drawRecord(rows) {
     var lanes = [], gaps = [], bars = [], marks = [], bands = [];
-    $('versions-title').textContent = 'Versions of ' + state.chosen.key.map(function (value) { return value === null ? 'NULL' : value; }).join(', ');
+    $('versions-title').textContent = 'Versions of ' + keyText(state.chosen.key, homeOf().keyTypes);
     var low = Infinity, high = -Infinity;
     rows.forEach(function (pair) {
       var since = draws(state.axis, pointOf(pair[0], pair[0].since[pair[1]]));
@@ -906,6 +915,11 @@
       seen = 0;
       return true;
     }
+    var labels = new Map();
+    function label(table) {
+      if (!labels.has(table)) labels.set(table, labelOf(table));
+      return labels.get(table);
+    }
     function perDay(deadline) {
       for (; seen < order.length; seen++) {
         if ((seen & 255) === 0 && performance.now() > deadline) return false;
@@ -917,7 +931,7 @@
           day = timeText(known[one.place]).slice(0, 10);
           until = (floored(known[one.place], unit) + BigInt(1)) * unit;
         }
-        count(days, day + '\u0000' + one.table.name);
+        count(days, day + '\u0000' + label(one.table));
       }
       return true;
     }
@@ -935,8 +949,8 @@
   }
   function askChanges(limit, job) {
     $('changes').removeAttribute('aria-busy');
-    if (state.than === null) {
-      showChanges({ total: 0, at: function () { return null; }, all: function () { return Promise.resolve([]); }, users: new Map(), columns: new Map(), days: new Map(), limit: limit, text: 'Choose a second date (Compare with) to count the changes between the two.' });
+    if (state.than === null || !tables().length) {
+      showChanges({ total: 0, at: function () { return null; }, all: function () { return Promise.resolve([]); }, users: new Map(), columns: new Map(), days: new Map(), limit: limit, text: state.than === null ? 'Choose a second date (Compare with) to count the changes between the two.' : 'Choose a table.' });
       return;
     }
     var question = searched({ ask: 'changes', tables: tables().map(function (table) { return table.id; }), from: String(limit[0]), to: String(limit[1]), user: state.user, column: state.column });
@@ -962,7 +976,7 @@
       $('changes').removeAttribute('aria-busy');
       pages[0] = itemsOfChanges(made);
       var names = {};
-      data.tables.forEach(function (table) { names[table.id] = table.name; });
+      data.tables.forEach(function (table) { names[table.id] = labelOf(table); });
       showChanges({ total: made.total, limit: limit, users: new Map(made.users), columns: new Map(made.columns),
         days: new Map(made.days.map(function (one) { return [one[0] + '\u0000' + names[one[1]], one[2]]; })),
         at: function (index) {
@@ -1014,8 +1028,8 @@
         if (!one) { told(line, '…'); line.dataset.waits = 'yes'; return; }
         var table = one.table;
         told(line, positionText(table.axis, atOf(one)));
-        told(line, table.name);
-        var made = el('span', { role: 'cell' }), button = made.appendChild(el('button', { type: 'button', class: 'key' }, laneText(table, one.row).slice(table.name.length + 3)));
+        told(line, labelOf(table));
+        var made = el('span', { role: 'cell' }), button = made.appendChild(el('button', { type: 'button', class: 'key' }, keyTextOf(table, one.row)));
         button.addEventListener('click', function () { choose(table, one.row); });
         line.appendChild(made);
         told(line, one.what);
@@ -1025,7 +1039,7 @@
       });
     var shownBars = barsOf(view.days), rows = shownBars.rows;
     var palette = ['#0072B2', '#E69F00', '#009E73', '#CC79A7', '#56B4E9', '#D55E00', '#F0E442', '#999999'];
-    var names = tables().map(function (table) { return table.name; }), ink = css('--ink'), number = ++bars;
+    var names = tables().map(labelOf), ink = css('--ink'), number = ++bars;
     $('change-key').replaceChildren.apply($('change-key'), names.map(function (name, place) {
       var made = el('span'), mark = made.appendChild(el('i'));
       mark.style.background = palette[place % palette.length];
@@ -1086,7 +1100,7 @@
   // A text that a spreadsheet would run as a formula gets an apostrophe.
   function csvCell(value) {
     var text = value === NULL || value === null || value === undefined ? '' : String(value);
-    if (/^[=+\-@\t\r]/.test(text) && !/^[+-]?\d+(\.\d+)?$/.test(text)) text = "'" + text;
+    if (/^[=+\-@\t\r]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+|infinity)(e[+-]?\d+)?$/i.test(text)) text = "'" + text;
     return /[",\n\r]/.test(text) || value === '' ? '"' + text.replace(/"/g, '""') + '"' : text;
   }
   function csvText(lines) { return lines.map(function (line) { return line.map(csvCell).join(','); }).join('\r\n') + '\r\n'; }
@@ -1100,27 +1114,33 @@
     download(name, address);
     setTimeout(function () { URL.revokeObjectURL(address); }, 10000);
   }
+  // The rows in view; with a second date also those only there, and a column that tells which.
   function panelLines(panel, items) {
-    var table = panel.table;
-    var head = table.key.concat(table.columns.map(function (one) { return one.name; }), ['from', 'to, exclusive']);
-    return [head].concat((items || panel.rows.map(function (row) { return { table: table, row: row }; })).map(function (one) {
+    var table = panel.table, isCompared = state.than !== null;
+    var head = table.key.concat(table.columns.map(function (one) { return one.name; }), ['from', 'to, exclusive'], isCompared ? ['in view'] : []);
+    function item(isGone) { return function (row) { return { table: table, row: row, isGone: isGone }; }; }
+    return [head].concat((items || panel.rows.map(item(false)).concat(panel.gone.map(item(true)))).map(function (one) {
       var from = one.table, row = one.row;
       return keyOf(from, row).map(function (value, number) { return shown(value, table.keyTypes[number]); })
         .concat(table.columns.map(function (column, number) { return shown(cellOf(from, number, row), column.type); }),
-          [positionText(table.axis, pointOf(from, from.since[row])), from.open[row] ? NULL : positionText(table.axis, pointOf(from, from.until[row]))]);
+          [positionText(table.axis, pointOf(from, from.since[row])), from.open[row] ? NULL : positionText(table.axis, pointOf(from, from.until[row]))],
+          isCompared ? [one.isGone ? 'only at the second date' : 'as of'] : []);
     }));
   }
   function saveRows(panel) {
-    var name = panel.table.name + '.csv';
+    var name = labelOf(panel.table) + '.csv';
     if (!served) { save(name, panelLines(panel)); return; }
     $('status').textContent = 'Reading the rows …';
-    var question = rowsQuestion(panel.table);
+    var question = rowsQuestion(panel.table), isCompared = state.than !== null, items;
     question.count = MOST_ROWS;
     ask(question).then(function (made) {
-      var items = itemsOf(made, false);
+      items = itemsOf(made, false);
+      return isCompared ? ask(Object.assign({}, question, { part: 'gone' })) : null;
+    }).then(function (made) {
+      if (made) items = items.concat(itemsOf(made, true));
       save(name, panelLines(panel, items));
-      $('status').textContent = items.length.toLocaleString('en') + ' rows in ' + name + (panel.shown > MOST_ROWS ? '; the table has more' : '');
-    }, function (error) { $('status').textContent = error.message; });
+      $('status').textContent = items.length.toLocaleString('en') + ' rows in ' + name + (items.length < panel.grid.count ? '; the table has more' : '');
+    }).catch(function (error) { $('status').textContent = error.message; });
   }
   function savePicture(view, name) {
     if (view) view.toImageURL('png', 2).then(function (address) { download(name, address); });
@@ -1197,7 +1217,7 @@
     $('tables').replaceChildren.apply($('tables'), ofAxis().map(function (table) {
       var label = el('label'), box = label.appendChild(el('input', { type: 'checkbox', value: table.id }));
       box.checked = !state.tables || state.tables.indexOf(table.id) >= 0;
-      label.appendChild(document.createTextNode(' ' + table.name));
+      label.appendChild(document.createTextNode(' ' + labelOf(table)));
       label.title = served ? table.count.toLocaleString('en') + ' versions'
         : table.since.length.toLocaleString('en') + ' versions of ' + table.keys.length.toLocaleString('en') + ' records';
       return label;
@@ -1254,11 +1274,11 @@
   });
   function saveChanges(items) {
     save('changes.csv', [['at', 'table', 'key', 'what', 'changed', 'by', 'written by']].concat(items.map(function (one) {
-      return [positionText(state.axis, atOf(one)), one.table.name, laneText(one.table, one.row).slice(one.table.name.length + 3),
+      return [positionText(state.axis, atOf(one)), labelOf(one.table), keyTextOf(one.table, one.row),
         one.what, changeText(changedBy(one)), one.who, one.what === 'delete' ? '' : arrivalText(one.table, one.row)];
     })));
   }
-  addEventListener('hashchange', function () { if (location.hash !== ownHash) { readLink(); panels = {}; drawAll(); } });
+  addEventListener('hashchange', function () { if (location.hash !== ownHash) { ownHash = location.hash; readLink(); panels = {}; drawAll(); } });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', function () { drawVersions(); drawChanges(); });
   var resizing = 0;
   addEventListener('resize', function () { clearTimeout(resizing); resizing = setTimeout(function () { drawRows(); drawVersions(); drawChanges(); }, 200); });
