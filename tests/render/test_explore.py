@@ -282,7 +282,7 @@ def test_the_line_moves_over_all_tables_and_marks_what_differs(tmp_path: Path) -
 
 
 @needs_browser
-def test_a_record_is_found_and_its_versions_are_drawn_by_keyboard_alone(tmp_path: Path) -> None:
+def test_a_record_is_found_and_its_versions_are_drawn(tmp_path: Path) -> None:
     script = """
         var find = document.getElementById('find');
         find.focus(); find.value = 'city=Li, id=2'; find.dispatchEvent(new Event('input'));
@@ -336,6 +336,9 @@ def test_a_link_opens_the_same_view(tmp_path: Path) -> None:
     assert seen[9] == "◆ late, batch 2, run r-2"
     assert seen[10] == (
         "select *\nfrom {{ dbt_history.as_of(ref('customers'), '2024-01-04 00:00:00', 'validity')"
+        " }}\nwhere `id` = 1\n-- also the rows that did not change"
+        "\n\n-- what changed between the two dates\nselect *\nfrom {{ dbt_history.changeset("
+        "ref('customers'), '2024-01-02 00:00:00', '2024-01-04 00:00:00', 'validity', key=['id'])"
         " }}\nwhere `id` = 1"
     )
     assert seen[11] == 1

@@ -1072,20 +1072,39 @@
   }
   function callPoint(at) { return state.axis === 'number' ? String(at) : "'" + utcText(at) + "'"; }
   function utcText(at) { var zone = state.zone; state.zone = 'UTC'; var text = timeText(at); state.zone = zone; return text; }
+  // The search as a condition on the key; a comment where it cannot be one.
+  function searchSql(table) {
+    var text = state.find.trim(), terms = [], isHidden = table.key.some(function (name) { return table.hidden.indexOf(name) >= 0; });
+    if (!text) return '';
+    function test(number, wanted) {
+      var type = table.keyTypes[number], column = '`' + table.key[number].replace(/`/g, '``') + '`';
+      if (wanted === 'NULL' || /^(binary|struct|array|map)/.test(type)) return null;
+      if (state.match === 'exact' && /^(tiny|small|big)?int$/.test(type) && /^(0|-?[1-9]\d{0,8})$/.test(wanted)) return column + ' = ' + wanted;
+      var value = type === 'timestamp' ? 'cast(unix_micros(' + column + ') as string)' : type === 'string' ? column : 'cast(' + column + ' as string)';
+      return state.match === 'exact' ? value + ' = ' + sqlText(wanted) : 'startswith(lower(' + value + '), lower(' + sqlText(wanted) + '))';
+    }
+    var isNamed = text.indexOf('=') >= 0;
+    if (!isNamed) terms = table.key.map(function (name, number) { return test(number, text); });
+    else terms = text.split(',').map(function (term) {
+      var parts = term.split('='), name = parts[0].trim().toLowerCase();
+      var number = table.key.findIndex(function (one) { return one.toLowerCase() === name; });
+      return number < 0 ? null : test(number, parts.slice(1).join('=').trim());
+    });
+    if (isHidden || terms.indexOf(null) >= 0) return '\n-- without the search of the page, which is no condition on the key alone';
+    return '\nwhere ' + terms.join(isNamed ? '\n    and ' : '\n    or ');
+  }
+  // The start of a range of dates is rounded up: a day begins at midnight.
+  function rangePoint(table, at) {
+    return table.pointType === 'date' ? "'" + utcText(at + DAY - BigInt(1)).slice(0, 10) + "'" : callPoint(at);
+  }
   function readerCall(table) {
     var reader = table.reader === null ? '' : ', ' + (typeof table.reader === 'string' ? "'" + table.reader + "'" : JSON.stringify(table.reader));
-    var at = table.pointType === 'date' ? "'" + utcText(state.at).slice(0, 10) + "'" : callPoint(state.at);
-    var text = 'select *\nfrom {{ dbt_history.as_of(' + table.call + ', ' + at + reader + ') }}';
-    if (state.chosen && state.chosen.table === table.id && !table.key.some(function (name) { return table.hidden.indexOf(name) >= 0; })) {
-      text += '\nwhere ' + table.key.map(function (name, number) {
-        var value = state.chosen.key[number], type = table.keyTypes[number];
-        var column = '`' + name.replace(/`/g, '``') + '`';
-        if (value === null) return column + ' is null';
-        if (type === 'timestamp') return column + " = timestamp'" + utcText(BigInt(value)) + " UTC'";
-        return column + ' = ' + (/^(tiny|small|big)?int$/.test(type) ? value : sqlText(value));
-      }).join('\n    and ');
-    }
-    return text;
+    var at = table.pointType === 'date' ? "'" + utcText(state.at).slice(0, 10) + "'" : callPoint(state.at), found = searchSql(table);
+    var text = 'select *\nfrom {{ dbt_history.as_of(' + table.call + ', ' + at + reader + ') }}' + found;
+    if (state.than === null) return text;
+    var limit = changeLimits();
+    return text + (state.only ? '\n-- also the rows that did not change' : '') + '\n\n-- what changed between the two dates\nselect *\nfrom {{ dbt_history.changeset(' + table.call + ', '
+      + rangePoint(table, limit[0]) + ', ' + rangePoint(table, limit[1]) + reader + ', key=[' + table.key.map(function (name) { return "'" + name.replace(/'/g, "\\'") + "'"; }).join(', ') + ']) }}' + found;
   }
   function copyText(text) {
     function old() {
