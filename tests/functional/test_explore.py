@@ -266,7 +266,7 @@ def test_a_projects_histories_are_explored_and_shown_without_hidden_columns(
         assert values == ["a", "b", "c", "x"]
         assert things_shown.columns[0] == ("v", "string")
         for name, words in (
-            ("nothing", "no model, snapshot or seed has this name"),
+            ("nothing", "no model, snapshot, seed or source has this name"),
             ("nowhere.t", "table nowhere.t does not exist"),
             ("explored_log_hx", "name its key with --key"),
         ):

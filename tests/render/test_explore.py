@@ -22,7 +22,7 @@ from dbt_history.explore.export import (
 from dbt_history.explore.page import as_json, page
 from dbt_history.explore.project import ExploreError, reason
 from dbt_history.explore.show import cell, paired
-from dbt_history.explore.tables import HistoryTable, find_node, hidden_columns
+from dbt_history.explore.tables import HistoryTable, call_of, find_node, hidden_columns, model_name
 from tests.support.browser import needs_browser, played
 from tests.support.pages import Page, leaves_the_file
 
@@ -165,6 +165,46 @@ def test_a_column_is_hidden_by_its_meta_its_tags_and_by_those_of_the_main_table(
     assert find_node(nodes(), "s.other") == found
     assert find_node(nodes(), "elsewhere.other") is None
     assert hidden_columns(nodes(), None) == frozenset()
+
+
+def test_a_source_hides_its_columns_by_its_name_its_table_and_in_a_model_of_the_same_table() -> (
+    None
+):
+    source = {
+        "unique_id": "source.crm.people", "resource_type": "source", "source_name": "crm",
+        "name": "people", "identifier": "People_T", "schema": "Raw",
+        "columns": {"mail": column("mail", tags=["pii"])},
+    }  # fmt: skip
+    seed = {
+        "unique_id": "seed.p", "resource_type": "seed", "name": "p", "alias": "people_t",
+        "schema": "raw", "columns": {"born": column("born", tags=["pii"])},
+    }  # fmt: skip
+    found = {"source.crm.people": source}
+
+    for name in ("people", "raw.people_t", "Raw.People_T"):
+        assert find_node(found, name) == source
+        assert hidden_columns(found, find_node(found, name)) == {"mail"}
+    assert call_of(source, "Raw", "People_T") == "source('crm', 'people')"
+    both = {**found, "seed.p": seed}
+    assert find_node(both, "raw.people_t") == seed
+    assert hidden_columns(both, seed) == {"mail", "born"}
+
+
+def test_each_version_of_a_model_has_its_own_name_and_ref() -> None:
+    versions = {
+        f"model.ver.v{number}": {
+            "unique_id": f"model.ver.v{number}", "resource_type": "model", "name": "ver",
+            "alias": f"ver_v{number}", "schema": "s", "version": number, "latest_version": 2,
+        }
+        for number in (1, 2)
+    }  # fmt: skip
+    first, second = versions.values()
+
+    assert [model_name(one) for one in versions.values()] == ["ver_v1", "ver_v2"]
+    assert (find_node(versions, "ver_v1"), find_node(versions, "ver_v2")) == (first, second)
+    assert find_node(versions, "ver") == second
+    assert call_of(first, "s", "ver_v1") == "ref('ver', v=1)"
+    assert call_of(second, "s", "ver_v2") == "ref('ver', v=2)"
 
 
 def test_the_values_of_a_hidden_key_are_not_in_the_page() -> None:

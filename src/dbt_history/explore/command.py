@@ -57,7 +57,7 @@ def explore_command(
 ) -> None:
     """Write a page to look at history tables: the rows of an instant, versions, changes.
 
-    TABLE is a model, a snapshot or schema.table; without one, all history tables of the project.
+    TABLE is a model, a snapshot, a source or schema.table; without one, all history tables of the project.
     Columns with meta {history: {hide: true}} or the tag personal or pii are left out.
 
     --serve is for tables too large for a page. It prints an address with a token, which can be
@@ -82,7 +82,7 @@ def explore_command(
         raise click.ClickException(NOT_INSTALLED) from None
     from dbt_history.explore.answers import Answers, Served
     from dbt_history.explore.export import Exported, compact, read_table
-    from dbt_history.explore.tables import history_nodes, resolve
+    from dbt_history.explore.tables import history_nodes, model_name, resolve
 
     named, filters = read_key(keys)
     if serve and filters:
@@ -91,7 +91,7 @@ def explore_command(
         found: list[Exported] = []
         served: list[Served] = []
         problems = []
-        for name in tables or [str(node["name"]) for node in history_nodes(project.nodes)]:
+        for name in tables or [model_name(node) for node in history_nodes(project.nodes)]:
             try:
                 table = resolve(project, name, tuple(named), show_hidden)
                 if serve:

@@ -10,6 +10,8 @@ from dbt_history.conventions import KNOWN, history_settings
 from dbt_history.explore.project import DbtProject, ExploreError
 
 HISTORIES = ("history", "history_batch", "history_append")
+# The nodes that describe a relation; the first kind that has a name is taken.
+DESCRIBING = ("model", "snapshot", "seed", "source")
 PERSONAL_TAGS = {"personal", "pii"}
 Node = Mapping[str, Any]
 
@@ -69,7 +71,8 @@ def hidden_columns(nodes: Mapping[str, Node], node: Node | None) -> frozenset[st
     """Names of the columns that are hidden in the node or in one of its ancestors.
 
     A mirror or an event table has the columns of its main table, but seldom their descriptions. A
-    mirror may store a column as `main_<name>` (decision 106).
+    mirror may store a column as `main_<name>` (decision 106). Other nodes that describe the same
+    relation, such as a source, count too.
     """
     hidden: set[str] = set()
     pending, seen = [node] if node else [], set()
@@ -82,20 +85,62 @@ def hidden_columns(nodes: Mapping[str, Node], node: Node | None) -> frozenset[st
         hidden |= {str(column["name"]).lower() for column in columns if is_hidden(column)}
         parents = (one.get("depends_on") or {}).get("nodes") or []
         pending += [nodes[name] for name in parents if name in nodes]
+        pending += nodes_of_relation(nodes, one.get("schema"), table_name(one))
     config = (node or {}).get("config") or {}
     is_log = config.get("materialized") == "history_append"
     return frozenset(hidden | {f"main_{name}" for name in hidden if is_log})
 
 
+def table_name(node: Node) -> str:
+    """The name of a node's relation in its schema."""
+    return str(node.get("alias") or node.get("identifier") or node["name"])
+
+
+def nodes_of_relation(nodes: Mapping[str, Node], schema: str | None, table: str) -> list[Node]:
+    """All nodes that describe the relation: a source may be the table of a model."""
+    wanted = (str(schema).lower(), table.lower())
+    return [
+        node
+        for node in nodes.values()
+        if schema
+        and node["resource_type"] in DESCRIBING
+        and (str(node.get("schema")).lower(), table_name(node).lower()) == wanted
+    ]
+
+
+def model_name(node: Node) -> str:
+    """The node's name; of a version of a model `<name>_v<version>`, as dbt names its table."""
+    version = node.get("version")
+    return str(node["name"]) if version is None else f"{node['name']}_v{version}"
+
+
 def find_node(nodes: Mapping[str, Node], name: str) -> Node | None:
-    """The model, snapshot or seed of this name or alias, or `schema.table`."""
+    """The model, snapshot, seed or source of this name or alias, or `schema.table`.
+
+    The name of a model with versions is its latest version, as in `ref`.
+    """
     schema, _, table = name.rpartition(".")
+    found = []
     for node in nodes.values():
-        names = {node["name"], node.get("alias") or node["name"]}
-        is_named = table in names and schema in ("", node.get("schema"))
-        if node["resource_type"] in ("model", "snapshot", "seed") and is_named:
-            return node
-    return None
+        if node["resource_type"] not in DESCRIBING:
+            continue
+        names = {model_name(node), table_name(node)}
+        if node.get("version") is None or node["version"] == node.get("latest_version"):
+            names.add(node["name"])
+        is_in_schema = schema.lower() in ("", str(node.get("schema")).lower())
+        if is_in_schema and table.lower() in {one.lower() for one in names}:
+            found.append(node)
+    return min(found, key=lambda node: DESCRIBING.index(node["resource_type"]), default=None)
+
+
+def call_of(node: Node | None, schema: str, table: str) -> str:
+    """How a model writes the relation."""
+    if node is None:
+        return f"api.Relation.create(schema='{schema}', identifier='{table}')"
+    if node["resource_type"] == "source":
+        return f"source('{node['source_name']}', '{node['name']}')"
+    version = node.get("version")
+    return f"ref('{node['name']}'{'' if version is None else f', v={version!r}'})"
 
 
 def recorded_key(project: DbtProject, relation: Any) -> tuple[str, ...]:
@@ -121,11 +166,11 @@ def resolve(
     schema, _, table = name.rpartition(".")
     if node is None and not schema:
         raise ExploreError(
-            f"{name}: no model, snapshot or seed has this name"
+            f"{name}: no model, snapshot, seed or source has this name"
             " (a table of another project: schema.table)"
         )
     schema = str(node["schema"]) if node else schema
-    table = str(node["alias"] or node["name"]) if node else table
+    table = table_name(node) if node else table
     relation = project.relation(schema, table)
     # get_relation does not know the format, which decides how commits are read.
     relation = project.call("_with_format", relation=relation)
@@ -152,11 +197,7 @@ def resolve(
     absent = [column for column in found if column.lower() not in names]
     if absent:
         raise ExploreError(f"{name} has no column {', '.join(absent)}")
-    call = (
-        f"ref('{node['name']}')"
-        if node
-        else f"api.Relation.create(schema='{schema}', identifier='{table}')"
-    )
+    call = call_of(node, schema, table)
     hidden = frozenset() if show_hidden else hidden_columns(nodes, node)
     return HistoryTable(table, schema, relation, kind, found, reader, call, columns, hidden & names)
 
