@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,8 +21,8 @@ from dbt_history.explore.export import (
     where,
 )
 from dbt_history.explore.page import as_json, page
-from dbt_history.explore.project import ExploreError, reason
-from dbt_history.explore.show import cell, paired
+from dbt_history.explore.project import DbtProject, ExploreError, reason
+from dbt_history.explore.show import cell, paired, time_text
 from dbt_history.explore.tables import HistoryTable, call_of, find_node, hidden_columns, model_name
 from tests.support.browser import needs_browser, played
 from tests.support.pages import Page, leaves_the_file
@@ -238,8 +239,8 @@ def test_a_message_is_the_packages_own_or_the_first_that_says_something() -> Non
 def test_the_changes_of_a_terminal_pair_both_sides_of_an_update() -> None:
     columns = [("id", "bigint"), ("city", "string")]
     rows: list[list[str | None]] = [
-        ["update_postimage", "t2", "1", "Rome"], ["insert", "t1", "2", "Oslo"],
-        ["update_preimage", "t2", "1", None],
+        ["insert", "t1", "2", "2", "Oslo"], ["update_postimage", "t2", "1", "1", "Rome"],
+        ["update_preimage", "t2", "1", "1", None],
     ]  # fmt: skip
     insert, update = paired(columns, rows, 1)
 
@@ -247,6 +248,65 @@ def test_the_changes_of_a_terminal_pair_both_sides_of_an_update() -> None:
     assert update["row"]["city"] == "Rome"
     assert update["before"] == {"id": "1", "city": None}
     assert cell("a\x1b[31m\nb") == "a\\x1b[31m\\x0ab"
+
+
+def test_the_old_value_of_an_update_is_of_the_same_record_if_its_key_is_hidden() -> None:
+    rows: list[list[str | None]] = [
+        [f"update_{side}image", "t1", key, city]
+        for key, side, city in (
+            ("1", "post", "Rome"), ("1", "pre", "Bonn"), ("2", "pre", "Lima"), ("2", "post", "Oslo"),
+        )
+    ]  # fmt: skip
+    changes = paired([("city", "string")], rows, 1)
+
+    assert [(one["before"]["city"], one["row"]["city"]) for one in changes] == [
+        ("Bonn", "Rome"), ("Lima", "Oslo"),
+    ]  # fmt: skip
+    assert "key" not in changes[0]["row"]
+
+
+def test_only_the_end_of_a_period_is_open() -> None:
+    open_end = 253_402_300_799_999_000
+
+    assert time_text(open_end, True) == "open"
+    assert time_text(open_end, False) == "9999-12-31 23:59:59.999"
+    assert time_text(open_end * 2, False) == f"{open_end * 2} microseconds since 1970"
+
+
+def test_a_hidden_key_that_is_null_is_another_one_than_an_empty_text() -> None:
+    rows = [Row((key,), 1, None, True, 0, []) for key in (None, "")]
+    hide_keys(exported(rows=rows, hidden=frozenset({"id"})))
+
+    assert {row.key[0] for row in rows} == {"hidden 1", "hidden 2"}
+
+
+def test_a_timestamp_of_key_is_in_utc_unless_it_names_a_zone() -> None:
+    table = history_table("t", columns={"at": "timestamp"})
+
+    for text in ("2024-01-01", "2024-01-01 00:00:00 UTC", "2024-01-01T02:00:00+02:00"):
+        assert where(table, [{"at": text}]) == f"(`at` = timestamp_micros({JANUARY}L))"
+    with pytest.raises(ExploreError, match="'soon' is not a timestamp"):
+        where(table, [{"at": "soon"}])
+
+
+class Described(DbtProject):
+    """A project whose only answer is a DESCRIBE."""
+
+    def __init__(self, described: list[tuple[Any, ...]]) -> None:
+        self.described = described
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.described
+
+
+def test_the_name_of_a_column_can_begin_like_a_header() -> None:
+    lines = [
+        ("id", "int", None), ("#mail", "string", None), ("n", "int", None),
+        ("# Partition Information", "", ""), ("# col_name", "data_type", "comment"), ("n", "int", ""),
+    ]  # fmt: skip
+    relation = SimpleNamespace(render=lambda: "t")
+
+    assert Described(lines).columns(relation) == {"id": "int", "#mail": "string", "n": "int"}
 
 
 # -- the page --------------------------------------------------------------------------------------

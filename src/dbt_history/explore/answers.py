@@ -125,7 +125,9 @@ class Served:
         found = []
         for name in proper(self.table):
             if name.lower() in self.table.hidden:
-                salted = f"concat('{self.secret}', coalesce(cast({quoted(name)} as string), ''))"
+                # NULL and '' are two keys.
+                text = f"coalesce(concat('=', cast({quoted(name)} as string)), '')"
+                salted = f"concat('{self.secret}', {text})"
                 found.append((f"concat('hidden ', left(sha2({salted}, 256), 16))", "string"))
             else:
                 found.append((quoted(name), self.table.columns[name]))

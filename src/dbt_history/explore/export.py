@@ -17,8 +17,10 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from dbt_history.conventions import EPOCH
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.tables import HistoryTable
 
@@ -77,6 +79,18 @@ def literal(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def value_of(value: str, kind: str) -> str:
+    """The text of an option as SQL of a type; a timestamp without a zone is in UTC."""
+    if kind != "timestamp":
+        return f"cast({literal(value)} as {kind})"
+    try:
+        time = datetime.fromisoformat(value.removesuffix(" UTC"))
+    except ValueError:
+        raise ExploreError(f"{value!r} is not a timestamp such as 2024-03-02 12:00:00") from None
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return f"timestamp_micros({(time - EPOCH) // timedelta(microseconds=1)}L)"
+
+
 def where(table: HistoryTable, filters: Sequence[Mapping[str, str]]) -> str:
     """The condition that a row matches one of the filters; each value is cast to its column."""
     types = {name.lower(): kind for name, kind in table.columns.items()}
@@ -86,7 +100,7 @@ def where(table: HistoryTable, filters: Sequence[Mapping[str, str]]) -> str:
         if unknown:
             raise ExploreError(f"{table.name} has no column {', '.join(unknown)}")
         terms = [
-            f"{quoted(name)} = cast({literal(value)} as {types[name.lower()]})"
+            f"{quoted(name)} = {value_of(value, types[name.lower()])}"
             for name, value in one.items()
         ]
         alternatives.append("(" + " and ".join(terms) + ")")
@@ -213,11 +227,11 @@ def hide_keys(exported: Exported) -> None:
     for place, name in enumerate(table.key):
         if name.lower() not in table.hidden:
             continue
-        values = sorted({row.key[place] or "" for row in exported.rows})
+        values = list({row.key[place] for row in exported.rows})
         random.SystemRandom().shuffle(values)
         number = {value: f"hidden {count}" for count, value in enumerate(values, 1)}
         for row in exported.rows:
-            row.key = (*row.key[:place], number[row.key[place] or ""], *row.key[place + 1 :])
+            row.key = (*row.key[:place], number[row.key[place]], *row.key[place + 1 :])
 
 
 def read_commits(project: DbtProject, table: HistoryTable) -> list[dict[str, Any]]:

@@ -80,7 +80,9 @@ class DbtProject:
         described = self.rows(f"describe table {relation.render()}")
         found: dict[str, str] = {}
         for name, kind, *_ in described:
-            if not name or name.startswith("#"):
+            # Below the columns are the headers of the partitioning, which have no type. The name of
+            # a column may begin with `#`, too.
+            if not kind:
                 break
             found[name] = kind
         return found

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dbt_history.conventions import on_axis
-from dbt_history.explore.export import as_text, proper, sort_key, where
+from dbt_history.explore.export import as_text, proper, quoted, where
 from dbt_history.explore.project import DbtProject, ExploreError, open_project, project_options
 from dbt_history.explore.tables import HistoryTable, resolve
 from dbt_history.timeline.command import read_key
@@ -25,30 +25,45 @@ def read_cells(
     source: str,
     columns: Sequence[tuple[str, str]],
     condition: str,
+    order: Sequence[str],
     limit: int,
+    end: str = "",
 ) -> list[Cells]:
-    """The rows of a reader's sub-query as text; times in UTC."""
+    """The first rows of a reader's sub-query as text; times in UTC. `end` can be open."""
     texts = ", ".join(as_text(name, kind) for name, kind in columns)
     found = project.rows(
         f"select to_json(array({texts})) as cells from {source} as history"
-        f" where {condition} limit {limit + 1}"
+        f" where {condition} order by {', '.join(order)} limit {limit}"
     )
     rows = []
     for (text,) in found:
         cells: Cells = json.loads(text)
-        for place, (_, kind) in enumerate(columns):
+        for place, (name, kind) in enumerate(columns):
             value = cells[place]
             if kind == "timestamp" and value is not None:
-                cells[place] = time_text(int(value))
+                cells[place] = time_text(int(value), name.lower() == end.lower())
         rows.append(cells)
     return rows
 
 
-def time_text(micros: int) -> str:
-    """A time in UTC; the ends that Python's dates do not cover are `open`."""
-    if micros >= on_axis("9999-12-31", "timestamp"):
+def time_text(micros: int, is_end: bool) -> str:
+    """A time in UTC; an end in the last day of the year 9999 or later is `open`."""
+    if is_end and micros >= on_axis("9999-12-31", "timestamp"):
         return "open"
-    return format_position(micros, "timestamp")
+    try:
+        return format_position(micros, "timestamp")
+    except OverflowError:  # a year that Python's dates do not have
+        return f"{micros} microseconds since 1970"
+
+
+def end_of(project: DbtProject, table: HistoryTable) -> str:
+    """The column of the end of a period; empty for a log, whose rows have none."""
+    if table.kind in ("mirror", "events"):
+        return ""
+    named = project.call(
+        "_convention_of", relation=table.relation, convention=table.reader, caller_name="show"
+    )
+    return str(project.call("convention", convention=named).get("end") or "")
 
 
 def columns_of(table: HistoryTable) -> list[tuple[str, str]]:
@@ -83,7 +98,10 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Seque
 def paired(
     columns: Sequence[tuple[str, str]], rows: Sequence[Cells], width: int
 ) -> list[dict[str, Any]]:
-    """Rows of `changeset` as changes: an update has the old and the new value of each cell."""
+    """Rows of `changeset` as changes: an update has the old and the new value of each cell.
+
+    A row is its kind, its time, the `width` values of its whole key, and the shown columns.
+    """
     changes: list[dict[str, Any]] = []
     before: dict[tuple[str | None, ...], Cells] = {
         (*row[1 : 2 + width],): row for row in rows if row[0] == "update_preimage"
@@ -98,11 +116,11 @@ def paired(
             {
                 "change": kind.partition("_")[0],
                 "at": row[1],
-                "row": dict(zip(names, row[2:])),
-                "before": None if old is None else dict(zip(names, old[2:])),
+                "row": dict(zip(names, row[2 + width :])),
+                "before": None if old is None else dict(zip(names, old[2 + width :])),
             }
         )
-    return sorted(changes, key=lambda one: str(one["at"]))
+    return changes
 
 
 def change_cells(change: dict[str, Any]) -> list[str]:
@@ -161,6 +179,7 @@ def show_command(
         )
         condition = where(found, filters_of(found, keys))
         columns = columns_of(found)
+        order = [quoted(name) for name in proper(found)]
         reader = {"relation": found.relation, "convention": found.reader}
         if between:
             source = project.call(
@@ -169,20 +188,25 @@ def show_command(
             kind = project.call(
                 "_stored_periods", relation=found.relation, convention=found.reader
             )["type"]
-            leading = [("_change_type", "string"), ("_changed_at", kind)]
+            key = [(name, found.columns[name]) for name in proper(found)]
+            leading = [("_change_type", "string"), ("_changed_at", kind), *key]
+            order = ["_changed_at", *order]
         else:
             source = project.call("as_of", at=at or "now", **reader)
             leading = []
-        rows = read_cells(project, source, [*leading, *columns], condition, limit)
-    is_cut, rows = len(rows) > limit, rows[:limit]
+        # Both sides of an update are next to each other.
+        count = (limit + 1) * (2 if between else 1)
+        end = end_of(project, found)
+        rows = read_cells(project, source, [*leading, *columns], condition, order, count, end)
     names = [name for name, _ in columns]
     if between:
-        shown = paired(columns, rows, sum(name in proper(found) for name in names))
+        shown = paired(columns, rows, len(found.key))
+        is_cut, shown = len(shown) > limit, shown[:limit]
         lines = [json.dumps(one, ensure_ascii=False) for one in shown]
         cells, kinds = [change_cells(one) for one in shown], [one["change"] for one in shown]
         names = ["change", "at", *names]
     else:
-        rows.sort(key=sort_key)
+        is_cut, rows = len(rows) > limit, rows[:limit]
         lines = [json.dumps(dict(zip(names, row)), ensure_ascii=False) for row in rows]
         cells, kinds = [[cell(value) for value in row] for row in rows], [""] * len(rows)
     if as_json:
