@@ -195,7 +195,9 @@ def test_a_projects_histories_are_explored_and_shown_without_hidden_columns(
         *new_version(2, 1, day(5), "c"), delete(2, 2, day(3)),
         earliest(3, 1, day(3)), upsert(3, 1, day(3), "b"), upsert(3, 1, day(5), "c"),
     ]  # fmt: skip
-    project.history("explored_things", stage(project, "explored_rows", rows))
+    # Columns as a mirror has them do not make it one.
+    select = stage(project, "explored_rows", rows).replace("*", "*, 'x' as mod_time, 0 as deleted")
+    project.history("explored_things", select)
     project.model(
         "explored_log_hx",
         "select n as explored_log_hx_id, 1L as id, if(n = 1, 'secret', 'b') as v, n = 3 as deleted,"
@@ -213,7 +215,20 @@ def test_a_projects_histories_are_explored_and_shown_without_hidden_columns(
                         "name": "explored_things",
                         "columns": [{"name": "v", "config": {"meta": {"history": {"hide": True}}}}],
                     }
-                ]
+                ],
+                # The same table, described once more.
+                "sources": [
+                    {
+                        "name": "elsewhere",
+                        "schema": project.schema,
+                        "tables": [
+                            {
+                                "name": "explored_things",
+                                "columns": [{"name": "w", "config": {"tags": ["pii"]}}],
+                            }
+                        ],
+                    }
+                ],
             }
         ),
     )
@@ -235,7 +250,7 @@ def test_a_projects_histories_are_explored_and_shown_without_hidden_columns(
     data = data_of(html)
     assert "secret" not in json.dumps(data)
     things, log = data["tables"]
-    assert (things["key"], things["hidden"]) == (["id"], ["v"])
+    assert (things["key"], things["hidden"]) == (["id"], ["v", "w"])
     assert [things["commits"][place]["batch"] for place in things["arrived"]] == [
         "batch 1", "batch 3", "batch 2", "batch 1",
     ]  # fmt: skip
@@ -249,7 +264,7 @@ def test_a_projects_histories_are_explored_and_shown_without_hidden_columns(
     *lines_of_rows, note = done.output.splitlines()
     # Record 2 was deleted at this instant: its last version ends a gap later.
     assert [json.loads(line)["id"] for line in lines_of_rows] == ["1", "2"]
-    assert note == "not shown: v"
+    assert note == "not shown: v, w"
 
     done = command(
         project, "show", "explored_things", "--between", "2024-01-02", "2024-01-10", "--show-hidden"

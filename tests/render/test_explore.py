@@ -254,9 +254,12 @@ def test_the_old_value_of_an_update_is_of_the_same_record_if_its_key_is_hidden()
     rows: list[list[str | None]] = [
         [f"update_{side}image", "t1", key, city]
         for key, side, city in (
-            ("1", "post", "Rome"), ("1", "pre", "Bonn"), ("2", "pre", "Lima"), ("2", "post", "Oslo"),
+            ("1", "post", "Rome"),
+            ("1", "pre", "Bonn"),
+            ("2", "pre", "Lima"),
+            ("2", "post", "Oslo"),
         )
-    ]  # fmt: skip
+    ]
     changes = paired([("city", "string")], rows, 1)
 
     assert [(one["before"]["city"], one["row"]["city"]) for one in changes] == [
@@ -302,7 +305,8 @@ class Described(DbtProject):
 def test_the_name_of_a_column_can_begin_like_a_header() -> None:
     lines = [
         ("id", "int", None), ("#mail", "string", None), ("n", "int", None),
-        ("# Partition Information", "", ""), ("# col_name", "data_type", "comment"), ("n", "int", ""),
+        ("# Partition Information", "", ""), ("# col_name", "data_type", "comment"),
+        ("n", "int", ""),
     ]  # fmt: skip
     relation = SimpleNamespace(render=lambda: "t")
 

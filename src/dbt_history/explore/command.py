@@ -57,7 +57,8 @@ def explore_command(
 ) -> None:
     """Write a page to look at history tables: the rows of an instant, versions, changes.
 
-    TABLE is a model, a snapshot, a source or schema.table; without one, all history tables of the project.
+    TABLE is a model, a snapshot, a source or schema.table; without one, all history tables of the
+    project.
     Columns with meta {history: {hide: true}} or the tag personal or pii are left out.
 
     --serve is for tables too large for a page. It prints an address with a token, which can be

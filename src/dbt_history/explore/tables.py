@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dbt_history.conventions import KNOWN, history_settings
+from dbt_history.conventions import KNOWN, ConventionError, history_settings
 from dbt_history.explore.project import DbtProject, ExploreError
 
 HISTORIES = ("history", "history_batch", "history_append")
@@ -181,14 +181,18 @@ def resolve(
     )
     reader: Mapping[str, Any] | str | None = None
     found = tuple(settings["key"])
-    own = history_settings(node) if node else {}
-    if {"mod_time", "deleted"} <= names or {"_hist_event", "_hist_time"} <= names:
+    try:
+        own = history_settings(node) if node else {}
+    except ConventionError as error:
+        raise ExploreError(str(error)) from None
+    is_log = {"mod_time", "deleted"} <= names or {"_hist_event", "_hist_time"} <= names
+    if is_log and not has_versions(node):
         kind = "mirror" if "mod_time" in names else "events"
         found = key or recorded_key(project, relation) or found
         reader = {"convention": "hx" if kind == "mirror" else "events", "key": list(found)}
     elif is_log_without_versions(node):
         raise ExploreError(f"{name} is a log without a key: nothing can be as of an instant")
-    elif node is None or not (is_history(node) or own):
+    elif node is None or not (is_history(node) or {"convention", "start"} & own.keys()):
         kind, reader = "versions", detect(name, columns)
     else:
         kind = "features" if settings["convention"]["name"] == "naksha" else "versions"
@@ -200,6 +204,13 @@ def resolve(
     call = call_of(node, schema, table)
     hidden = frozenset() if show_hidden else hidden_columns(nodes, node)
     return HistoryTable(table, schema, relation, kind, found, reader, call, columns, hidden & names)
+
+
+def has_versions(node: Node | None) -> bool:
+    """Whether the project says that the rows have periods, whatever their columns are named."""
+    if node is None or not is_history(node):
+        return False
+    return (node.get("config") or {}).get("materialized") != "history_append"
 
 
 def is_log_without_versions(node: Node | None) -> bool:
