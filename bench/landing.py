@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.measure import start_spark
+from bench.report import write_page
 from dbt_history.landing import LandingTable, land, read_request
 from dbt_history.landing.writer import RequestWriter, csv_text
 from tests.support.processes import descendants
@@ -254,7 +255,7 @@ def main() -> None:
         results += from_files_to_history(folder, options.rows, options.history_files)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    REPORT.write_text(report(results, options))
+    write_page(REPORT, report(results, options))
     print(REPORT.read_text())
 
 
