@@ -9,6 +9,7 @@
 #}
 {% macro _plan_batches(staged, columns, settings, last_batch) %}
     {% set batches = [] %}
+    {% set keepable = dbt_history._keepable_names(columns, settings) %}
     {% for row in run_query(dbt_history._plan_sql(staged, columns, settings, last_batch)).rows %}
         {% set batch = fromjson(row[0]) %}
         {% set problems = {} %}
@@ -16,9 +17,7 @@
             {% do problems.update({problem.name: batch[problem.name]}) %}
         {% endfor %}
         {% do batch.update({
-            'unmodified': dbt_history._names_of_bits(
-                batch, dbt_history._keepable_names(columns, settings),
-            ),
+            'unmodified': dbt_history._names_of_bits(batch, keepable),
             'problems': problems,
             'suspects': batch.get('suspects') or 0,
             'stages': dbt_history._rows_by_stage(batch),
