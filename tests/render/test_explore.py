@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dbt_history.embedded import as_json
 from dbt_history.explore.export import (
     Exported,
     Row,
@@ -20,7 +21,7 @@ from dbt_history.explore.export import (
     sort_key,
     where,
 )
-from dbt_history.explore.page import as_json, page
+from dbt_history.explore.page import page
 from dbt_history.explore.project import DbtProject, ExploreError, reason
 from dbt_history.explore.show import cell, paired, time_text
 from dbt_history.explore.tables import HistoryTable, call_of, find_node, hidden_columns, model_name

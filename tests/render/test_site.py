@@ -17,11 +17,12 @@ from dbt.cli.main import dbtRunner
 from dbt.task.docs import DOCS_INDEX_FILE_PATH
 
 from dbt_history.docs import flow
-from dbt_history.docs.dbt_docs import COLOURS, in_script, styled
+from dbt_history.docs.dbt_docs import COLOURS, styled
 from dbt_history.docs.manifest import Project
 from dbt_history.docs.markdown import Renderer
 from dbt_history.docs.pages import Content, Site, write
 from dbt_history.docs.tables import Facts, grouped, last_results
+from dbt_history.embedded import as_json
 from scripts.site import audit
 from scripts.site.build import content
 from scripts.site.pictures import Picture
@@ -158,8 +159,8 @@ def test_only_images_of_the_project_are_copied_into_the_site(tmp_path: Path, add
 def test_no_text_ends_a_script_element_or_begins_a_comment_in_it() -> None:
     text = "<!--<script></script>"
 
-    assert "<" not in in_script({"description": text})
-    assert json.loads(in_script({"description": text})) == {"description": text}
+    assert "<" not in as_json({"description": text})
+    assert json.loads(as_json({"description": text})) == {"description": text}
 
 
 def test_each_page_has_a_name_of_its_own_and_links_follow(project: Project, tmp_path: Path) -> None:

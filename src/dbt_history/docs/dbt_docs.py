@@ -7,11 +7,11 @@ colours, groups and front page stay.
 from __future__ import annotations
 
 import copy
-import json
 import re
 from typing import Any
 
 from dbt_history.docs.manifest import Project, SiteError
+from dbt_history.embedded import as_json
 
 # The palette of Okabe and Ito; the layers also differ in lightness.
 COLOURS = {"raw": "#7A8793", "history": "#0072B2", "as_of": "#009E73", "question": "#D55E00"}
@@ -91,11 +91,6 @@ def overview(name: str, pages: list[tuple[str, str]]) -> str:
     )
 
 
-def in_script(data: Any) -> str:
-    """JSON in a script element: no text can end the element or begin a comment in it."""
-    return json.dumps(data).replace("<", "\\u003c")
-
-
 def dbt_page(project: Project, front: str) -> str:
     """dbt's page with both artifacts embedded, as `dbt docs generate --static` writes it."""
     page = project.template
@@ -107,7 +102,7 @@ def dbt_page(project: Project, front: str) -> str:
     ):
         if page.count(f'"{place}"') != 1:
             raise SiteError(f"dbt's page has no single place for {place}")
-        page = page.replace(f'"{place}"', in_script(data))
+        page = page.replace(f'"{place}"', as_json(data))
     return page
 
 

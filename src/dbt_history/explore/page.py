@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Any
 
+from dbt_history.embedded import as_json
 from dbt_history.timeline.page import vega_bundle
 
 # Blocks all requests, also those of a value that would become markup. Vega's expressions are
@@ -33,12 +33,6 @@ LICENCES = (
 def asset(name: str) -> str:
     """The text of a file next to this module."""
     return (files("dbt_history.explore") / name).read_text(encoding="utf-8")
-
-
-def as_json(data: Mapping[str, Any]) -> str:
-    """The data in a script element: no value can end it or begin a comment."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    return text.replace("<", "\\u003c")
 
 
 def page(data: Mapping[str, Any]) -> str:

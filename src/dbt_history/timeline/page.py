@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -11,6 +10,7 @@ from typing import Any
 
 import vl_convert
 
+from dbt_history.embedded import as_json
 from dbt_history.timeline.chart import (
     BLUE,
     GREEN,
@@ -128,8 +128,7 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
             BATCH_LEGEND,
             f'<div class="tl-picture" id="batches-{place}">{svg(spec)}</div>',
         ]
-    text = json.dumps(data).replace("<", "\\u003c")
-    parts.append(f'<script type="application/json" id="timeline-data">{text}</script>')
+    parts.append(f'<script type="application/json" id="timeline-data">{as_json(data)}</script>')
     return "\n".join(parts)
 
 
