@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from dbt_history.docs.tables import read_facts
+from dbt_history.explore.project import open_project
+from dbt_history.explore.tables import history_nodes
 from tests.functional.test_explore import command
 from tests.functional.test_history import FEED, model
 from tests.support.pages import Page
 from tests.support.project import Project
-
-pytestmark = pytest.mark.thorough
+from tests.support.staging import TYPES, before, day, delete, stage, upsert, version
+from tests.support.tables import data_frame
 
 DESCRIBED = {
     "models": [
@@ -29,6 +32,7 @@ DESCRIBED = {
 }
 
 
+@pytest.mark.thorough
 def test_the_site_of_a_project_shows_what_its_tables_have(project: Project, tmp_path: Path) -> None:
     """Four versions in three runs, and a second model that is not built.
 
@@ -81,3 +85,33 @@ def test_the_site_of_a_project_shows_what_its_tables_have(project: Project, tmp_
     ]
     assert not [one for text in written for one in values if one in text]
     assert command(project, "docs", *options).exit_code == 0, "a site is replaced"
+
+
+def test_remembered_deletions_and_repeats_are_no_versions(project: Project) -> None:
+    """The table after the batch, and a repeat that is added to it:
+
+    day    0      1      3      5      8      9
+    1             [ a ---|-----)       [ b ----- open    the repeat is at 3
+    2                                         |          a deletion that no version shows
+    3      |                                             another one
+    """
+    rows = [
+        upsert(1, 1, day(1)), delete(1, 1, day(5)), upsert(1, 1, day(8), "b"),
+        delete(1, 2, day(9)), delete(1, 3, day(0)),
+    ]  # fmt: skip
+    stage(project, "staged", rows)
+    project.history("h", "select * from staged", late_events=True)
+    project.run("h")
+    repeat = [version(1, "z", day(3), before(day(3)))]
+    table = project.table("h")
+    columns = project.spark.table(table).columns
+    data_frame(project.spark, repeat, TYPES).select(*columns).write.insertInto(table)
+    assert len(project.rows("h")) == 5
+
+    with open_project(project.path, project.path, None) as opened:
+        (node,) = [one for one in history_nodes(opened.nodes) if one["name"] == "h"]
+        facts = read_facts(opened, node)
+
+    assert (facts.problem, facts.versions, facts.current) == ("", 2, 1)
+    assert (facts.first, facts.last) == ("2024-01-01", "2024-01-08")
+    assert facts.per_day == (("2024-01-01", 1), ("2024-01-08", 1))

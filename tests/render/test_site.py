@@ -156,6 +156,56 @@ def test_only_images_of_the_project_are_copied_into_the_site(tmp_path: Path, add
     assert "words" in made.html
 
 
+def site_with_images(project: Project, root: Path) -> Site:
+    """A guide with an image that has the name of a picture of the site; an image in the guide and
+    in the description of a table, beside others that must not be copied."""
+    out = root.with_name("out")
+    files = {
+        root / "docs/guide.md": b"![same](tables/fivetran_history.svg) ![own](../assets/Own.PNG)",
+        root / "docs/tables/fivetran_history.svg": b"of the guide",
+        root / "assets/Own.PNG": b"own",
+        root / "profiles.yml": b"password",
+        out / "Secret.PNG": b"secret",
+    }
+    for file, data in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    addresses = ["../out/Secret.PNG", f"{out}/Secret.PNG", "profiles.yml", "/assets/Own.PNG"]
+    images = [f"![words]({address})" for address in ["assets/Own.PNG", *addresses]]
+    own = copy.deepcopy(project.manifest)
+    node = own["nodes"]["model.dbt_history.fivetran_history"]
+    node["description"] = " ".join([*images, "[more](docs/guide.md)"])
+    made = Content("shop", root, root, {"Guides": ["docs/guide.md"]})
+    return Site(Project(own, project.catalog, project.template), made, {}, {})
+
+
+def test_images_of_descriptions_are_copied_by_the_rules_of_guides(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "drawing", lambda *_: "drawn")
+    made = site_with_images(project, tmp_path / "shop").all_files()
+    page = Page(str(made["tables/fivetran_history.html"]))
+
+    sources = [one["src"] for one in page.all("img")]
+    assert sources == ["../assets/own.png", "fivetran_history.svg"]
+    assert made["assets/own.png"] == b"own"
+    assert not {b"password", b"secret"} & set(made.values())
+    assert " ".join(page.text).count("words") == 4
+    assert "../guide.html" in page.links
+
+
+def test_an_image_and_the_lineage_of_a_table_have_names_of_their_own(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "drawing", lambda *_: "drawn")
+    made = site_with_images(project, tmp_path / "shop").all_files()
+
+    sources = [one["src"] for one in Page(str(made["guide.html"])).all("img")]
+    assert sources == ["tables/fivetran_history-2.svg", "assets/own.png"]
+    assert made["tables/fivetran_history-2.svg"] == b"of the guide"
+    assert made["tables/fivetran_history.svg"] == "drawn"
+
+
 def test_no_text_ends_a_script_element_or_begins_a_comment_in_it() -> None:
     text = "<!--<script></script>"
 
@@ -173,14 +223,14 @@ def test_each_page_has_a_name_of_its_own_and_links_follow(project: Project, tmp_
         (tmp_path / file).write_text(f"# {file}\n\n[i](docs/index.md) [home](../README.md)\n")
     made = Content("shop", tmp_path, tmp_path, {"Guides": files}, unlisted=["README.md"])
     site = Site(Project(own, project.catalog, project.template), made, {}, {})
-    pages = [*site.markdown[0], *site.others, "dbt.html"]
+    pages = [*site.markdown, *site.others, "dbt.html"]
 
     assert len({path.lower() for path in pages}) == len(pages)
-    assert site.markdown[0]["index.html"].title == "README.md"
+    assert site.markdown["index.html"].title == "README.md"
     assert site.tables["model.dbt_history.fivetran_history"] == "tables/index-2.html"
     place = site.places["docs/index.md"]
-    assert 'href="index.html"' in site.markdown[0][place].html
-    assert f'href="{place}"' in site.markdown[0]["index.html"].html
+    assert 'href="index.html"' in site.markdown[place].html
+    assert f'href="{place}"' in site.markdown["index.html"].html
     assert ("docs/index.md", place) in site.menu["Guides"]
 
 

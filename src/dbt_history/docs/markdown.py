@@ -72,6 +72,7 @@ class Renderer:
     cache      folder of the flow charts drawn before
     folders    pages of the site by a folder that a link may name
     proofs     whether `test_…` in code is the name of a test, shown as a sentence
+    taken      paths in the site that no chart or image may have
 
     `drawings` collects the flow charts and images met so far, by path in the site.
     """
@@ -84,6 +85,7 @@ class Renderer:
         cache: Path,
         folders: Mapping[str, str] | None = None,
         proofs: bool = False,
+        taken: Iterable[str] = (),
     ) -> None:
         self.root = root
         self.pages = pages
@@ -91,6 +93,7 @@ class Renderer:
         self.cache = cache
         self.folders = folders or {}
         self.proofs = proofs
+        self.taken = tuple(taken)
         self.drawings: dict[str, str | bytes] = {}
         self.images: dict[Path, str] = {}
         self.parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
@@ -117,7 +120,7 @@ class Renderer:
             if token.type == "fence" and token.info == "mermaid":
                 token.type, token.tag = "html_block", ""
                 charts += 1
-                image = free_path(f"{page.removesuffix('.html')}-{charts}.svg", self.drawings)
+                image = self.free_path(f"{page.removesuffix('.html')}-{charts}.svg")
                 self.drawings[image] = flow.drawing(token.content, self.cache)
                 token.content = flow.html(token.content, f"flow-{charts}", relative(image, page))
             elif token.type == "inline":
@@ -126,6 +129,9 @@ class Renderer:
         html = html.replace("<table>", '<div class="wide"><table>')
         html = html.replace("</table>", "</table></div>")
         return Rendered(title, html, tuple(sections))
+
+    def free_path(self, path: str) -> str:
+        return free_path(path, [*self.taken, *self.drawings])
 
     def linked(self, tokens: list[Token], source: str, page: str) -> list[Token]:
         """The tokens of a line, with rewritten links, and links for known names in code."""
@@ -167,7 +173,7 @@ class Renderer:
             found.content = f'<a href="{href}">{words}</a>' if is_outside(address) else words
             return found
         if place not in self.images:
-            target = free_path(file.removeprefix("docs/").lower(), self.drawings)
+            target = self.free_path(file.removeprefix("docs/").lower())
             self.drawings[target] = place.read_bytes()
             self.images[place] = target
         token.attrSet("src", relative(self.images[place], page))

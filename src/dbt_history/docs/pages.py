@@ -29,6 +29,7 @@ from dbt_history.timeline.page import asset as timeline_asset
 
 Menu = dict[str, list[tuple[str, str]]]
 SCRIPTS = ("minisearch.js", "search-index.js", "search.js")
+EXPOSURES = "exposures.html"
 MAX_TEXT = 20_000
 SEARCH = (
     '<div class="search" role="search"><input type="search" id="search" autocomplete="off"'
@@ -97,9 +98,18 @@ class Site:
         """The page of each Markdown file, none of which has the name of another page."""
         content = self.content
         listed = {path for section in content.sections.values() for path in section}
-        taken = ["dbt.html", "exposures.html", "tables/index.html"]
+        taken = ["dbt.html", EXPOSURES, "tables/index.html"]
         taken += [*content.pages, *self.tables.values()]
         return output_paths({*listed, *content.unlisted, *content.texts}, taken)
+
+    @cached_property
+    def lineages(self) -> dict[str, str]:
+        """The chart of each history table whose lineage is drawn, by the path of the picture."""
+        charts = {
+            picture_of(path): tables.lineage(self.project, name)
+            for name, path in self.tables.items()
+        }
+        return {path: chart for path, chart in charts.items() if chart}
 
     @cached_property
     def named(self) -> dict[str, str]:
@@ -120,19 +130,29 @@ class Site:
     # -- pages -------------------------------------------------------------------------------------
 
     @cached_property
-    def markdown(self) -> tuple[dict[str, Rendered], dict[str, str | bytes]]:
-        """Rendered Markdown by path in the site, and its images."""
+    def renderer(self) -> Renderer:
+        """Renders files, and descriptions by the unique id of their node.
+
+        As in dbt's documentation, a path in a description is relative to the project.
+        """
         content = self.content
-        render = Renderer(
-            content.root, self.places, self.named, content.cache, content.folders, content.proofs
-        )
+        described = {**self.tables, **{one["unique_id"]: EXPOSURES for one in self.exposures}}
+        return Renderer(
+            content.root, {**self.places, **described}, self.named, content.cache,
+            content.folders, content.proofs, taken=self.lineages,
+        )  # fmt: skip
+
+    @cached_property
+    def markdown(self) -> dict[str, Rendered]:
+        """Rendered Markdown files by path in the site."""
+        content = self.content
         made = {}
         for path, page in self.places.items():
             text = content.texts.get(path)
             if text is None:
                 text = (content.root / path).read_text("utf-8")
-            made[page] = render(path, text)
-        return made, render.drawings
+            made[page] = self.renderer(path, text)
+        return made
 
     @cached_property
     def others(self) -> dict[str, Page]:
@@ -143,8 +163,8 @@ class Site:
         listed = tables.overview_table(self.project, self.facts, "tables/index.html", self.tables)
         made["tables/index.html"] = Page("History tables", f"<h1>History tables</h1>\n{listed}")
         if self.exposures:
-            made["exposures.html"] = Page("Exposures", self.exposures_html())
-        if "index.html" not in self.markdown[0]:
+            made[EXPOSURES] = Page("Exposures", self.exposures_html())
+        if "index.html" not in self.markdown:
             listed = tables.overview_table(self.project, self.facts, "index.html", self.tables)
             title = self.content.name
             made["index.html"] = Page(title, f"<h1>{escape(title)}</h1>\n{listed}")
@@ -155,10 +175,9 @@ class Site:
         found = [one for one in self.project.nodes.values() if one["resource_type"] == "exposure"]
         return sorted(found, key=lambda one: str(one.get("label") or one["name"]))
 
-    def text_of(self, node: Node, path: str) -> str:
+    def text_of(self, node: Node) -> str:
         """The description of a node, rendered."""
-        render = Renderer(self.content.root, {path: path}, self.named, self.content.cache)
-        html = render(path, str(node.get("description") or "")).html
+        html = self.renderer(node["unique_id"], str(node.get("description") or "")).html
         # The page has its own first heading, and anchors of its own.
         return re.sub(r"<(/?)h[1-3]( id=\"[^\"]*\")?", r"<\1h3", html)
 
@@ -166,7 +185,7 @@ class Site:
         parts = ["<h1>Exposures</h1>"]
         for one in self.exposures:
             reads = [
-                tables.link(self.project.nodes[name], "exposures.html", self.tables)
+                tables.link(self.project.nodes[name], EXPOSURES, self.tables)
                 for name in self.project.parents(one["unique_id"])
             ]
             owner = one.get("owner") or {}
@@ -174,7 +193,7 @@ class Site:
             is_safe = url.startswith(("https://", "http://"))
             parts += [
                 f'<h2 id="{escape(one["name"])}">{escape(tables.label_of(one))}</h2>',
-                self.text_of(one, "exposures.html"),
+                self.text_of(one),
                 tables.fact_list(
                     [
                         ("Reads", ", ".join(reads)),
@@ -216,7 +235,7 @@ class Site:
             ("In dbt's documentation", f'<a href="{escape(relative(address(node), path))}">'
              "columns, SQL, graph</a>"),
         ]  # fmt: skip
-        parts = [f"<h1>{escape(name)}</h1>", self.text_of(node, path)]
+        parts = [f"<h1>{escape(name)}</h1>", self.text_of(node)]
         if known.problem:
             parts.append(f'<p class="problem">Not read: {escape(known.problem)}</p>')
         parts.append(tables.fact_list(rows))
@@ -230,11 +249,11 @@ class Site:
             tables.test_list(self.project, node["unique_id"], path, self.states),
             tables.column_table(self.project, node, known),
         ]
-        chart = tables.lineage(self.project, node["unique_id"])
-        if chart:
+        picture = picture_of(path)
+        if chart := self.lineages.get(picture):
             parts += [
                 '<h2 id="lineage">Lineage</h2>',
-                flow.html(chart, "lineage", f"{Path(path).stem}.svg"),
+                flow.html(chart, "lineage", relative(picture, path)),
             ]
         return Page(name, "\n".join(parts))
 
@@ -242,7 +261,7 @@ class Site:
 
     @cached_property
     def menu(self) -> Menu:
-        pages = self.markdown[0]
+        pages = self.markdown
         first = [("Overview", "index.html"), ("Models, tests, lineage (dbt)", "dbt.html")]
         found: Menu = {"": first}
         listed = [("All tables", "tables/index.html")]
@@ -250,7 +269,7 @@ class Site:
             (str(node["name"]), self.tables[node["unique_id"]]) for node in self.project.histories
         ]
         if self.exposures:
-            listed.append(("Exposures", "exposures.html"))
+            listed.append(("Exposures", EXPOSURES))
         sections = {
             title: [(pages[self.places[one]].title, self.places[one]) for one in paths]
             for title, paths in self.content.sections.items()
@@ -297,7 +316,7 @@ class Site:
 
     def entries(self) -> Iterator[dict[str, str]]:
         """What can be found: `t` title, `k` kind, `u` address from the root, `x` text."""
-        for path, rendered in sorted(self.markdown[0].items()):
+        for path, rendered in sorted(self.markdown.items()):
             yield {"t": rendered.title, "k": "page", "u": path, "x": plain(rendered.html)}
         for path, page in sorted(self.others.items()):
             yield {"t": page.title, "k": "page", "u": path, "x": plain(page.html)}
@@ -320,17 +339,15 @@ class Site:
     # -- all files ---------------------------------------------------------------------------------
 
     def all_files(self) -> dict[str, str | bytes]:
-        pages, drawings = self.markdown
-        made: dict[str, str | bytes] = {**drawings}
-        for path, rendered in pages.items():
+        made: dict[str, str | bytes] = {}
+        for path, rendered in self.markdown.items():
             made[path] = self.whole(path, Page(rendered.title, rendered.html), contents(rendered))
         for path, page in self.others.items():
             made[path] = self.whole(path, page)
-        for node in self.project.histories:
-            chart = tables.lineage(self.project, node["unique_id"])
-            if chart:
-                path = self.tables[node["unique_id"]].removesuffix(".html") + ".svg"
-                made[path] = flow.drawing(chart, self.content.cache)
+        # Complete only now: descriptions are rendered for the other pages.
+        made |= self.renderer.drawings
+        for path, chart in self.lineages.items():
+            made[path] = flow.drawing(chart, self.content.cache)
         links = [entry for title, entries in self.menu.items() if title for entry in entries]
         front = overview(self.content.name, [("Overview", "index.html"), *links])
         made["dbt.html"] = dbt_page(self.project, front)
@@ -350,6 +367,11 @@ def file_name(node: Node, names: Sequence[str]) -> str:
     name = str(node["name"])
     full = name if names.count(name) == 1 else f"{node['package_name']}.{name}"
     return re.sub(r"[^\w.-]", "_", full)
+
+
+def picture_of(path: str) -> str:
+    """The path of the picture of a page's lineage."""
+    return path.removesuffix(".html") + ".svg"
 
 
 def entry(node: Mapping[str, Any], kind: str, text: str) -> dict[str, str]:

@@ -88,18 +88,23 @@ def read_facts(project: DbtProject, node: Node) -> Facts:
         period = project.call("_stored_periods", relation=table.relation, convention=table.reader)
         is_time = period["type"] != "bigint"
         scale = DAY if period["type"] == "date" else 1
+        since, until = period["since"], period["until"]
+        # An empty period is a remembered deletion or a repeat, which no reader returns.
+        versions_of = (
+            f" from {period['from']} as history"
+            f" where {since} is not null and ({until} is null or {since} < {until})"
+        )
         ((versions, current, first, last),) = project.rows(
-            f"select count(*), count_if({period['is_open']}), min({period['since']}),"
-            f" max({period['since']}) from {period['from']} as history"
-            f" where {period['since']} is not null"
+            f"select count(*), count_if({period['is_open']}), min({since}), max({since})"
+            + versions_of
         )
         days: list[tuple[Any, ...]] = []
         if is_time:
-            micros = f"({period['since']}) * {scale}L"
+            micros = f"({since}) * {scale}L"
             days = project.rows(
                 f"select left({clock(micros, 'UTC')}, 10) as day, count(*)"
-                f" from {period['from']} as history where {period['since']} is not null"
-                " group by 1 order by 1"
+                + versions_of
+                + " group by 1 order by 1"
             )
         marks = read_marks(project, table, period["type"], scale)
     except ExploreError as error:
