@@ -18,7 +18,7 @@ from dbt_history.explore.page import page
 from dbt_history.explore.project import DbtProject, ExploreError, open_project
 from dbt_history.explore.tables import HistoryTable, resolve
 from tests.oracle.cases import find_cases, read_cases
-from tests.support.browser import needs_browser, played
+from tests.support.browser import needs_browser, opened, played
 from tests.support.pages import Page
 from tests.support.project import Project
 from tests.support.rendering import Renderer, renderer
@@ -289,6 +289,45 @@ def test_a_projects_histories_are_explored_and_shown_without_hidden_columns(
                 resolve(opened, name, (), False)
         with pytest.raises(ExploreError, match="not a point on the axis"):
             opened.call("as_of", relation=things_shown.table.relation, at="1")
+
+
+@needs_browser
+@pytest.mark.thorough
+def test_an_erased_subject_is_in_no_page_and_copied_calls_run(
+    project: Project, tmp_path: Path
+) -> None:
+    rows = [upsert(1, 1, day(1), "a"), upsert(1, 2, day(1), "z-erased")]
+    rows += new_version(2, 1, day(5), "c")
+    project.history("erased_things", stage(project, "erased_rows", rows))
+    project.run("erased_things")
+
+    def explored(name: str) -> str:
+        out = tmp_path / name
+        done = command(project, "explore", "erased_things", "--out", str(out), "--show-hidden")
+        assert done.exit_code == 0, done.output
+        return out.read_text("utf-8")
+
+    before = explored("before.html")
+    assert "z-erased" in before
+    arguments = {"table": "erased_things", "only": {"id": 2}, "reason": "a request"}
+    project.dbt("run-operation", "erase_subject", "--args", json.dumps(arguments))
+    after = explored("after.html")
+    assert [table["keys"] for table in data_of(after)["tables"]] == [[["1"]]]
+    assert "z-erased" not in after
+
+    with opened((tmp_path / "after.html").as_uri()) as page:
+        page.fill("#at", "2024-01-09")
+        page.keyboard.press("Enter")
+        page.fill("#than", "2024-01-02")
+        page.keyboard.press("Enter")
+        page.click("#rows button.key")
+        page.wait_for_selector("html[data-drawn]")
+        calls = [page.text_content(name) or "" for name in ("#version-code", "#change-code")]
+    for number, sql in enumerate(calls):
+        project.model(f"copied_{number}", sql, materialized="table")
+    project.run("copied_0", "copied_1")
+    # Both versions of record 1, and its update after the second day as two rows.
+    assert [len(project.rows(f"copied_{number}")) for number in (0, 1)] == [2, 2]
 
 
 def test_days_and_times_have_one_line(call: Renderer, spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from dbt_history.explore.page import page
 from dbt_history.explore.server import App
 from dbt_history.explore.tables import HistoryTable
 from tests.functional.test_explore import ViewProject
-from tests.support.browser import needs_browser, played
+from tests.support.browser import needs_browser, opened, played
 from tests.support.rendering import Renderer, renderer
-from tests.support.served import played_by_server
+from tests.support.served import listening, played_by_server
 
 HOSTILE = "</script><img src=x onerror=\"document.title='broken'\">"
 # Record 1 moves twice, 2 is deleted and comes back, 3 is deleted, 4 is new, 5 has hostile values.
@@ -100,7 +101,7 @@ def tables(spark: SparkSession) -> list[HistoryTable]:
         history_table(spark, "served_customers", CUSTOMERS, "id", "validity"),
         history_table(spark, "served_contracts", CONTRACTS, "no", "validity"),
         history_table(spark, "served_numbered", NUMBERED, "n", by_number),
-        history_table(spark, "served_log_hx", LOG, "id", hx),
+        replace(history_table(spark, "served_log_hx", LOG, "id", hx), kind="mirror"),
     ]
 
 
@@ -257,6 +258,69 @@ def test_answers_are_the_same_with_and_without_ansi_mode(
         ("update", "1"), ("update", "1"),
     ]  # fmt: skip
     assert made["false"][4]["total"] == len(listed)
+
+
+def test_the_user_of_a_logs_deletion_is_the_user_of_its_row(
+    call: Renderer, spark: SparkSession, tables: list[HistoryTable]
+) -> None:
+    """Record 1: bob wrote the version that ann deleted; a hidden column tells nobody."""
+    project, log = ViewProject(call, spark), tables[3]
+    ask = {"ask": "changes", "tables": ["v.served_log_hx"], "from": 0, "to": 2 * 10**15,
+           "counts": True}  # fmt: skip
+
+    for table, who in ((log, "ann"), (replace(log, hidden=frozenset({"mod_user"})), None)):
+        answers = Answers(project, [Served.of(project, table)])
+        (deletion,) = (one for one in answers.answer(ask)["changes"] if one["what"] == "delete")
+        found = read_table(project, table)
+        assert (deletion["key"], {row.ended_by for row in found.rows}) == (
+            ["1"], {who, "bob", None} if who else {None},
+        )  # fmt: skip
+        users = dict(answers.answer(ask)["users"])
+        assert users == ({"ann": 3, "bob": 1} if who else {"unknown": 4})
+        of_ann = answers.answer({**ask, "user": "ann"})["changes"]
+        assert [one["what"] for one in of_ann] == (["insert", "insert", "delete"] if who else [])
+
+
+def test_a_tombstone_is_no_version(call: Renderer, spark: SparkSession) -> None:
+    rows = """
+        select * from values
+            (1L, 'x', timestamp'2024-01-01 00:00:00 UTC', cast(null as timestamp)),
+            (2L, 'x', timestamp'2024-01-01 00:00:00 UTC', timestamp'2024-01-01 00:00:00 UTC'),
+            (2L, null, timestamp'2024-01-02 00:00:00 UTC', timestamp'2024-01-02 00:00:00 UTC')
+            as rows(id, v, valid_from, valid_to)
+    """
+    project = ViewProject(call, spark)
+    table = history_table(spark, "served_tombstones", rows, "id", "validity")
+    (head,) = Answers(project, [Served.of(project, table)]).about()
+
+    assert head["count"] == len(read_table(project, table).rows) == 2
+
+
+@needs_browser
+def test_a_print_waits_for_the_rows_that_the_server_has(
+    call: Renderer, spark: SparkSession
+) -> None:
+    """Pages have 100 rows: without waiting the second one would be missing."""
+    rows = """
+        select id, 'x' as v, timestamp'2024-01-01 00:00:00 UTC' as valid_from,
+            if(id < 120, timestamp'2024-01-03 00:00:00 UTC', null) as valid_to
+        from range(270)
+    """
+    project = ViewProject(call, spark)
+    table = history_table(spark, "served_print", rows, "id", "validity")
+    app, place = server(project, [table]), "#at=1704412800000000&than=1704153600000000"
+    with listening(app, "return 0;") as address, opened(address) as page:
+        page.goto(page.url + place)
+        page.reload()
+        page.wait_for_selector("html[data-ready]")
+        page.focus("#print")
+        for prints, key in enumerate(("Enter", "Control+P"), 1):
+            page.keyboard.press(key)
+            page.wait_for_selector(f"html[data-prints='{prints}']")
+            printed = {name: (count, note) for name, count, note in page.evaluate("printed")}
+            # 150 rows and 120 that only the second date has; 120 changes.
+            assert printed["Rows of served_print"] == (270, "")
+            assert printed["Changes"] == (120, "")
 
 
 def test_questions_are_checked_and_their_texts_are_never_sql(

@@ -24,7 +24,16 @@ from dbt_history.explore.export import (
 from dbt_history.explore.page import page
 from dbt_history.explore.project import DbtProject, ExploreError, reason
 from dbt_history.explore.show import cell, paired, time_text
-from dbt_history.explore.tables import HistoryTable, call_of, find_node, hidden_columns, model_name
+from dbt_history.explore.tables import (
+    HistoryTable,
+    call_of,
+    find_node,
+    hidden_columns,
+    kind_of_log,
+    model_name,
+    require_instants,
+)
+from dbt_history.timeline.command import read_key
 from tests.support.browser import needs_browser, played
 from tests.support.pages import Page, leaves_the_file
 
@@ -291,6 +300,33 @@ def test_a_timestamp_of_key_is_in_utc_unless_it_names_a_zone() -> None:
         assert where(table, [{"at": text}]) == f"(`at` = timestamp_micros({JANUARY}L))"
     with pytest.raises(ExploreError, match="'soon' is not a timestamp"):
         where(table, [{"at": "soon"}])
+
+
+def test_a_comma_begins_a_column_only_where_an_equals_sign_follows() -> None:
+    assert read_key(["space=roads,id=7"]) == (["space", "id"], [{"space": "roads", "id": "7"}])
+    assert read_key(["name=Smith, John"]) == (["name"], [{"name": "Smith, John"}])
+    assert read_key(["space, id"]) == (["space", "id"], [])
+
+
+def test_columns_alone_make_no_mirror() -> None:
+    columns = {"id", "mod_time", "deleted"}
+    made = {"resource_type": "model", "config": {"materialized": "history_append"}}
+
+    assert kind_of_log(None, "people_hx", columns | {"people_hx_id"}) == "mirror"
+    assert kind_of_log(None, "people", columns) == ""
+    assert kind_of_log(made, "people_hx", columns) == "mirror"
+    assert kind_of_log(None, "e", {"_hist_event", "_hist_time"}) == "events"
+
+
+@pytest.mark.parametrize(
+    ("kind", "convention", "column"),
+    [("versions", "validity", "valid_to"), ("versions", {"start": "s", "end": "E"}, "e"),
+     ("mirror", {"convention": "hx"}, "mod_time")],
+)  # fmt: skip
+def test_a_time_without_a_zone_is_refused(kind: str, convention: Any, column: str) -> None:
+    require_instants("t", {column: "timestamp", "x": "timestamp_ntz"}, kind, convention)
+    with pytest.raises(ExploreError, match=f"(?i)t: {column} of type timestamp_ntz is no instant"):
+        require_instants("t", {column.upper(): "timestamp_ntz"}, kind, convention)
 
 
 class Described(DbtProject):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import playwright.sync_api
 import pytest
 
 from tests.support.pages import Page
@@ -58,3 +61,41 @@ def played(
     (root,) = page.all("html")
     assert root.get("data-result") is not None, "the script did not end"
     return json.loads(str(root["data-result"])), page
+
+
+@contextmanager
+def opened(
+    address: str, width: int = 1280, height: int = 800, scheme: str = "light"
+) -> Iterator[playwright.sync_api.Page]:
+    """The page in a window of this size, when it has drawn its charts, for keys and clicks.
+
+    Fails at the end if the page reported an error. Its own `print` only counts the rows that a
+    print would have, in `window.printed`; `data-prints` of the root says how often it was called.
+    """
+    complaints: list[str] = []
+    with playwright.sync_api.sync_playwright() as kit:
+        browser = kit.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = browser.new_page(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if scheme == "dark" else "light",
+        )
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.add_init_script(COUNTED_PRINT)
+        page.goto(address)
+        page.wait_for_selector("html[data-ready]")
+        yield page
+        browser.close()
+    assert not complaints, "\n".join(complaints)
+
+
+COUNTED_PRINT = """
+    window.print = function () {
+        dispatchEvent(new Event('beforeprint'));
+        window.printed = Array.from(document.querySelectorAll('[role=table]')).map(function (one) {
+            return [one.getAttribute('aria-label'), one.querySelectorAll('.grid-row').length, one.dataset.notPrinted];
+        });
+        dispatchEvent(new Event('afterprint'));
+        document.documentElement.dataset.prints = (+document.documentElement.dataset.prints || 0) + 1;
+    };
+"""  # noqa: E501 - a script

@@ -26,6 +26,7 @@ from dbt_history.explore.export import (
     compact_table,
     is_tombstone,
     literal,
+    not_erased,
     order_and_columns,
     proper,
     quoted,
@@ -34,9 +35,11 @@ from dbt_history.explore.export import (
     read_marks,
     sort_key,
     start_of,
+    with_ender,
 )
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.tables import HistoryTable
+from dbt_history.timeline.command import COMMA
 
 PAGE = 100
 MAX_RECORD = 5_000
@@ -87,6 +90,8 @@ class Served:
     period     `_stored_periods`: SQL of since, until and is_open
     reader     `_reader`: the input of the package's readers
     columns    the shown columns besides key and period, with their types
+    source     the arguments of a reader of which `ended_by` is a column
+    shown      the condition that a row is not one that an erasure left
     secret     the values of a hidden key column are shown as a digest with it
     """
 
@@ -96,14 +101,21 @@ class Served:
     reader: Mapping[str, Any]
     order: str
     columns: list[tuple[str, str]]
+    source: Mapping[str, Any]
+    ended_by: str
+    shown: str
     secret: str = field(default_factory=lambda: secrets.token_hex(16))
 
     @classmethod
     def of(cls, project: DbtProject, table: HistoryTable) -> Served:
-        of = {"relation": table.relation, "convention": table.reader}
-        period = project.call("_stored_periods", **of)
-        reader = project.call("_reader", **of, caller_name="explore")
-        return cls(project, table, period, reader, *order_and_columns(project, table, period))
+        source, ended_by = with_ender(project, table)
+        period = project.call("_stored_periods", **source)
+        reader = project.call(
+            "_reader", relation=table.relation, convention=table.reader, caller_name="explore"
+        )
+        order, columns = order_and_columns(project, table, period)
+        shown = not_erased(project, table, columns)
+        return cls(project, table, period, reader, order, columns, source, ended_by, shown)
 
     @property
     def kind(self) -> str:
@@ -144,11 +156,11 @@ class Served:
         cells = [as_text(name, kind) for name, kind in self.columns]
         parts = [since or self.period["since"], until or self.period["until"]]
         parts += [is_open or self.period["is_open"], self.order]
-        texts = [f"cast({part} as string)" for part in parts]
+        texts = [f"cast({part} as string)" for part in parts] + [self.ended_by]
         return f"to_json(array({', '.join([*texts, *self.key_texts(), *cells])}))"
 
     def row_of(self, text: str) -> Row:
-        since, until, is_open, place, *values = json.loads(text)
+        since, until, is_open, place, ended_by, *values = json.loads(text)
         width = len(self.table.key)
         return Row(
             tuple(values[:width]),
@@ -157,6 +169,7 @@ class Served:
             is_open == "true",
             int(place),
             values[width:],
+            ended_by,
         )
 
     def point(self, at: int) -> str:
@@ -189,7 +202,10 @@ class Served:
         return str(guard or "true")
 
     def matches(self, search: Search) -> str:
-        """The condition that the search field is for a row. Hidden columns cannot be searched."""
+        """The condition that a row is shown and found. Hidden columns cannot be searched."""
+        return f"({self.shown} and {self.found(search)})"
+
+    def found(self, search: Search) -> str:
         if not search.find:
             return "true"
 
@@ -219,7 +235,7 @@ class Served:
                 text = clock(f"unix_micros({quoted(name)})", search.zone)
             known.setdefault(name.lower(), (quoted(name), kind, text))
         tests = []
-        for term in search.find.split(","):
+        for term in COMMA.split(search.find):
             name, _, wanted = (part.strip() for part in term.partition("="))
             if name.lower() not in known:
                 return "false"
@@ -335,6 +351,13 @@ class Served:
                 nulls.append(f"{quoted(name)} is null")
         return f"xxhash64({', '.join([literal(self.secret), *cells, *nulls])})"
 
+    def is_tombstone(self) -> str:
+        """`is_tombstone` of a row, in SQL."""
+        data = [quoted(name) for name, _ in self.columns if name[:1] not in "_@"]
+        nulls = " and ".join(f"{name} is null" for name in data)
+        is_empty = f"{self.period['until']} <= {self.period['since']}"
+        return f"{is_empty} and {nulls}" if data else "false"
+
     def exported(self, rows: list[Row]) -> Exported:
         return Exported(self.table, self.axis, self.period["type"], self.columns, rows)
 
@@ -407,9 +430,10 @@ class Answers:
     def head(self, one: Served) -> dict[str, Any]:
         since, until = one.period["since"], one.period["until"]
         ((count, first, last),) = self.project.rows(
-            f"select count(*), cast(min({since}) as string), cast(greatest(max({since}),"
+            f"select count(if({one.is_tombstone()}, null, true)),"
+            f" cast(min({since}) as string), cast(greatest(max({since}),"
             f" max(if({one.period['is_open']}, null, {until}))) as string)"
-            f" from {one.period['from']} as history where {since} is not null"
+            f" from {one.period['from']} as history where {since} is not null and {one.shown}"
         )
         marks = read_marks(self.project, one.table, one.period["type"], one.scale)
         exported = replace(one.exported([]), marks=marks)
@@ -557,7 +581,8 @@ class Answers:
     def all_versions(self, one: Served, condition: str) -> tuple[list[Row], bool]:
         found = self.project.rows(
             f"select {one.version()} as version from {one.period['from']} as history"
-            f" where {one.period['since']} is not null and {condition} limit {MAX_RECORD + 1}"
+            f" where {one.period['since']} is not null and {one.shown} and {condition}"
+            f" limit {MAX_RECORD + 1}"
         )
         rows = [one.row_of(text) for (text,) in found[:MAX_RECORD]]
         rows = [row for row in rows if not is_tombstone(row, one.columns)]
@@ -643,11 +668,10 @@ class Answers:
         """
         source = self.project.call(
             "changeset",
-            relation=one.table.relation,
+            **one.source,
             from_at=one.point(start + one.scale - 1),
             to_at=one.point(end + one.scale - 1),
             key=proper(one.table),
-            convention=one.table.reader,
         )
         is_before = "_change_type = 'update_preimage'"
         is_now = f"not {is_before}"
@@ -667,7 +691,8 @@ class Answers:
         if one.kind == "date":
             at = f"unix_date(_changed_at) * {DAY}L"
         period = [one.period["since"], one.period["until"], one.period["is_open"], one.order]
-        texts = [[f"cast({part} as string)" for part in period], [text for _, text in cells]]
+        texts = [[f"cast({part} as string)" for part in period] + [one.ended_by]]
+        texts.append([text for _, text in cells])
         now, before = (
             ", ".join(
                 [*(side(text, condition) for text in texts[0]), *one.key_texts()]
@@ -676,12 +701,13 @@ class Answers:
             for condition in (is_now, is_before)
         )
         is_update = "bool_or(_change_type like 'update%')"
+        is_delete = "any_value(_change_type) = 'delete'"
         sort = [f"cast({sql} as string)" for sql, _ in one.key_columns()]
         grouped = ", ".join(quoted(name) for name in proper(one.table))
         inner = (
             f"select {place} as table_number, {at} as at,"
             f" if({is_update}, 'update', any_value(_change_type)) as what,"
-            f" {side(who, is_now)} as who,"
+            f" if({is_delete}, {side(one.ended_by, is_now)}, {side(who, is_now)}) as who,"
             f" if({is_update}, array_compact(array({', '.join(changed)})), array()) as columns,"
             f" array({', '.join(sort)}) as sort_key, array({now}) as now,"
             f" if({is_update}, array({before}), null) as before"
@@ -691,8 +717,7 @@ class Answers:
         # The condition is always true. It makes the counts read the columns that the page reads,
         # so that Spark uses one exchange for both. Without ANSI mode `size` of NULL is -1.
         return (
-            "select table_number, at, what,"
-            " if(what = 'delete', 'unknown', coalesce(who, 'unknown')) as who, columns,"
+            "select table_number, at, what, coalesce(who, 'unknown') as who, columns,"
             f" sort_key, now, before from ({inner}) as grouped"
             " where array_size(now) > 0 and coalesce(array_size(before), 1) > 0"
         )
@@ -741,7 +766,7 @@ class Answers:
                 sign = "<" if is_back else ">"
                 parts.append(f"cast({best}({sql}) filter (where {sql} {sign} {place}) as string)")
             (row,) = self.project.rows(
-                f"select {', '.join(parts)} from {one.period['from']} as history"
+                f"select {', '.join(parts)} from {one.period['from']} as history where {one.shown}"
             )
             found += [int(value) * one.scale for value in row if value is not None]
         best_of = (max if is_back else min)(found, default=None)

@@ -199,7 +199,10 @@
 
   // -- search --------------------------------------------------------------------------------------
 
-  // `12` looks at the key; `space=roads, id=7` at several columns.
+  // `12` looks at the key; `space=roads, id=7` at several columns. A comma without a later = is text.
+  function termsOf(text) {
+    return text.indexOf('=') < 0 ? [] : text.split(/,(?=[^,=]*=)/).map(function (term) { return term.split('='); });
+  }
   function search(table) {
     var text = state.find.trim(), tests = [];
     if (!text) return function () { return true; };
@@ -207,7 +210,7 @@
       if (value === null) return wanted === 'NULL';
       return state.match === 'exact' ? value === wanted : value.toLowerCase().indexOf(wanted.toLowerCase()) === 0;
     }
-    var terms = text.indexOf('=') < 0 ? [] : text.split(',').map(function (term) { return term.split('='); });
+    var terms = termsOf(text);
     if (!terms.length) {
       var hits = table.keys.map(function (key) { return key.some(function (value) { return matches(value, text); }); });
       return function (row) { return hits[table.of[row]]; };
@@ -299,6 +302,7 @@
         row.style.top = place * ROW + 'px';
         this.drawRow(place, row);
       }
+      if (printed && row.dataset.waits) break;
       rows.push(row);
     }
     if (!kept.size) space.replaceChildren.apply(space, rows);
@@ -316,9 +320,11 @@
       var again = space.querySelector('[aria-rowindex="' + (focus[0] + 2) + '"]'), button = again && again.querySelectorAll('button')[focus[1]];
       if (button) button.focus({ preventScroll: true });
     }
-    if (printed) this.space.style.height = Math.min(this.count, printed) * ROW + 'px';
-    else if (this.space.style.height !== this.count * ROW + 'px') this.space.style.height = this.count * ROW + 'px';
-    this.host.dataset.notPrinted = this.count > PRINTED ? 'The first ' + PRINTED + ' of ' + this.count.toLocaleString('en') + ' rows; CSV has all.' : '';
+    var height = (printed ? rows.length : this.count) * ROW + 'px';
+    if (this.space.style.height !== height) this.space.style.height = height;
+    this.host.dataset.notPrinted = !printed || rows.length === this.count ? ''
+      : 'The first ' + rows.length + ' of ' + this.count.toLocaleString('en') + ' rows; CSV has '
+        + (served && this.count > MOST_ROWS ? 'the first ' + MOST_ROWS.toLocaleString('en') : 'all') + '.';
   };
   function cell(row, value) {
     var made = el('span', { role: 'cell' });
@@ -522,6 +528,23 @@
       var before = isGone || state.than === null ? pair[0] : pair[1] < 0 ? undefined : pair[1];
       return { table: found, row: pair[0], before: before, isGone: isGone };
     });
+  }
+  function fillPages(pages, name, items) {
+    for (var place = 0; place < items.length; place += PAGE) pages[name + place / PAGE] = items.slice(place, place + PAGE);
+  }
+  // Reads what is printed of a list: PRINTED rows, of which a page has PAGE.
+  function readPanel(panel) {
+    if (!panel.counts) return null;
+    var asked = panel.asked, rows = Math.min(panel.counts.rows, PRINTED), gone = Math.min(panel.counts.gone, PRINTED - rows);
+    function read(part, count) {
+      var isRead = true;
+      for (var number = 0; number * PAGE < count; number++) isRead = isRead && !!panel.pages[part + ' ' + number];
+      if (isRead) return null;
+      return ask(Object.assign(rowsQuestion(panel.table), { part: part, count: PRINTED })).then(function (made) {
+        if (panel.asked === asked) fillPages(panel.pages, part + ' ', itemsOf(made, part === 'gone'));
+      });
+    }
+    return Promise.all([read('rows', rows), read('gone', gone)]);
   }
   function drawServed(panel) {
     var question = rowsQuestion(panel.table), text = JSON.stringify(question);
@@ -816,6 +839,7 @@
         told(line, (table.isLate.has(row) ? '◆ late, ' : '') + arrivalText(table, row));
       });
     $('version-count').textContent = rows.length.toLocaleString('en') + (rows.length === 1 ? ' version' : ' versions') + (lanes.length >= LANES ? '; the picture has the first ' + LANES + ' records' : '');
+    $('version-code').textContent = versionsCall(rows);
     $('version-csv').onclick = function () {
       save('versions.csv', [['record', 'from', 'to, exclusive', 'changed', 'by', 'written by', 'late']].concat(rows.map(function (pair) {
         var table = pair[0], row = pair[1];
@@ -853,6 +877,11 @@
       }
     }
     return row;
+  }
+  function whoOfChange(table, row, what) {
+    if (what !== 'delete') return whoOf(table, row);
+    var place = table.enders ? table.enders.places[row] : -1;
+    return place < 0 ? 'unknown' : table.enders.values[place];
   }
   function changedBy(one) { return one.what === 'update' ? whatChanged(one.table, one.row, one.before) : []; }
   function atOf(one) { return pointOf(one.table, one.place); }
@@ -892,7 +921,7 @@
       for (; seen < found.length; seen++) {
         if ((seen & 255) === 0 && performance.now() > deadline) return false;
         var one = found[seen], isWanted = !state.column;
-        one.who = one.what === 'delete' ? 'unknown' : whoOf(one.table, one.row);
+        one.who = whoOfChange(one.table, one.row, one.what);
         count(users, one.who);
         // The texts of a change are made when its row is drawn.
         for (var column = 0; one.what === 'update' && column < one.table.cells.length; column++) {
@@ -964,7 +993,7 @@
           var place = one.what === 'delete' ? table.until[row] : table.since[row];
           if (place < 0 || table.since[row] === table.until[row] || table.points[place] !== at || JSON.stringify(keyOf(table, row)) !== key) continue;
           return { table: table, row: row, place: place, what: one.what, before: one.what === 'update' ? previous(table, row) : undefined,
-            who: one.what === 'delete' ? 'unknown' : whoOf(table, row) };
+            who: whoOfChange(table, row, one.what) };
         }
         return null;
       });
@@ -990,6 +1019,9 @@
             if (job === counting) changeGrid.draw();
           }, function () { isMissing = false; pages[number] = []; });
           return null;
+        },
+        read: function () {
+          return made.total <= PAGE ? null : ask(Object.assign({}, question, { counts: false, count: PRINTED })).then(function (page) { fillPages(pages, '', itemsOfChanges(page)); });
         },
         all: function () {
           return ask(Object.assign({}, question, { counts: false, count: MOST_ROWS })).then(function (page) { return itemsOfChanges(page).filter(Boolean); });
@@ -1037,6 +1069,8 @@
         told(line, one.who);
         told(line, one.what === 'delete' ? '' : arrivalText(table, one.row));
       });
+    $('change-code').textContent = tables().map(function (table) { return changesCall(table, view.limit); }).join('\n\n')
+      + (state.user || state.column ? '\n-- without the choice of a user or column' : '');
     var shownBars = barsOf(view.days), rows = shownBars.rows;
     var palette = ['#0072B2', '#E69F00', '#009E73', '#CC79A7', '#56B4E9', '#D55E00', '#F0E442', '#999999'];
     var names = tables().map(labelOf), ink = css('--ink'), number = ++bars;
@@ -1072,39 +1106,77 @@
   }
   function callPoint(at) { return state.axis === 'number' ? String(at) : "'" + utcText(at) + "'"; }
   function utcText(at) { var zone = state.zone; state.zone = 'UTC'; var text = timeText(at); state.zone = zone; return text; }
+  // A column compared with a text of the page as SQL; null where there is no such condition.
+  function isValue(name, type, value, isExact) {
+    var column = '`' + name.replace(/`/g, '``') + '`';
+    if (/^(binary|struct|array|map)/.test(type)) return null;
+    if (isExact && /^(tiny|small|big)?int$/.test(type) && /^(0|-?[1-9]\d{0,8})$/.test(value)) return column + ' = ' + value;
+    var text = type === 'timestamp' ? 'cast(unix_micros(' + column + ') as string)' : type === 'string' ? column : 'cast(' + column + ' as string)';
+    return isExact ? text + ' = ' + sqlText(value) : 'startswith(lower(' + text + '), lower(' + sqlText(value) + '))';
+  }
+  function hasHiddenKey(table) { return table.key.some(function (name) { return table.hidden.indexOf(name) >= 0; }); }
   // The search as a condition on the key; a comment where it cannot be one.
   function searchSql(table) {
-    var text = state.find.trim(), terms = [], isHidden = table.key.some(function (name) { return table.hidden.indexOf(name) >= 0; });
+    var text = state.find.trim(), named = termsOf(text), terms;
     if (!text) return '';
     function test(number, wanted) {
-      var type = table.keyTypes[number], column = '`' + table.key[number].replace(/`/g, '``') + '`';
-      if (wanted === 'NULL' || /^(binary|struct|array|map)/.test(type)) return null;
-      if (state.match === 'exact' && /^(tiny|small|big)?int$/.test(type) && /^(0|-?[1-9]\d{0,8})$/.test(wanted)) return column + ' = ' + wanted;
-      var value = type === 'timestamp' ? 'cast(unix_micros(' + column + ') as string)' : type === 'string' ? column : 'cast(' + column + ' as string)';
-      return state.match === 'exact' ? value + ' = ' + sqlText(wanted) : 'startswith(lower(' + value + '), lower(' + sqlText(wanted) + '))';
+      return wanted === 'NULL' ? null : isValue(table.key[number], table.keyTypes[number], wanted, state.match === 'exact');
     }
-    var isNamed = text.indexOf('=') >= 0;
-    if (!isNamed) terms = table.key.map(function (name, number) { return test(number, text); });
-    else terms = text.split(',').map(function (term) {
-      var parts = term.split('='), name = parts[0].trim().toLowerCase();
+    if (!named.length) terms = table.key.map(function (name, number) { return test(number, text); });
+    else terms = named.map(function (parts) {
+      var name = parts[0].trim().toLowerCase();
       var number = table.key.findIndex(function (one) { return one.toLowerCase() === name; });
       return number < 0 ? null : test(number, parts.slice(1).join('=').trim());
     });
-    if (isHidden || terms.indexOf(null) >= 0) return '\n-- without the search of the page, which is no condition on the key alone';
-    return '\nwhere ' + terms.join(isNamed ? '\n    and ' : '\n    or ');
+    if (hasHiddenKey(table) || terms.indexOf(null) >= 0) return '\n-- without the search of the page, which is no condition on the key alone';
+    return '\nwhere ' + terms.join(named.length ? '\n    and ' : '\n    or ');
+  }
+  // The chosen record as a condition; a comment where it cannot be one.
+  function recordSql(table) {
+    var home = homeOf(), terms = home.key.map(function (name, number) {
+      var value = state.chosen.key[number], same = name.toLowerCase();
+      function isSame(one) { return (one.name || one).toLowerCase() === same; }
+      var inKey = table.key.findIndex(isSame), column = table.columns.find(isSame);
+      var own = inKey >= 0 ? table.key[inKey] : column && column.name, type = inKey >= 0 ? table.keyTypes[inKey] : column && column.type;
+      if (!own) return null;
+      return value === null ? '`' + own.replace(/`/g, '``') + '` is null' : isValue(own, type, value, true);
+    });
+    if (hasHiddenKey(home) || hasHiddenKey(table) || terms.indexOf(null) >= 0) return '\n-- of all records: the key is hidden, or has a type that is not compared';
+    return '\nwhere ' + terms.join('\n    and ');
   }
   // The start of a range of dates is rounded up: a day begins at midnight.
   function rangePoint(table, at) {
     return table.pointType === 'date' ? "'" + utcText(at + DAY - BigInt(1)).slice(0, 10) + "'" : callPoint(at);
   }
+  // A reader refuses what lies before the horizon.
+  function fromHorizon(table, at) {
+    return table.horizon && BigInt(table.horizon) > at ? BigInt(table.horizon) : at;
+  }
+  function readerText(table) {
+    return table.reader === null ? '' : ', ' + (typeof table.reader === 'string' ? "'" + table.reader + "'" : JSON.stringify(table.reader));
+  }
+  function changesCall(table, limit) {
+    return 'select *\nfrom {{ dbt_history.changeset(' + table.call + ', ' + rangePoint(table, fromHorizon(table, limit[0])) + ', ' + rangePoint(table, limit[1]) + readerText(table)
+      + ', key=[' + table.key.map(function (name) { return "'" + name.replace(/'/g, "\\'") + "'"; }).join(', ') + ']) }}' + searchSql(table);
+  }
+  function versionsCall(rows) {
+    return tables().map(function (table) {
+      var first = null, last = null;
+      rows.forEach(function (pair) {
+        if (pair[0].id !== table.id) return;
+        var at = pointOf(pair[0], pair[0].since[pair[1]]);
+        if (first === null || at < first) first = at;
+        if (last === null || at > last) last = at;
+      });
+      if (first === null) return '';
+      return 'select *\nfrom {{ dbt_history.between(' + table.call + ', ' + rangePoint(table, fromHorizon(table, first)) + ', ' + rangePoint(table, last + BigInt(1)) + readerText(table) + ') }}' + recordSql(table);
+    }).filter(Boolean).join('\n\n');
+  }
   function readerCall(table) {
-    var reader = table.reader === null ? '' : ', ' + (typeof table.reader === 'string' ? "'" + table.reader + "'" : JSON.stringify(table.reader));
-    var at = table.pointType === 'date' ? "'" + utcText(state.at).slice(0, 10) + "'" : callPoint(state.at), found = searchSql(table);
-    var text = 'select *\nfrom {{ dbt_history.as_of(' + table.call + ', ' + at + reader + ') }}' + found;
+    var at = table.pointType === 'date' ? "'" + utcText(state.at).slice(0, 10) + "'" : callPoint(state.at);
+    var text = 'select *\nfrom {{ dbt_history.as_of(' + table.call + ', ' + at + readerText(table) + ') }}' + searchSql(table);
     if (state.than === null) return text;
-    var limit = changeLimits();
-    return text + (state.only ? '\n-- also the rows that did not change' : '') + '\n\n-- what changed between the two dates\nselect *\nfrom {{ dbt_history.changeset(' + table.call + ', '
-      + rangePoint(table, limit[0]) + ', ' + rangePoint(table, limit[1]) + reader + ', key=[' + table.key.map(function (name) { return "'" + name.replace(/'/g, "\\'") + "'"; }).join(', ') + ']) }}' + found;
+    return text + (state.only ? '\n-- also the rows that did not change' : '') + '\n\n-- what changed between the two dates\n' + changesCall(table, changeLimits());
   }
   function copyText(text) {
     function old() {
@@ -1280,6 +1352,28 @@
     range = limits();
     slide();
     drawRows(); drawVersions(); drawChanges(); writeLink();
+  });
+  $('version-copy').addEventListener('click', function () { copyText($('version-code').textContent); });
+  $('change-copy').addEventListener('click', function () { copyText($('change-code').textContent); });
+  // Resolves when no list waits for its first page.
+  function answered() {
+    return new Promise(function (go) {
+      (function look() { if (document.querySelector('[aria-busy=true]')) setTimeout(look, 50); else go(); })();
+    });
+  }
+  // The browser prints at once. With a server, the rows are read before.
+  function printPage() {
+    if (!served) { print(); return; }
+    $('status').textContent = 'Reading the rows to print …';
+    answered().then(function () {
+      return Promise.all(tables().map(function (table) { return readPanel(panels[table.id]); }).concat(change.read ? change.read() : []));
+    }).then(function () { tell(); print(); }, function (error) { $('status').textContent = error.message; });
+  }
+  $('print').addEventListener('click', printPage);
+  addEventListener('keydown', function (event) {
+    if (!served || event.key.toLowerCase() !== 'p' || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    printPage();
   });
   $('link').addEventListener('click', function () { writeLink(); copyText(location.href); });
   $('close').addEventListener('click', function () { state.chosen = null; drawVersions(); writeLink(); $('find').focus(); });

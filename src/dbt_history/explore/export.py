@@ -33,7 +33,10 @@ METADATA = ("OPTIMIZE", "VACUUM", "SET ", "UNSET ", "ADD ", "RENAME", "CHANGE", 
 
 @dataclass
 class Row:
-    """A version: its key and cells as text, its period on the axis; until None without an end."""
+    """A version: its key and cells as text, its period on the axis; until None without an end.
+
+    ended_by    the user of the log's row that ended it; None in tables of versions
+    """
 
     key: tuple[str | None, ...]
     since: int
@@ -41,6 +44,7 @@ class Row:
     is_open: bool
     order: int
     cells: list[str | None]
+    ended_by: str | None = None
     arrived: int = -1
     is_late: bool = False
 
@@ -131,13 +135,42 @@ def order_and_columns(
     return f"coalesce(try_cast({quoted(order)} as bigint), 0)", columns
 
 
+def with_ender(project: DbtProject, table: HistoryTable) -> tuple[dict[str, Any], str]:
+    """The arguments of a reader, and SQL of the user who ended a version.
+
+    A log knows it: the user of the next row of the record.
+
+    log         insert by ann --- delete by bob
+    versions    [------------- ended by bob)
+    """
+    same = {"relation": table.relation, "convention": table.reader}
+    by_name = {name.lower(): name for name in table.columns}
+    who = next((by_name[name] for name in WHO if name in by_name), None)
+    if table.kind not in ("mirror", "events") or who is None or who.lower() in table.hidden:
+        return same, "cast(null as string)"
+    log = project.call("_log_settings", **same, caller_name="explore")
+    key, order = ", ".join(quoted(name) for name in proper(table)), ", ".join(log["order"])
+    source = (
+        f"(select *, lead({quoted(who)}) over (partition by {key} order by {order})"
+        f" as _page_ended_by from {project.call('_read_from', relation=table.relation)} as log)"
+    )
+    convention = dict(table.reader if isinstance(table.reader, Mapping) else {})
+    if table.kind == "mirror":  # named after the table, which a sub-query does not tell
+        convention["id"] = project.call(
+            "_hx_id", relation=table.relation, said=convention.get("id"), caller_name="explore"
+        )
+    return {"relation": source, "convention": convention}, "cast(_page_ended_by as string)"
+
+
 def read_table(
     project: DbtProject, table: HistoryTable, filters: Sequence[Mapping[str, str]] = ()
 ) -> Exported:
     """All versions of a table, its commits and marks. Raises ExploreError."""
-    period = project.call("_stored_periods", relation=table.relation, convention=table.reader)
+    source, ended_by = with_ender(project, table)
+    period = project.call("_stored_periods", **source)
     order_sql, columns = order_and_columns(project, table, period)
     condition = f"{period['since']} is not null and ({where(table, filters)})"
+    condition += f" and {not_erased(project, table, columns)}"
     cells = [as_text(name, table.columns[name]) for name in proper(table)]
     cells += [as_text(name, kind) for name, kind in columns]
     found = project.rows(
@@ -148,6 +181,7 @@ def read_table(
                 f"cast({period['until']} as string)",
                 f"cast({period['is_open']} as string)",
                 f"cast({order_sql} as string)",
+                ended_by,
                 *cells,
             ]
         )
@@ -161,7 +195,7 @@ def read_table(
     width = len(table.key)
     rows = []
     for (text,) in found:
-        since, until, is_open, place, *values = json.loads(text)
+        since, until, is_open, place, ended_by, *values = json.loads(text)
         row = Row(
             tuple(values[:width]),
             int(since),
@@ -169,6 +203,7 @@ def read_table(
             is_open == "true",
             int(place),
             values[width:],
+            ended_by,
         )
         if not is_tombstone(row, columns):
             rows.append(row)
@@ -187,6 +222,28 @@ def read_table(
     hide_keys(exported)
     rows.sort(key=lambda row: (sort_key(row.key), row.since, row.order))
     return exported
+
+
+def not_erased(project: DbtProject, table: HistoryTable, columns: Sequence[tuple[str, str]]) -> str:
+    """The condition that a row is not one that `erase_subject` left: a key and a period.
+
+    Only in a schema with an erasure, which is recorded without the key. Users and ids of a log are
+    kept, too.
+    """
+    own = {*WHO, "mod_time", "deleted", f"{table.name.lower()}_id"}
+    data = [name for name, _ in columns if name[:1] not in "_@" and name.lower() not in own]
+    marks = project.adapter.get_relation(
+        database=None, schema=table.schema, identifier="history_marks"
+    )
+    # A hidden column may have a value.
+    hidden = {name.lower() for name in table.key}
+    data += [name for name in table.columns if name.lower() in table.hidden - hidden]
+    if marks is None or not data:
+        return "true"
+    erasures = f"select 1 from {marks.render()} where kind = 'erasure' limit 1"
+    if not project.rows(erasures):
+        return "true"
+    return "(" + " or ".join(f"{quoted(name)} is not null" for name in data) + ")"
 
 
 def start_of(period: Mapping[str, Any], axis: str) -> str:
@@ -416,6 +473,9 @@ def compact_table(exported: Exported, points: Sequence[int]) -> dict[str, Any]:
         "cells": [
             encoded(row.cells[column] for row in rows) for column in range(len(exported.columns))
         ],
+        "enders": encoded(row.ended_by for row in rows)
+        if any(row.ended_by is not None for row in rows)
+        else None,
         "arrived": [row.arrived for row in rows],
         "late": [index for index, row in enumerate(rows) if row.is_late],
         "commits": exported.commits,

@@ -137,7 +137,8 @@ def change_cells(change: dict[str, Any]) -> list[str]:
 @click.argument("table")
 @click.option(
     "--key", "keys", multiple=True, metavar="VALUE or COLUMN=VALUE[,…]",
-    help="The record: 1, or space=roads,id=7. Repeatable.",
+    help="The record: 1, or space=roads,id=7. Repeatable. A column alone: the key of a table"
+    " that records none.",
 )  # fmt: skip
 @click.option("--at", help="A timestamp (UTC), date or version number, or tag:NAME. Default: now.")
 @click.option("--between", nargs=2, metavar="FROM TO", help="Show what changed in [FROM, TO).")
@@ -172,12 +173,12 @@ def show_command(
     """
     if at and between:
         raise click.UsageError("--at and --between exclude each other")
-    named, _ = read_key([text for text in keys if "=" in text])
     with open_project(project_dir, profiles_dir, target) as project:
-        found = resolve(
-            project, table, () if not named else key_of(project, table, named), show_hidden
-        )
-        condition = where(found, filters_of(found, keys))
+        named = key_of(project, table, keys)
+        found = resolve(project, table, named, show_hidden)
+        # `id` names a column where the table records no key, and is a value where it does.
+        texts = [text for text in keys if "=" in text or not named]
+        condition = where(found, filters_of(found, texts))
         columns = columns_of(found)
         order = [quoted(name) for name in proper(found)]
         reader = {"relation": found.relation, "convention": found.reader}
@@ -219,8 +220,11 @@ def show_command(
         click.echo(f"only the first {limit} rows: see --limit", err=True)
 
 
-def key_of(project: DbtProject, table: str, named: Sequence[str]) -> tuple[str, ...]:
+def key_of(project: DbtProject, table: str, keys: Sequence[str]) -> tuple[str, ...]:
     """The columns of --key as the key of a table that records none; () if it has its own."""
+    named, _ = read_key(keys)
+    if not named:
+        return ()
     try:
         resolve(project, table, (), True)
     except ExploreError as error:

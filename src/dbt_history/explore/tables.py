@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,9 +185,9 @@ def resolve(
         own = history_settings(node) if node else {}
     except ConventionError as error:
         raise ExploreError(str(error)) from None
-    is_log = {"mod_time", "deleted"} <= names or {"_hist_event", "_hist_time"} <= names
-    if is_log and not has_versions(node):
-        kind = "mirror" if "mod_time" in names else "events"
+    log = kind_of_log(node, table, names)
+    if log:
+        kind = log
         found = key or recorded_key(project, relation) or found
         reader = {"convention": "hx" if kind == "mirror" else "events", "key": list(found)}
     elif is_log_without_versions(node):
@@ -201,16 +201,39 @@ def resolve(
     absent = [column for column in found if column.lower() not in names]
     if absent:
         raise ExploreError(f"{name} has no column {', '.join(absent)}")
+    require_instants(name, columns, kind, reader or settings["convention"])
     call = call_of(node, schema, table)
     hidden = frozenset() if show_hidden else hidden_columns(nodes, node)
     return HistoryTable(table, schema, relation, kind, found, reader, call, columns, hidden & names)
 
 
-def has_versions(node: Node | None) -> bool:
-    """Whether the project says that the rows have periods, whatever their columns are named."""
-    if node is None or not is_history(node):
-        return False
-    return (node.get("config") or {}).get("materialized") != "history_append"
+def kind_of_log(node: Node | None, table: str, names: Set[str]) -> str:
+    """`mirror`, `events`, or nothing if the rows have periods, whatever their columns are named."""
+    is_ours = node is not None and is_history(node)
+    if is_ours and (node or {})["config"].get("materialized") != "history_append":
+        return ""
+    # The id tells a mirror that no model makes from any table that has these two columns.
+    if {"mod_time", "deleted"} <= names and (is_ours or f"{table.lower()}_id" in names):
+        return "mirror"
+    return "events" if {"_hist_event", "_hist_time"} <= names else ""
+
+
+def require_instants(
+    name: str, columns: Mapping[str, str], kind: str, convention: Mapping[str, Any] | str
+) -> None:
+    """Raise ExploreError if a time of the table is no instant: what it is depends on a zone."""
+    types = {column.lower(): of for column, of in columns.items()}
+    times: list[Any] = ["mod_time"] if kind == "mirror" else ["_hist_time"]
+    if kind not in ("mirror", "events"):
+        said = {"convention": convention} if isinstance(convention, str) else convention
+        known = KNOWN.get(str(said.get("convention")))
+        times = [said.get(part) or getattr(known, part, None) for part in ("start", "end")]
+    without_zone = [str(time) for time in times if types.get(str(time).lower()) == "timestamp_ntz"]
+    if without_zone:
+        raise ExploreError(
+            f"{name}: {' and '.join(without_zone)} of type timestamp_ntz is no instant: read a view"
+            " that has it as timestamp, such as to_utc_timestamp(<column>, 'Europe/Berlin')"
+        )
 
 
 def is_log_without_versions(node: Node | None) -> bool:

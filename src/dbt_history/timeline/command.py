@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,21 @@ from dbt_history.session import start_session
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.settings import full_name, read_manifest, settings_of
 
+# Between `column=value` and the next one.
+COMMA = re.compile(",(?=[^,=]*=)")
 NOT_INSTALLED = "an extra is required: pip install 'dbt-history[timeline]'"
 
 
 def read_key(texts: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
-    """Parse filters such as `id=1` and `space=roads,id=r 1`; `id` only names a key column."""
+    """Parse filters such as `id=1` and `space=roads,id=r 1`; `id` only names a key column.
+
+    A comma that no `=` follows belongs to the value: `name=Smith, John`.
+    """
     names: list[str] = []
     filters: list[dict[str, str]] = []
     for text in texts:
         one: dict[str, str] = {}
-        for part in split(text):
+        for part in COMMA.split(text) if "=" in text else split(text):
             name, equals, value = part.partition("=")
             names.append(name.strip())
             if equals:
