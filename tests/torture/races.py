@@ -33,15 +33,20 @@ ERASED = "torture"
 NOBODY, SUBJECT = dict.fromkeys(KEY, ERASED), dict.fromkeys(KEY, "subject")
 
 # The subject has two versions, both of the first batch; the first ended before CLEANED.
+#
+#   1970               1971      1972        1973
+#     [ 7 ) ENDED        CLEANED   [ 8 BEGUN --------->
+#                                            [ 7 AGAIN ->    after a rewind to before ENDED
 ENDED, CLEANED, BEGUN = datetime(1970, 3, 1), datetime(1971, 1, 1), datetime(1972, 1, 1)
+AGAIN = datetime(1973, 1, 1)
 VERSIONS = [
     {
-        **SUBJECT, "name": "n", "note": "", "amount": 7, "_stage": "upsert",
+        **SUBJECT, "name": "n", "note": "", "amount": amount, "_stage": "upsert",
         "_fivetran_start": start, "_fivetran_end": end or FIVETRAN.open_end,
         "_fivetran_active": end is None, "_fivetran_synced": None,
         "_order": None, "_unmodified": None,
     }
-    for start, end in ((ENDED - timedelta(days=9), ENDED), (BEGUN, None))
+    for amount, start, end in ((7, ENDED - timedelta(days=9), ENDED), (8, BEGUN, None))
 ]  # fmt: skip
 
 
@@ -64,9 +69,12 @@ OPPONENTS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "rewind nobody": lambda choice: operation("rewind", table="h", to="2024-01-01", only=NOBODY),
     "erase": lambda choice: operation("erase_subject", table="h", only=SUBJECT),
     "clean": lambda choice: operation("clean_history", table="h", before=str(CLEANED)),
+    "rewind": lambda choice: operation(
+        "rewind", table="h", to=str(ENDED - timedelta(days=1)), at=str(AGAIN), only=SUBJECT
+    ),
 }
 # After these the table is not that of the batches alone, and a reset would undo them.
-CHANGING, RESETS = {"erase", "clean"}, {"restore", "truncate"}
+CHANGING, RESETS = {"erase", "clean", "rewind"}, {"restore", "truncate"}
 
 
 class Race:
@@ -80,6 +88,9 @@ class Race:
         names = choice.choices(list(OPPONENTS), k=processes - 1)
         if CHANGING & set(names):
             names = ["run" if name in RESETS else name for name in names]
+        # A rewind restores what the others remove, or not: that depends on which comes first.
+        if {"erase", "clean"} & set(names):
+            names = ["run" if name == "rewind" else name for name in names]
         self.names = ["run", *names]
         self.files = {"models/h.sql": history_model(self.history, None)}
         self.before = Job([RUN], {"models/h.sql": history_model(self.history, 1)})
@@ -91,12 +102,16 @@ class Race:
         self.quiet = Job([RUN, *again], self.files, CONTENT)
 
     def expected(self) -> list[dict[str, Any]]:
-        """The table of the oracle, without what the opponents removed."""
+        """The table of the oracle with what the opponents did to the subject."""
         rows = []
         for row in after(self.history):
             is_subject = all(row[name] == value for name, value in SUBJECT.items())
             if is_subject and "clean" in self.names and row["_fivetran_end"] < CLEANED:
                 continue
+            if is_subject and "rewind" in self.names and row["_fivetran_active"]:
+                rows.append({**row, "amount": 7, "_fivetran_start": AGAIN})
+                end = AGAIN - timedelta(milliseconds=1)
+                row = {**row, "_fivetran_end": end, "_fivetran_active": False}
             if is_subject and "erase" in self.names:
                 row = {**row, **dict.fromkeys(DATA_COLUMNS)}
             rows.append(row)
