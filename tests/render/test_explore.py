@@ -415,7 +415,8 @@ def test_the_line_moves_over_all_tables_and_marks_what_differs(tmp_path: Path) -
     assert seen[4] == ["grid-row", "grid-row", "grid-row is-new"]
     assert seen[5] == ["at the second date: Bonn"]
     assert seen[6] == 2
-    assert seen[7] == "8 changes from 2024-01-02 00:00:00 to 2024-01-08 00:00:00"
+    # Record 2 comes back at the line itself.
+    assert seen[7] == "10 changes after 2024-01-02 00:00:00, up to 2024-01-08 00:00:00"
     assert f"at={day(8)}" in seen[8]
     assert f"than={day(2)}" in seen[8]
     assert seen[9] == "true"
@@ -479,7 +480,8 @@ def test_a_link_opens_the_same_view(tmp_path: Path) -> None:
         "select *\nfrom {{ dbt_history.as_of(ref('customers'), '2024-01-04 00:00:00', 'validity')"
         " }}\nwhere `id` = 1\n-- also the rows that did not change"
         "\n\n-- what changed between the two dates\nselect *\nfrom {{ dbt_history.changeset("
-        "ref('customers'), '2024-01-02 00:00:00', '2024-01-04 00:00:00', 'validity', key=['id'])"
+        "ref('customers'), '2024-01-02 00:00:00.000001', '2024-01-04 00:00:00.000001',"
+        " 'validity', key=['id'])"
         " }}\nwhere `id` = 1"
     )
     assert seen[11] == 1

@@ -150,10 +150,11 @@ def test_lists_of_versions_and_changes_have_a_call_to_copy(tmp_path: Path) -> No
         " '2024-01-05 00:00:00.000001', 'validity') }}\nwhere `id` = 1"
     )
     assert changes == (
-        "select *\nfrom {{ dbt_history.changeset(ref('customers'), '2024-01-02 00:00:00',"
-        " '2024-01-04 00:00:00', 'validity', key=['id']) }}"
-        "\n\nselect *\nfrom {{ dbt_history.changeset(ref('contracts'), '2024-01-03 00:00:00',"
-        " '2024-01-04 00:00:00', 'validity', key=['id']) }}"
+        "select *\nfrom {{ dbt_history.changeset(ref('customers'), '2024-01-02 00:00:00.000001',"
+        " '2024-01-04 00:00:00.000001', 'validity', key=['id']) }}"
+        "\n\nselect *\nfrom {{ dbt_history.changeset(ref('contracts'),"
+        " '2024-01-03 00:00:00.000001',"
+        " '2024-01-04 00:00:00.000001', 'validity', key=['id']) }}"
         "\n-- without the choice of a user or column"
     )
 

@@ -894,10 +894,12 @@
     if (chosen && !counts.has(chosen)) select.appendChild(el('option', { value: chosen }, chosen + ' (0)'));
     select.value = chosen;
   }
+  // What makes the rows of the earlier date those of the later one, as [from, to): changes at the
+  // earlier date are in its rows, those at the later one make the difference.
   function changeLimits() {
-    var from = state.than === null ? range[0] : state.than, to = state.at;
+    var from = state.than === null ? range[0] - BigInt(1) : state.than, to = state.at;
     if (to < from) { var swap = from; from = to; to = swap; }
-    return [from, state.than === null ? to + BigInt(1) : to];
+    return [from + BigInt(1), to + BigInt(1)];
   }
   // Counts in parts of some milliseconds, so that a move of the line does not wait for it.
   var counting = 0, sendChanges = newest();
@@ -1053,7 +1055,7 @@
     options($('user'), view.users, state.user, 'all users');
     options($('column'), view.columns, state.column, 'all columns');
     $('change-count').textContent = view.text || view.total.toLocaleString('en') + (view.total === 1 ? ' change' : ' changes')
-      + ' from ' + positionText(state.axis, view.limit[0]) + ' to ' + positionText(state.axis, view.limit[1]);
+      + (state.than === null ? '' : ' after ' + positionText(state.axis, view.limit[0] - BigInt(1)) + ',') + ' up to ' + positionText(state.axis, view.limit[1] - BigInt(1));
     changeGrid.show([{ label: state.axis === 'time' ? 'at' : 'version', width: 180 }, { label: 'table', width: 140 }, { label: 'key', width: 140 }, { label: 'what', width: 80 }, { label: 'changed', width: 320 }, { label: 'by', width: 110 }, { label: 'written by', width: 240 }],
       view.total, function (index, line) {
         var one = view.at(index);
@@ -1148,15 +1150,16 @@
   function rangePoint(table, at) {
     return table.pointType === 'date' ? "'" + utcText(at + DAY - BigInt(1)).slice(0, 10) + "'" : callPoint(at);
   }
-  // A reader refuses what lies before the horizon.
-  function fromHorizon(table, at) {
-    return table.horizon && BigInt(table.horizon) > at ? BigInt(table.horizon) : at;
+  // A reader refuses what lies before the horizon; `changeset` the horizon, too.
+  function fromHorizon(table, at, after) {
+    var least = table.horizon ? BigInt(table.horizon) + BigInt(after || 0) : at;
+    return least > at ? least : at;
   }
   function readerText(table) {
     return table.reader === null ? '' : ', ' + (typeof table.reader === 'string' ? "'" + table.reader + "'" : JSON.stringify(table.reader));
   }
   function changesCall(table, limit) {
-    return 'select *\nfrom {{ dbt_history.changeset(' + table.call + ', ' + rangePoint(table, fromHorizon(table, limit[0])) + ', ' + rangePoint(table, limit[1]) + readerText(table)
+    return 'select *\nfrom {{ dbt_history.changeset(' + table.call + ', ' + rangePoint(table, fromHorizon(table, limit[0], 1)) + ', ' + rangePoint(table, limit[1]) + readerText(table)
       + ', key=[' + table.key.map(function (name) { return "'" + name.replace(/'/g, "\\'") + "'"; }).join(', ') + ']) }}' + searchSql(table);
   }
   function versionsCall(rows) {
