@@ -174,6 +174,11 @@ def split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
+def split_terms(text: str) -> list[str]:
+    """`space=roads, id=7` as its terms; a comma that no `=` follows belongs to the value."""
+    return re.split(",(?=[^,=]*=)", text)
+
+
 def missing(columns: Iterable[str], wanted: Iterable[str]) -> list[str]:
     """The wanted columns that do not exist, compared without case."""
     existing = {column.lower() for column in columns}

@@ -263,7 +263,7 @@ def test_answers_are_the_same_with_and_without_ansi_mode(
 def test_the_user_of_a_logs_deletion_is_the_user_of_its_row(
     call: Renderer, spark: SparkSession, tables: list[HistoryTable]
 ) -> None:
-    """Record 1: bob wrote the version that ann deleted; a hidden column tells nobody."""
+    """Record 1: bob wrote the version that ann deleted. Unknown if the column is hidden."""
     project, log = ViewProject(call, spark), tables[3]
     ask = {"ask": "changes", "tables": ["v.served_log_hx"], "from": 0, "to": 2 * 10**15,
            "counts": True}  # fmt: skip

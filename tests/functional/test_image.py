@@ -11,8 +11,8 @@ import pytest
 from tests.support.project import ROOT
 
 IMAGE = "localhost/dbt-history-test"
-# buildah runs a command, not the entry point. Without a network of its own a container does not
-# know its own name, which Java asks for.
+# `buildah run` ignores the entry point. Its container may have no entry for its own host name in
+# /etc/hosts, and Java resolves that name.
 BY_BUILDAH = (
     'echo "127.0.0.1 $(hostname)" >> /etc/hosts; cd /data; exec setpriv --reuid dbt_history'
     " --regid dbt_history --clear-groups env HOME=/home/dbt_history {entry} --check"

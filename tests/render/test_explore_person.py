@@ -12,6 +12,7 @@ from tests.render.test_explore import day, exported, html, version
 from tests.support.browser import needs_browser, opened
 
 pytestmark = needs_browser
+RECORD = "&key=%7B%22table%22:%22s.customers%22,%22key%22:[%221%22]%7D"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -43,7 +44,7 @@ def test_everything_is_done_with_keys_alone(tmp_path: Path) -> None:
         page.keyboard.press("Control+A")
         page.keyboard.type("2024-01-06")
         page.keyboard.press("Enter")
-        # Enter, not only leaving the field, takes the date.
+        # Enter applies the date while the field keeps the focus.
         expect(page.locator("#status")).to_contain_text("as of 2024-01-06")
         focus(page, "slider")
         page.keyboard.press("Home")
@@ -65,9 +66,7 @@ def test_everything_is_done_with_keys_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 768, 1280, 2560])
 def test_no_window_is_too_narrow_or_too_wide(tmp_path: Path, width: int, scheme: str) -> None:
-    place = (
-        f"#at={day(4)}&than={day(2)}&key=%7B%22table%22:%22s.customers%22,%22key%22:[%221%22]%7D"
-    )
+    place = f"#at={day(4)}&than={day(2)}{RECORD}"
     tables = html(exported(), exported("contracts"))
     with opened(saved(tables, tmp_path, place), width, 900, scheme) as page:
         page.wait_for_selector("html[data-drawn]")
@@ -78,7 +77,7 @@ def test_no_window_is_too_narrow_or_too_wide(tmp_path: Path, width: int, scheme:
 
 
 def test_the_line_follows_the_mouse(tmp_path: Path) -> None:
-    place = f"#at={day(9)}&key=%7B%22table%22:%22s.customers%22,%22key%22:[%221%22]%7D"
+    place = f"#at={day(9)}{RECORD}"
     with opened(saved(html(), tmp_path, place)) as page:
         page.wait_for_selector("html[data-drawn]")
         box = page.locator("#version-chart svg").bounding_box()
@@ -91,7 +90,7 @@ def test_the_line_follows_the_mouse(tmp_path: Path) -> None:
 
 
 def test_pictures_and_rows_are_saved(tmp_path: Path) -> None:
-    place = f"#at={day(4)}&key=%7B%22table%22:%22s.customers%22,%22key%22:[%221%22]%7D"
+    place = f"#at={day(4)}{RECORD}"
     with opened(saved(html(), tmp_path, place)) as page:
         page.wait_for_selector("html[data-drawn]")
 
@@ -135,8 +134,7 @@ def test_a_comma_belongs_to_the_value_where_no_column_follows(tmp_path: Path) ->
 
 
 def test_lists_of_versions_and_changes_have_a_call_to_copy(tmp_path: Path) -> None:
-    key = "%7B%22table%22:%22s.customers%22,%22key%22:[%221%22]%7D"
-    place = f"#at={day(4)}&than={day(2)}&user=bob&key={key}"
+    place = f"#at={day(4)}&than={day(2)}&user=bob{RECORD}"
     contracts = exported("contracts")
     contracts.marks = {"tags": [], "horizon": str(day(3)), "suspensions": []}
     with opened(saved(html(exported(), contracts), tmp_path, place)) as page:

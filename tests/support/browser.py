@@ -22,6 +22,16 @@ OPTIONS = (
     "--disable-component-update", "--no-first-run", "--virtual-time-budget=8000",
     "--enable-logging=stderr", "--host-resolver-rules=MAP * ~NOTFOUND",
 )  # fmt: skip
+COUNTED_PRINT = """
+    window.print = function () {
+        dispatchEvent(new Event('beforeprint'));
+        window.printed = Array.from(document.querySelectorAll('[role=table]')).map(function (one) {
+            return [one.getAttribute('aria-label'), one.querySelectorAll('.grid-row').length, one.dataset.notPrinted];
+        });
+        dispatchEvent(new Event('afterprint'));
+        document.documentElement.dataset.prints = (+document.documentElement.dataset.prints || 0) + 1;
+    };
+"""  # noqa: E501 - a script
 needs_browser = pytest.mark.skipif(
     BROWSER is None, reason=f"no browser on PATH ({', '.join(BROWSERS)}): pages are only parsed"
 )
@@ -87,15 +97,3 @@ def opened(
         yield page
         browser.close()
     assert not complaints, "\n".join(complaints)
-
-
-COUNTED_PRINT = """
-    window.print = function () {
-        dispatchEvent(new Event('beforeprint'));
-        window.printed = Array.from(document.querySelectorAll('[role=table]')).map(function (one) {
-            return [one.getAttribute('aria-label'), one.querySelectorAll('.grid-row').length, one.dataset.notPrinted];
-        });
-        dispatchEvent(new Event('afterprint'));
-        document.documentElement.dataset.prints = (+document.documentElement.dataset.prints || 0) + 1;
-    };
-"""  # noqa: E501 - a script

@@ -88,7 +88,7 @@ class Race:
         names = choice.choices(list(OPPONENTS), k=processes - 1)
         if CHANGING & set(names):
             names = ["run" if name in RESETS else name for name in names]
-        # A rewind restores what the others remove, or not: that depends on which comes first.
+        # With these, the result of a rewind depends on the order.
         if {"erase", "clean"} & set(names):
             names = ["run" if name == "rewind" else name for name in names]
         self.names = ["run", *names]

@@ -142,7 +142,7 @@ def doubled_batches(log: Rows) -> Problems:
         if commit["operation"] in ("RESTORE", "TRUNCATE"):
             found.clear()
         record = json.loads(commit["userMetadata"] or "{}")
-        # That of a rewind has no number.
+        # The record of a rewind has no batch number.
         if record.get("batch") is not None:
             found.update(range(record.get("first_batch", record["batch"]), record["batch"] + 1))
     return [f"batch {number} applied {n} times" for number, n in found.items() if n > 1]

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dbt_history.conventions import split_terms
 from dbt_history.explore.export import (
     DAY,
     MAX_VERSIONS,
@@ -28,18 +29,20 @@ from dbt_history.explore.export import (
     literal,
     not_erased,
     order_and_columns,
+    period_texts,
     proper,
     quoted,
     read_arrivals,
     read_commits,
     read_marks,
+    row_of,
     sort_key,
     start_of,
-    with_ender,
+    with_ended_by,
 )
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.tables import HistoryTable
-from dbt_history.timeline.command import COMMA
+from dbt_history.timeline.versions import is_data
 
 PAGE = 100
 MAX_RECORD = 5_000
@@ -108,7 +111,7 @@ class Served:
 
     @classmethod
     def of(cls, project: DbtProject, table: HistoryTable) -> Served:
-        source, ended_by = with_ender(project, table)
+        source, ended_by = with_ended_by(project, table)
         period = project.call("_stored_periods", **source)
         reader = project.call(
             "_reader", relation=table.relation, convention=table.reader, caller_name="explore"
@@ -151,26 +154,14 @@ class Served:
             for name, (sql, _) in zip(proper(self.table), self.key_columns())
         ]
 
-    def version(self, since: str = "", until: str = "", is_open: str = "") -> str:
+    def version(self) -> str:
         """A row as a JSON text, for `row_of`."""
-        cells = [as_text(name, kind) for name, kind in self.columns]
-        parts = [since or self.period["since"], until or self.period["until"]]
-        parts += [is_open or self.period["is_open"], self.order]
-        texts = [f"cast({part} as string)" for part in parts] + [self.ended_by]
-        return f"to_json(array({', '.join([*texts, *self.key_texts(), *cells])}))"
+        texts = period_texts(self.period, self.order, self.ended_by) + self.key_texts()
+        texts += [as_text(name, kind) for name, kind in self.columns]
+        return f"to_json(array({', '.join(texts)}))"
 
     def row_of(self, text: str) -> Row:
-        since, until, is_open, place, ended_by, *values = json.loads(text)
-        width = len(self.table.key)
-        return Row(
-            tuple(values[:width]),
-            int(since) * self.scale,
-            None if until is None else int(until) * self.scale,
-            is_open == "true",
-            int(place),
-            values[width:],
-            ended_by,
-        )
+        return row_of(text, len(self.table.key), self.scale)
 
     def point(self, at: int) -> str:
         """A position of the page as SQL of the axis."""
@@ -203,9 +194,10 @@ class Served:
 
     def matches(self, search: Search) -> str:
         """The condition that a row is shown and found. Hidden columns cannot be searched."""
-        return f"({self.shown} and {self.found(search)})"
+        return f"({self.shown} and {self.is_found(search)})"
 
-    def found(self, search: Search) -> str:
+    def is_found(self, search: Search) -> str:
+        """The condition of the search field alone."""
         if not search.find:
             return "true"
 
@@ -235,7 +227,7 @@ class Served:
                 text = clock(f"unix_micros({quoted(name)})", search.zone)
             known.setdefault(name.lower(), (quoted(name), kind, text))
         tests = []
-        for term in COMMA.split(search.find):
+        for term in split_terms(search.find):
             name, _, wanted = (part.strip() for part in term.partition("="))
             if name.lower() not in known:
                 return "false"
@@ -345,7 +337,7 @@ class Served:
         """
         cells, nulls = [], []
         for name, kind in self.columns:
-            if name[:1] not in "_@":
+            if is_data(name):
                 is_plain = kind.startswith(SORTABLE) and kind not in ("float", "double")
                 cells.append(quoted(name) if is_plain else as_text(name, kind))
                 nulls.append(f"{quoted(name)} is null")
@@ -353,7 +345,7 @@ class Served:
 
     def is_tombstone(self) -> str:
         """`is_tombstone` of a row, in SQL."""
-        data = [quoted(name) for name, _ in self.columns if name[:1] not in "_@"]
+        data = [quoted(name) for name, _ in self.columns if is_data(name)]
         nulls = " and ".join(f"{name} is null" for name in data)
         is_empty = f"{self.period['until']} <= {self.period['since']}"
         return f"{is_empty} and {nulls}" if data else "false"
@@ -684,19 +676,17 @@ class Answers:
             f"if({side(text, is_before)} is distinct from {side(text, is_now)},"
             f" {literal(name)}, null)"
             for name, text in cells
-            if name[:1] not in "_@"
+            if is_data(name)
         ]
         who = next((text for name, text in cells if name.lower() in WHO), "cast(null as string)")
         at = "unix_micros(_changed_at)" if one.kind == "timestamp" else "_changed_at"
         if one.kind == "date":
             at = f"unix_date(_changed_at) * {DAY}L"
-        period = [one.period["since"], one.period["until"], one.period["is_open"], one.order]
-        texts = [[f"cast({part} as string)" for part in period] + [one.ended_by]]
-        texts.append([text for _, text in cells])
+        period = period_texts(one.period, one.order, one.ended_by)
         now, before = (
             ", ".join(
-                [*(side(text, condition) for text in texts[0]), *one.key_texts()]
-                + [side(text, condition) for text in texts[1]]
+                [*(side(text, condition) for text in period), *one.key_texts()]
+                + [side(text, condition) for _, text in cells]
             )
             for condition in (is_now, is_before)
         )

@@ -199,9 +199,15 @@
 
   // -- search --------------------------------------------------------------------------------------
 
-  // `12` looks at the key; `space=roads, id=7` at several columns. A comma without a later = is text.
+  // `12` looks at the key; `space=roads, id=7` at several columns. A comma that no = follows belongs to the value.
   function termsOf(text) {
     return text.indexOf('=') < 0 ? [] : text.split(/,(?=[^,=]*=)/).map(function (term) { return term.split('='); });
+  }
+  // The places of a name in the key and in the other columns; -1 where it is not.
+  function placesOfName(table, name) {
+    var wanted = name.trim().toLowerCase();
+    return { key: table.key.findIndex(function (one) { return one.toLowerCase() === wanted; }),
+      cell: table.columns.findIndex(function (one) { return one.name.toLowerCase() === wanted; }) };
   }
   function search(table) {
     var text = state.find.trim(), tests = [];
@@ -216,9 +222,7 @@
       return function (row) { return hits[table.of[row]]; };
     }
     terms.forEach(function (term) {
-      var name = term[0].trim().toLowerCase(), wanted = term.slice(1).join('=').trim();
-      var inKey = table.key.findIndex(function (one) { return one.toLowerCase() === name; });
-      var column = table.columns.findIndex(function (one) { return one.name.toLowerCase() === name; });
+      var places = placesOfName(table, term[0]), inKey = places.key, column = places.cell, wanted = term.slice(1).join('=').trim();
       if (inKey >= 0) tests.push(function (row) { return matches(keyOf(table, row)[inKey], wanted); });
       else if (column >= 0) {
         var type = table.columns[column].type;
@@ -532,14 +536,17 @@
   function fillPages(pages, name, items) {
     for (var place = 0; place < items.length; place += PAGE) pages[name + place / PAGE] = items.slice(place, place + PAGE);
   }
+  // Whether the pages of the first `count` rows were read.
+  function hasPages(pages, name, count) {
+    for (var number = 0; number * PAGE < count; number++) if (!pages[name + number]) return false;
+    return true;
+  }
   // Reads what is printed of a list: PRINTED rows, of which a page has PAGE.
   function readPanel(panel) {
     if (!panel.counts) return null;
     var asked = panel.asked, rows = Math.min(panel.counts.rows, PRINTED), gone = Math.min(panel.counts.gone, PRINTED - rows);
     function read(part, count) {
-      var isRead = true;
-      for (var number = 0; number * PAGE < count; number++) isRead = isRead && !!panel.pages[part + ' ' + number];
-      if (isRead) return null;
+      if (hasPages(panel.pages, part + ' ', count)) return null;
       return ask(Object.assign(rowsQuestion(panel.table), { part: part, count: PRINTED })).then(function (made) {
         if (panel.asked === asked) fillPages(panel.pages, part + ' ', itemsOf(made, part === 'gone'));
       });
@@ -625,9 +632,7 @@
     if (!home) return found;
     var tests = [];
     for (var number = 0; number < home.key.length; number++) {
-      var name = home.key[number].toLowerCase(), wanted = chosen.key[number];
-      var inKey = table.key.findIndex(function (one) { return one.toLowerCase() === name; });
-      var column = table.columns.findIndex(function (one) { return one.name.toLowerCase() === name; });
+      var places = placesOfName(table, home.key[number]), inKey = places.key, column = places.cell, wanted = chosen.key[number];
       if (inKey >= 0) tests.push(['key', inKey, wanted]);
       else if (column >= 0) tests.push(['cell', column, wanted === null ? -1 : placeOfValue(table.cells[column], wanted)]);
       else return found;
@@ -880,8 +885,8 @@
   }
   function whoOfChange(table, row, what) {
     if (what !== 'delete') return whoOf(table, row);
-    var place = table.enders ? table.enders.places[row] : -1;
-    return place < 0 ? 'unknown' : table.enders.values[place];
+    var place = table.endedBy ? table.endedBy.places[row] : -1;
+    return place < 0 ? 'unknown' : table.endedBy.values[place];
   }
   function changedBy(one) { return one.what === 'update' ? whatChanged(one.table, one.row, one.before) : []; }
   function atOf(one) { return pointOf(one.table, one.place); }
@@ -894,8 +899,8 @@
     if (chosen && !counts.has(chosen)) select.appendChild(el('option', { value: chosen }, chosen + ' (0)'));
     select.value = chosen;
   }
-  // What makes the rows of the earlier date those of the later one, as [from, to): changes at the
-  // earlier date are in its rows, those at the later one make the difference.
+  // The range [from, to) of the changes between the two states: after the earlier date, whose state
+  // contains the changes at that date, up to and including the later one.
   function changeLimits() {
     var from = state.than === null ? range[0] - BigInt(1) : state.than, to = state.at;
     if (to < from) { var swap = from; from = to; to = swap; }
@@ -1023,7 +1028,7 @@
           return null;
         },
         read: function () {
-          return made.total <= PAGE ? null : ask(Object.assign({}, question, { counts: false, count: PRINTED })).then(function (page) { fillPages(pages, '', itemsOfChanges(page)); });
+          return hasPages(pages, '', Math.min(made.total, PRINTED)) ? null : ask(Object.assign({}, question, { counts: false, count: PRINTED })).then(function (page) { fillPages(pages, '', itemsOfChanges(page)); });
         },
         all: function () {
           return ask(Object.assign({}, question, { counts: false, count: MOST_ROWS })).then(function (page) { return itemsOfChanges(page).filter(Boolean); });
@@ -1108,9 +1113,10 @@
   }
   function callPoint(at) { return state.axis === 'number' ? String(at) : "'" + utcText(at) + "'"; }
   function utcText(at) { var zone = state.zone; state.zone = 'UTC'; var text = timeText(at); state.zone = zone; return text; }
+  function quoted(name) { return '`' + name.replace(/`/g, '``') + '`'; }
   // A column compared with a text of the page as SQL; null where there is no such condition.
   function isValue(name, type, value, isExact) {
-    var column = '`' + name.replace(/`/g, '``') + '`';
+    var column = quoted(name);
     if (/^(binary|struct|array|map)/.test(type)) return null;
     if (isExact && /^(tiny|small|big)?int$/.test(type) && /^(0|-?[1-9]\d{0,8})$/.test(value)) return column + ' = ' + value;
     var text = type === 'timestamp' ? 'cast(unix_micros(' + column + ') as string)' : type === 'string' ? column : 'cast(' + column + ' as string)';
@@ -1126,8 +1132,7 @@
     }
     if (!named.length) terms = table.key.map(function (name, number) { return test(number, text); });
     else terms = named.map(function (parts) {
-      var name = parts[0].trim().toLowerCase();
-      var number = table.key.findIndex(function (one) { return one.toLowerCase() === name; });
+      var number = placesOfName(table, parts[0]).key;
       return number < 0 ? null : test(number, parts.slice(1).join('=').trim());
     });
     if (hasHiddenKey(table) || terms.indexOf(null) >= 0) return '\n-- without the search of the page, which is no condition on the key alone';
@@ -1136,12 +1141,10 @@
   // The chosen record as a condition; a comment where it cannot be one.
   function recordSql(table) {
     var home = homeOf(), terms = home.key.map(function (name, number) {
-      var value = state.chosen.key[number], same = name.toLowerCase();
-      function isSame(one) { return (one.name || one).toLowerCase() === same; }
-      var inKey = table.key.findIndex(isSame), column = table.columns.find(isSame);
-      var own = inKey >= 0 ? table.key[inKey] : column && column.name, type = inKey >= 0 ? table.keyTypes[inKey] : column && column.type;
+      var value = state.chosen.key[number], places = placesOfName(table, name);
+      var own = places.key >= 0 ? { name: table.key[places.key], type: table.keyTypes[places.key] } : table.columns[places.cell];
       if (!own) return null;
-      return value === null ? '`' + own.replace(/`/g, '``') + '` is null' : isValue(own, type, value, true);
+      return value === null ? quoted(own.name) + ' is null' : isValue(own.name, own.type, value, true);
     });
     if (hasHiddenKey(home) || hasHiddenKey(table) || terms.indexOf(null) >= 0) return '\n-- of all records: the key is hidden, or has a type that is not compared';
     return '\nwhere ' + terms.join('\n    and ');
@@ -1359,7 +1362,7 @@
   $('version-copy').addEventListener('click', function () { copyText($('version-code').textContent); });
   $('change-copy').addEventListener('click', function () { copyText($('change-code').textContent); });
   // Resolves when no list waits for its first page.
-  function answered() {
+  function whenAnswered() {
     return new Promise(function (go) {
       (function look() { if (document.querySelector('[aria-busy=true]')) setTimeout(look, 50); else go(); })();
     });
@@ -1368,7 +1371,7 @@
   function printPage() {
     if (!served) { print(); return; }
     $('status').textContent = 'Reading the rows to print …';
-    answered().then(function () {
+    whenAnswered().then(function () {
       return Promise.all(tables().map(function (table) { return readPanel(panels[table.id]); }).concat(change.read ? change.read() : []));
     }).then(function () { tell(); print(); }, function (error) { $('status').textContent = error.message; });
   }

@@ -23,6 +23,7 @@ from typing import Any
 from dbt_history.conventions import EPOCH
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.tables import HistoryTable
+from dbt_history.timeline.versions import is_data
 
 MAX_VERSIONS = 300_000
 MAX_COMMITS = 40
@@ -135,10 +136,37 @@ def order_and_columns(
     return f"coalesce(try_cast({quoted(order)} as bigint), 0)", columns
 
 
-def with_ender(project: DbtProject, table: HistoryTable) -> tuple[dict[str, Any], str]:
+def marks_of(project: DbtProject, table: HistoryTable) -> Any:
+    """The table of marks in the schema of the table; None without one."""
+    return project.adapter.get_relation(
+        database=None, schema=table.schema, identifier="history_marks"
+    )
+
+
+def period_texts(period: Mapping[str, Any], order: str, ended_by: str) -> list[str]:
+    """SQL of the first texts of `row_of`; the key and the cells follow."""
+    parts = [period["since"], period["until"], period["is_open"], order]
+    return [f"cast({part} as string)" for part in parts] + [ended_by]
+
+
+def row_of(text: str, width: int, scale: int) -> Row:
+    """A version from its JSON text, with a key of `width` columns and `scale` units per point."""
+    since, until, is_open, place, ended_by, *values = json.loads(text)
+    return Row(
+        tuple(values[:width]),
+        int(since) * scale,
+        None if until is None else int(until) * scale,
+        is_open == "true",
+        int(place),
+        values[width:],
+        ended_by,
+    )
+
+
+def with_ended_by(project: DbtProject, table: HistoryTable) -> tuple[dict[str, Any], str]:
     """The arguments of a reader, and SQL of the user who ended a version.
 
-    A log knows it: the user of the next row of the record.
+    In a log it is the user of the record's next row; a version table does not have it.
 
     log         insert by ann --- delete by bob
     versions    [------------- ended by bob)
@@ -166,54 +194,28 @@ def read_table(
     project: DbtProject, table: HistoryTable, filters: Sequence[Mapping[str, str]] = ()
 ) -> Exported:
     """All versions of a table, its commits and marks. Raises ExploreError."""
-    source, ended_by = with_ender(project, table)
+    source, ended_by = with_ended_by(project, table)
     period = project.call("_stored_periods", **source)
     order_sql, columns = order_and_columns(project, table, period)
     condition = f"{period['since']} is not null and ({where(table, filters)})"
     condition += f" and {not_erased(project, table, columns)}"
-    cells = [as_text(name, table.columns[name]) for name in proper(table)]
-    cells += [as_text(name, kind) for name, kind in columns]
+    texts = period_texts(period, order_sql, ended_by)
+    texts += [as_text(name, table.columns[name]) for name in proper(table)]
+    texts += [as_text(name, kind) for name, kind in columns]
     found = project.rows(
-        "select to_json(array("
-        + ", ".join(
-            [
-                f"cast({period['since']} as string)",
-                f"cast({period['until']} as string)",
-                f"cast({period['is_open']} as string)",
-                f"cast({order_sql} as string)",
-                ended_by,
-                *cells,
-            ]
-        )
-        + f")) as version from {period['from']} as history where {condition}"
+        f"select to_json(array({', '.join(texts)})) as version from {period['from']} as history"
+        f" where {condition}"
         f" limit {MAX_VERSIONS + 1}"
     )
     if len(found) > MAX_VERSIONS:
         raise ExploreError(
             f"{table.name} has more than {MAX_VERSIONS:,} versions: select records with --key"
         )
-    width = len(table.key)
-    rows = []
-    for (text,) in found:
-        since, until, is_open, place, ended_by, *values = json.loads(text)
-        row = Row(
-            tuple(values[:width]),
-            int(since),
-            None if until is None else int(until),
-            is_open == "true",
-            int(place),
-            values[width:],
-            ended_by,
-        )
-        if not is_tombstone(row, columns):
-            rows.append(row)
-    axis = "number" if period["type"] == "bigint" else "time"
-    if period["type"] == "date":
-        for row in rows:
-            row.since *= DAY
-            row.until = None if row.until is None else row.until * DAY
-    exported = Exported(table, axis, period["type"], columns, rows)
     scale = DAY if period["type"] == "date" else 1
+    versions = (row_of(text, len(table.key), scale) for (text,) in found)
+    rows = [row for row in versions if not is_tombstone(row, columns)]
+    axis = "number" if period["type"] == "bigint" else "time"
+    exported = Exported(table, axis, period["type"], columns, rows)
     exported.commits = read_commits(project, table)
     read_arrivals(
         project, exported, start_of(period, axis), order_sql, where(table, filters), scale
@@ -231,13 +233,11 @@ def not_erased(project: DbtProject, table: HistoryTable, columns: Sequence[tuple
     kept, too.
     """
     own = {*WHO, "mod_time", "deleted", f"{table.name.lower()}_id"}
-    data = [name for name, _ in columns if name[:1] not in "_@" and name.lower() not in own]
-    marks = project.adapter.get_relation(
-        database=None, schema=table.schema, identifier="history_marks"
-    )
+    data = [name for name, _ in columns if is_data(name) and name.lower() not in own]
     # A hidden column may have a value.
-    hidden = {name.lower() for name in table.key}
-    data += [name for name in table.columns if name.lower() in table.hidden - hidden]
+    hidden = table.hidden - {name.lower() for name in table.key}
+    data += [name for name in table.columns if name.lower() in hidden]
+    marks = marks_of(project, table)
     if marks is None or not data:
         return "true"
     erasures = f"select 1 from {marks.render()} where kind = 'erasure' limit 1"
@@ -262,7 +262,7 @@ def proper(table: HistoryTable) -> list[str]:
 def is_tombstone(row: Row, columns: Sequence[tuple[str, str]]) -> bool:
     """Whether a row is a deletion that no version shows: an empty period without values."""
     is_empty = row.until is not None and row.until <= row.since
-    data = [cell for (name, _), cell in zip(columns, row.cells) if name[:1] not in "_@"]
+    data = [cell for (name, _), cell in zip(columns, row.cells) if is_data(name)]
     return is_empty and bool(data) and all(cell is None for cell in data)
 
 
@@ -374,9 +374,7 @@ def read_arrivals(
 
 def read_marks(project: DbtProject, table: HistoryTable, kind: str, scale: int) -> dict[str, Any]:
     """Tags and the retention horizon on the table's axis, and suspensions in time."""
-    marks = project.adapter.get_relation(
-        database=None, schema=table.schema, identifier="history_marks"
-    )
+    marks = marks_of(project, table)
     found: dict[str, Any] = {"tags": [], "horizon": None, "suspensions": []}
     if marks is None:
         return found
@@ -473,7 +471,7 @@ def compact_table(exported: Exported, points: Sequence[int]) -> dict[str, Any]:
         "cells": [
             encoded(row.cells[column] for row in rows) for column in range(len(exported.columns))
         ],
-        "enders": encoded(row.ended_by for row in rows)
+        "endedBy": encoded(row.ended_by for row in rows)
         if any(row.ended_by is not None for row in rows)
         else None,
         "arrived": [row.arrived for row in rows],

@@ -174,11 +174,8 @@ def show_command(
     if at and between:
         raise click.UsageError("--at and --between exclude each other")
     with open_project(project_dir, profiles_dir, target) as project:
-        named = key_of(project, table, keys)
-        found = resolve(project, table, named, show_hidden)
-        # `id` names a column where the table records no key, and is a value where it does.
-        texts = [text for text in keys if "=" in text or not named]
-        condition = where(found, filters_of(found, texts))
+        found, filters = resolve_with_keys(project, table, keys, show_hidden)
+        condition = where(found, filters_of(found, filters))
         columns = columns_of(found)
         order = [quoted(name) for name in proper(found)]
         reader = {"relation": found.relation, "convention": found.reader}
@@ -220,18 +217,21 @@ def show_command(
         click.echo(f"only the first {limit} rows: see --limit", err=True)
 
 
-def key_of(project: DbtProject, table: str, keys: Sequence[str]) -> tuple[str, ...]:
-    """The columns of --key as the key of a table that records none; () if it has its own."""
-    named, _ = read_key(keys)
-    if not named:
-        return ()
+def resolve_with_keys(
+    project: DbtProject, table: str, keys: Sequence[str], show_hidden: bool
+) -> tuple[HistoryTable, Sequence[str]]:
+    """The table, and those of --key that select rows.
+
+    If the table records no key, the columns in --key are its key, and `id` alone is no value.
+    """
     try:
-        resolve(project, table, (), True)
+        return resolve(project, table, (), show_hidden), keys
     except ExploreError as error:
-        if "--key" in error.message:
-            return tuple(named)
-        raise
-    return ()
+        named, _ = read_key(keys)
+        if not named or "--key" not in error.message:
+            raise
+    found = resolve(project, table, tuple(named), show_hidden)
+    return found, [text for text in keys if "=" in text]
 
 
 def filters_of(table: HistoryTable, keys: Sequence[str]) -> list[dict[str, str]]:

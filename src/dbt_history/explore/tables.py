@@ -86,8 +86,7 @@ def hidden_columns(nodes: Mapping[str, Node], node: Node | None) -> frozenset[st
         parents = (one.get("depends_on") or {}).get("nodes") or []
         pending += [nodes[name] for name in parents if name in nodes]
         pending += nodes_of_relation(nodes, one.get("schema"), table_name(one))
-    config = (node or {}).get("config") or {}
-    is_log = config.get("materialized") == "history_append"
+    is_log = is_log_model(node)
     return frozenset(hidden | {f"main_{name}" for name in hidden if is_log})
 
 
@@ -185,9 +184,8 @@ def resolve(
         own = history_settings(node) if node else {}
     except ConventionError as error:
         raise ExploreError(str(error)) from None
-    log = kind_of_log(node, table, names)
-    if log:
-        kind = log
+    kind = kind_of_log(node, table, names)
+    if kind:
         found = key or recorded_key(project, relation) or found
         reader = {"convention": "hx" if kind == "mirror" else "events", "key": list(found)}
     elif is_log_without_versions(node):
@@ -209,11 +207,10 @@ def resolve(
 
 def kind_of_log(node: Node | None, table: str, names: Set[str]) -> str:
     """`mirror`, `events`, or nothing if the rows have periods, whatever their columns are named."""
-    is_ours = node is not None and is_history(node)
-    if is_ours and (node or {})["config"].get("materialized") != "history_append":
+    if node is not None and is_history(node) and not is_log_model(node):
         return ""
-    # The id tells a mirror that no model makes from any table that has these two columns.
-    if {"mod_time", "deleted"} <= names and (is_ours or f"{table.lower()}_id" in names):
+    # A mirror that no model makes is recognized by its id: other tables may have the two columns.
+    if {"mod_time", "deleted"} <= names and (is_log_model(node) or f"{table.lower()}_id" in names):
         return "mirror"
     return "events" if {"_hist_event", "_hist_time"} <= names else ""
 
@@ -223,8 +220,8 @@ def require_instants(
 ) -> None:
     """Raise ExploreError if a time of the table is no instant: what it is depends on a zone."""
     types = {column.lower(): of for column, of in columns.items()}
-    times: list[Any] = ["mod_time"] if kind == "mirror" else ["_hist_time"]
-    if kind not in ("mirror", "events"):
+    times: list[Any] = {"mirror": ["mod_time"], "events": ["_hist_time"]}.get(kind, [])
+    if not times:
         said = {"convention": convention} if isinstance(convention, str) else convention
         known = KNOWN.get(str(said.get("convention")))
         times = [said.get(part) or getattr(known, part, None) for part in ("start", "end")]
@@ -236,11 +233,13 @@ def require_instants(
         )
 
 
+def is_log_model(node: Node | None) -> bool:
+    return ((node or {}).get("config") or {}).get("materialized") == "history_append"
+
+
 def is_log_without_versions(node: Node | None) -> bool:
     """Whether the model is a log, and no append-only version table."""
-    if node is None or node["config"].get("materialized") != "history_append":
-        return False
-    return not history_settings(node).get("append_only")
+    return node is not None and is_log_model(node) and not history_settings(node).get("append_only")
 
 
 def detect(name: str, columns: Mapping[str, str]) -> str | dict[str, str]:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dbt_history.conventions import Convention, from_settings, on_axis, split
+from dbt_history.conventions import Convention, from_settings, on_axis, split, split_terms
 from dbt_history.options import target_path
 from dbt_history.session import start_session
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.settings import full_name, read_manifest, settings_of
 
-# Between `column=value` and the next one.
-COMMA = re.compile(",(?=[^,=]*=)")
 NOT_INSTALLED = "an extra is required: pip install 'dbt-history[timeline]'"
 
 
@@ -30,7 +27,7 @@ def read_key(texts: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
     filters: list[dict[str, str]] = []
     for text in texts:
         one: dict[str, str] = {}
-        for part in COMMA.split(text) if "=" in text else split(text):
+        for part in split_terms(text) if "=" in text else split(text):
             name, equals, value = part.partition("=")
             names.append(name.strip())
             if equals:
