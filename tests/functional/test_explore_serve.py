@@ -263,15 +263,25 @@ def test_answers_are_the_same_with_and_without_ansi_mode(
 def test_the_user_of_a_logs_deletion_is_the_user_of_its_row(
     call: Renderer, spark: SparkSession, tables: list[HistoryTable]
 ) -> None:
-    """Record 1: bob wrote the version that ann deleted. Unknown if the column is hidden."""
+    """Record 1: bob wrote the version that ann deleted. Unknown if the column is hidden.
+
+    A column of the main table whose name is the user's in other tables is data.
+    """
     project, log = ViewProject(call, spark), tables[3]
+    books = history_table(
+        spark, "served_books", f"select 'zoe' as author, * from ({LOG})", "id", log.reader
+    )
+    books = replace(books, kind="mirror")
     ask = {"ask": "changes", "tables": ["v.served_log_hx"], "from": 0, "to": 2 * 10**15,
            "counts": True}  # fmt: skip
 
-    for table, who in ((log, "ann"), (replace(log, hidden=frozenset({"mod_user"})), None)):
+    hidden = replace(books, hidden=frozenset({"mod_user"}))
+    for table, who in ((log, "ann"), (books, "ann"), (hidden, None)):
+        ask["tables"] = [f"v.{table.name}"]
         answers = Answers(project, [Served.of(project, table)])
         (deletion,) = (one for one in answers.answer(ask)["changes"] if one["what"] == "delete")
         found = read_table(project, table)
+        assert compact([found], "p", "")["tables"][0]["who"] == ("mod_user" if who else None)
         assert (deletion["key"], {row.ended_by for row in found.rows}) == (
             ["1"], {who, "bob", None} if who else {None},
         )  # fmt: skip

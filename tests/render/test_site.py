@@ -9,7 +9,7 @@ import posixpath
 import re
 import subprocess
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 from xml.etree import ElementTree
 
 import pytest
@@ -154,6 +154,28 @@ def test_only_images_of_the_project_are_copied_into_the_site(tmp_path: Path, add
     assert render.drawings == {"own.png": b"image"}
     assert [one["src"] for one in Page(made.html).all("img")] == ["own.png"]
     assert "words" in made.html
+
+
+def test_an_address_with_marks_of_its_own_finds_the_image(tmp_path: Path) -> None:
+    name = "50% of #1?.png"
+    (tmp_path / name).write_bytes(b"image")
+    render = Renderer(tmp_path, {"README.md": "index.html"}, {}, tmp_path)
+    made = render("README.md", f"![own](<{quote(name)}>)")
+
+    assert render.drawings == {name: b"image"}
+    assert [one["src"] for one in Page(made.html).all("img")] == [quote(name)]
+
+
+def test_charts_of_two_texts_on_one_page_have_anchors_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "drawing", lambda *_: "drawn")
+    render = Renderer(tmp_path, {"a.yml": "exposures.html"}, {}, tmp_path)
+    chart = "```mermaid\nflowchart TD\n  a[Start] --> b[End]\n```"
+    made = [Page(render("a.yml", chart).html) for _ in range(2)]
+
+    anchors = [anchor for page in made for anchor in page.ids]
+    assert len(anchors) == len(set(anchors)) == 4
 
 
 def site_with_images(project: Project, root: Path) -> Site:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import chain, count, pairwise
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -122,7 +122,9 @@ class Renderer:
                 charts += 1
                 image = self.free_path(f"{page.removesuffix('.html')}-{charts}.svg")
                 self.drawings[image] = flow.drawing(token.content, self.cache)
-                token.content = flow.html(token.content, f"flow-{charts}", relative(image, page))
+                # A page may be made of several texts, so their charts are not counted apart.
+                prefix = f"flow-{len(self.drawings)}"
+                token.content = flow.html(token.content, prefix, quote(relative(image, page)))
             elif token.type == "inline":
                 token.children = self.linked(token.children or [], source, page)
         html = self.parser.renderer.render(tokens, self.parser.options, {})
@@ -176,7 +178,7 @@ class Renderer:
             target = self.free_path(file.removeprefix("docs/").lower())
             self.drawings[target] = place.read_bytes()
             self.images[place] = target
-        token.attrSet("src", relative(self.images[place], page))
+        token.attrSet("src", quote(relative(self.images[place], page)))
         return token
 
     def code(self, token: Token, page: str) -> Token:

@@ -19,7 +19,6 @@ from dbt_history.conventions import split_terms
 from dbt_history.explore.export import (
     DAY,
     MAX_VERSIONS,
-    WHO,
     Exported,
     Row,
     as_deltas,
@@ -678,7 +677,7 @@ class Answers:
             for name, text in cells
             if is_data(name)
         ]
-        who = next((text for name, text in cells if name.lower() in WHO), "cast(null as string)")
+        who = dict(cells).get(one.table.user_column or "", "cast(null as string)")
         at = "unix_micros(_changed_at)" if one.kind == "timestamp" else "_changed_at"
         if one.kind == "date":
             at = f"unix_date(_changed_at) * {DAY}L"

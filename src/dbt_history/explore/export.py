@@ -22,13 +22,12 @@ from typing import Any
 
 from dbt_history.conventions import EPOCH
 from dbt_history.explore.project import DbtProject, ExploreError
-from dbt_history.explore.tables import HistoryTable
+from dbt_history.explore.tables import ANY_USER, HistoryTable
 from dbt_history.timeline.versions import is_data
 
 MAX_VERSIONS = 300_000
 MAX_COMMITS = 40
 DAY = 86_400_000_000
-WHO = ("mod_user", "_hist_user", "author")
 METADATA = ("OPTIMIZE", "VACUUM", "SET ", "UNSET ", "ADD ", "RENAME", "CHANGE", "ALTER", "UPGRADE")
 
 
@@ -172,9 +171,8 @@ def with_ended_by(project: DbtProject, table: HistoryTable) -> tuple[dict[str, A
     versions    [------------- ended by bob)
     """
     same = {"relation": table.relation, "convention": table.reader}
-    by_name = {name.lower(): name for name in table.columns}
-    who = next((by_name[name] for name in WHO if name in by_name), None)
-    if table.kind not in ("mirror", "events") or who is None or who.lower() in table.hidden:
+    who = table.user_column
+    if table.kind not in ("mirror", "events") or who is None:
         return same, "cast(null as string)"
     log = project.call("_log_settings", **same, caller_name="explore")
     key, order = ", ".join(quoted(name) for name in proper(table)), ", ".join(log["order"])
@@ -232,7 +230,7 @@ def not_erased(project: DbtProject, table: HistoryTable, columns: Sequence[tuple
     Only in a schema with an erasure, which is recorded without the key. Users and ids of a log are
     kept, too.
     """
-    own = {*WHO, "mod_time", "deleted", f"{table.name.lower()}_id"}
+    own = {*ANY_USER, "mod_time", "deleted", f"{table.name.lower()}_id"}
     data = [name for name, _ in columns if is_data(name) and name.lower() not in own]
     # A hidden column may have a value.
     hidden = table.hidden - {name.lower() for name in table.key}
@@ -461,7 +459,7 @@ def compact_table(exported: Exported, points: Sequence[int]) -> dict[str, Any]:
         "key": list(table.key),
         "keyTypes": [table.columns[name] for name in proper(table)],
         "columns": [{"name": name, "type": kind} for name, kind in exported.columns],
-        "who": next((name for name, _ in exported.columns if name.lower() in WHO), None),
+        "who": table.user_column,
         "hidden": sorted(name for name in table.columns if name.lower() in table.hidden),
         "keys": [list(key) for key in keys],
         "of": of_row,

@@ -13,6 +13,9 @@ HISTORIES = ("history", "history_batch", "history_append")
 # The nodes that describe a relation; the first kind that has a name is taken.
 DESCRIBING = ("model", "snapshot", "seed", "source")
 PERSONAL_TAGS = {"personal", "pii"}
+# The columns in which a kind of table names the user; other kinds take the first that they have.
+USERS = {"mirror": ("mod_user",), "events": ("_hist_user",), "features": ("author",)}
+ANY_USER = ("mod_user", "_hist_user", "author")
 Node = Mapping[str, Any]
 
 
@@ -35,6 +38,14 @@ class HistoryTable:
     call: str
     columns: Mapping[str, str]
     hidden: frozenset[str] = frozenset()
+
+    @property
+    def user_column(self) -> str | None:
+        """The column with the user who wrote a version; None without one that is shown."""
+        left_out = self.hidden | {name.lower() for name in self.key}
+        shown = {name.lower(): name for name in self.columns if name.lower() not in left_out}
+        names = USERS.get(self.kind, ANY_USER)
+        return next((shown[name] for name in names if name in shown), None)
 
 
 def is_history(node: Node) -> bool:
