@@ -168,6 +168,38 @@ def test_a_reset_after_last_batch_was_read_makes_the_run_compile_again(
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
 
 
+def test_a_pre_hook_that_resets_the_table_is_seen_by_last_batch(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = f"select * from ({SELECT}) where _batch > {{{{ dbt_history.last_batch() }}}}"
+    sent: list[str] = []
+    execute = Cursor.execute
+
+    def executed(cursor: Cursor, sql: str, *parameters: Any) -> None:
+        sent.append(sql)
+        execute(cursor, sql, *parameters)
+
+    def reads_of_the_log() -> int:
+        number = sum("describe history" in sql for sql in sent)
+        sent.clear()
+        return number
+
+    project.history("h", sql)
+    project.run("h")
+    monkeypatch.setattr(Cursor, "execute", executed)
+    assert project.run("h").message("h").startswith("no new batch")
+    without_hook = reads_of_the_log()
+
+    hook = {"pre_hook": ["restore table {{ this }} to version as of 2"]}
+    project.history("h", sql, config=hook)
+    run = project.run("h")
+
+    # Compiled before the hook and again behind it, with a log read for each.
+    assert reads_of_the_log() > without_hook
+    assert run.message("h").startswith("2 batches")
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+
+
 def test_settings_left_by_a_failed_statement_are_reset_before_the_next_write(
     project: Project,
 ) -> None:
