@@ -49,12 +49,33 @@
 
 {#
     Compiles a SELECT that filters by last_batch() again: the table may have been reset after dbt
-    compiled the model. This time last_batch() stores in `model` which log it read, so that the
-    pipeline can compare it with its own.
+    compiled the model. `model` gets the log that last_batch() read, so that the pipeline can
+    compare it with its own, also where a macro asks last_batch() and the SELECT is not compiled
+    again. Pre-hooks may write to the table, so behind them the log is read anew.
 #}
 {% macro _with_last_batch(select_sql) %}
+    {% set log = dbt_history._log_when_compiled() %}
+    {% if log is not none %}
+        {% do model.update({
+            '_last_batch_read': {'app_id': log.app_id, 'last_batch': log.last_batch},
+        }) %}
+        {% if not pre_hooks %}
+            {% do model.update({'_log_when_compiled': log, '_last_batch_log': log}) %}
+        {% endif %}
+    {% endif %}
     {% set asks = modules.re.search('last_batch\\s*\\(', model.get('raw_code') or '') is not none %}
     {% do return(render(model.raw_code) if asks and not model.get('extra_ctes') else select_sql) %}
+{% endmacro %}
+
+
+{#
+    The log that last_batch() has read, or a macro that asks it, when dbt compiled the model. dbt
+    keeps nothing from compiling to running a model but `graph`, which ends with the command.
+#}
+{% macro _log_when_compiled() %}
+    {% do return(
+        (graph.get('dbt_history_logs') or {}).get(invocation_id ~ ' ' ~ model.unique_id)
+    ) %}
 {% endmacro %}
 
 
@@ -84,7 +105,7 @@
         {% do dbt_history._refuse_reset(reset, caller_name) %}
     {% endif %}
     {# What it notes is of the table before the reset. #}
-    {% do model.update({'compiled_code': none}) %}
+    {% do model.update({'compiled_code': none, '_log_when_compiled': none}) %}
     {% do return(render(model.raw_code)) %}
 {% endmacro %}
 

@@ -33,20 +33,14 @@
 
         compiled     run: compiled again     plan        commit
         log read --- the same log ---------- the same -- compared with the log as it is then
-
-    Not behind hooks, which may write to the table. dbt keeps nothing from compiling to running a
-    model but `graph`, which ends with the command.
 #}
 {% macro _own_log(table) %}
-    {% set kept = graph.get('dbt_history_logs') or {} %}
-    {% set of_model = invocation_id ~ ' ' ~ model.unique_id %}
-    {% if model.get('compiled_code') %}
-        {% set log = kept.pop(of_model, none) %}
-        {% do return(log or dbt_history._commit_log(table, model.unique_id)) %}
+    {% if model.get('_log_when_compiled') is not none %}
+        {% do return(model['_log_when_compiled']) %}
     {% endif %}
     {% set log = dbt_history._commit_log(table, model.unique_id) %}
-    {% if not pre_hooks %}
-        {% do graph.update({'dbt_history_logs': dict(kept, **{of_model: log})}) %}
-    {% endif %}
+    {% do graph.update({'dbt_history_logs': dict(
+        graph.get('dbt_history_logs') or {}, **{invocation_id ~ ' ' ~ model.unique_id: log}
+    )}) %}
     {% do return(log) %}
 {% endmacro %}

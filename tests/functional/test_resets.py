@@ -252,6 +252,40 @@ def test_changes_undone_by_a_reset_of_the_log_during_a_run_are_captured_again(
     assert project.run("log").message("log") == "nothing new"
 
 
+@pytest.mark.parametrize("moment", ["create temporary view", thorough("merge into")])
+def test_transactions_undone_by_a_reset_after_a_macro_asked_last_batch_are_applied_again(
+    project: Project, before_statement: Interrupt, moment: str
+) -> None:
+    """
+    The SELECT of the third run begins after transaction 2, which the table then lacks.
+
+        run          1     2     3: compiled     restored     applied
+        table        1     2     2               1            1, and then 2 and 3
+    """
+    writes = """
+        create or replace temporary view writes as
+        select *, 'app' as app_id, timestamp'2024-01-01 00:00:00 UTC' as at from values
+            (1, 0, 'PUT', 'f', '1'), (2, 0, 'PUT', 'g', '2'), (3, 0, 'PUT', 'f', '3')
+            as log(txn, position, action, id, v)
+        where txn <= {}
+    """
+    project.history(
+        "h", "{{ dbt_history.feature_states('writes', payload=['v']) }}", convention="naksha"
+    )
+    for number in (1, 2):
+        project.spark.sql(writes.format(number))
+        project.run("h")
+    project.spark.sql(writes.format(3))
+    table = project.table("h")
+    before_statement(moment, 1, lambda: project.spark.sql(statement("restore", table)))
+
+    run = project.run("h")
+
+    assert "was reset by another writer" in run.log
+    found = sorted((row["txn"], row["id"], row["v"], row["txn_next"]) for row in project.rows("h"))
+    assert found == [(1, "f", "1", 3), (2, "g", "2", None), (3, "f", "3", None)]
+
+
 @pytest.mark.parametrize("moment", ["insert into", thorough("create temporary view")])
 def test_numbered_rows_undone_by_a_reset_after_last_batch_was_read_are_appended_again(
     project: Project, before_statement: Interrupt, moment: str
