@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import kill_at, start, together
+from tests.support.processes import kill_at, last_line, run_until, start, together
 from tests.support.project import Project
 from tests.support.selection import thorough
 from tests.support.staging import COLUMNS, batches_of_one
 from tests.support.tables import assert_same_rows
 
-BATCHES = 4
+BATCHES = 3
 SELECT, EXPECTED = batches_of_one(BATCHES)
+NUMBERS = list(range(1, BATCHES + 1))
 
 
 def ready(tmp_path: Path, warehouse: Path, schema: str, name: str) -> subprocess.Popen[str]:
@@ -32,7 +33,36 @@ def numbers_in_the_log(project: Project) -> list[int]:
     ]
 
 
+def commit_of(project: Project, warehouse: Path, number: int) -> Path:
+    """A file of the table's log."""
+    return warehouse / f"{project.schema}.db" / "h" / "_delta_log" / f"{number:020}.json"
+
+
+def check_that_every_batch_was_added_once(project: Project, messages: list[str]) -> None:
+    after = project.run("h")
+    counts = f"0 added, 0 closed, 0 removed, 0 skipped, {BATCHES} replayed"
+    assert after.message("h") == f"no new batch: {counts}"
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project) == NUMBERS
+    added = [int(message.split(": ")[1].split(" added")[0]) for message in messages]
+    assert sum(added) == BATCHES
+
+
 def test_two_concurrent_runs_apply_every_batch_once(
+    project: Project, warehouse: Path, tmp_path: Path
+) -> None:
+    """This process joins in when the other one, whose Java has just started, has applied one."""
+    project.history("h", SELECT, batches_per_commit=1)
+    other = ready(tmp_path, warehouse, project.schema, "other")
+    run_until(other, commit_of(project, warehouse, 1).exists)
+
+    messages = [project.run("h").message("h"), last_line(other)]
+
+    check_that_every_batch_was_added_once(project, messages)
+
+
+@pytest.mark.thorough
+def test_two_runs_at_once_create_the_table_once(
     project: Project, warehouse: Path, tmp_path: Path
 ) -> None:
     both = [ready(tmp_path, warehouse, project.schema, name) for name in ("one", "two")]
@@ -40,12 +70,7 @@ def test_two_concurrent_runs_apply_every_batch_once(
     messages = together(both)
 
     project.history("h", SELECT, batches_per_commit=1)
-    after = project.run("h")
-    assert after.message("h") == "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 4 replayed"
-    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
-    assert numbers_in_the_log(project) == [1, 2, 3, 4]
-    added = [int(message.split(": ")[1].split(" added")[0]) for message in messages]
-    assert sum(added) == BATCHES
+    check_that_every_batch_was_added_once(project, messages)
 
 
 @pytest.mark.thorough
@@ -74,21 +99,21 @@ def test_two_runs_at_once_that_cut_the_batches_otherwise_apply_every_batch_once(
 
 
 @pytest.mark.parametrize(
-    "moment",
-    [thorough("00000000000000000000.json"), "00000000000000000002.json"],
+    "number",
+    [thorough(0), 2],
     ids=["created", "batch 2"],
 )
 def test_a_run_killed_after_a_commit_is_finished_by_the_next(
-    project: Project, warehouse: Path, tmp_path: Path, moment: str
+    project: Project, warehouse: Path, tmp_path: Path, number: int
 ) -> None:
-    commit = warehouse / f"{project.schema}.db" / "h" / "_delta_log" / moment
+    commit = commit_of(project, warehouse, number)
     kill_at(ready(tmp_path, warehouse, project.schema, "killed"), commit)
     project.history("h", SELECT, batches_per_commit=1)
 
     project.run("h")
 
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
-    assert numbers_in_the_log(project) == [1, 2, 3, 4]
+    assert numbers_in_the_log(project) == NUMBERS
 
 
 @pytest.mark.thorough

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ DESCRIBED = {
     "models": [
         {
             "name": "site_items",
-            "description": "One row per item and period.",
+            "description": "One row per item and period. ![Periods](pictures/Two%20items.PNG)",
             "columns": [
                 {"name": "id", "data_tests": ["not_null"]},
                 {"name": "v", "description": "What it is.", "data_tests": ["not_null"]},
@@ -32,8 +33,22 @@ DESCRIBED = {
 }
 
 
+@pytest.fixture
+def pictures(project: Project) -> Iterator[bytes]:
+    """The project has a folder that `dbt docs generate` copies, with an image in it."""
+    settings = project.path / "dbt_project.yml"
+    before = settings.read_text("utf-8")
+    settings.write_text(json.dumps({**json.loads(before), "asset-paths": ["pictures"]}))
+    project.write("pictures/Two items.PNG", "an image")
+    project.write("pictures/notes.txt", "no image")
+    yield b"an image"
+    settings.write_text(before)
+
+
 @pytest.mark.thorough
-def test_the_site_of_a_project_shows_what_its_tables_have(project: Project, tmp_path: Path) -> None:
+def test_the_site_of_a_project_shows_what_its_tables_have(
+    project: Project, tmp_path: Path, pictures: bytes
+) -> None:
     """Four versions in three runs, and a second model that is not built.
 
     item   run 1 --------- run 2 ------------ run 3 ------->
@@ -75,6 +90,9 @@ def test_the_site_of_a_project_shows_what_its_tables_have(project: Project, tmp_
         assert fact in words, fact
     states = [str(one["class"]) for one in page.all("span") if "state" in str(one["class"])]
     assert sorted(states) == ["state failed", "state passed"]
+    # Under this address dbt's page looks for it.
+    assert (out / "pictures/Two items.PNG").read_bytes() == pictures
+    assert not (out / "pictures/notes.txt").exists()
     waiting = Page((out / "tables/site_waiting.html").read_text("utf-8"))
     assert "Not read: " in " ".join(waiting.text)
     listed = Page((out / "tables/index.html").read_text("utf-8"))

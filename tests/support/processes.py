@@ -107,13 +107,18 @@ def kill_at(process: subprocess.Popen[str], commit: Path) -> None:
 
 def kill_when(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
     """Let it run, and kill it as soon as the condition is true."""
+    run_until(process, happened)
+    kill(process)
+
+
+def run_until(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
+    """Let it run, and return as soon as the condition is true; it runs on."""
     release(process)
     deadline = time.monotonic() + TIMEOUT
     while not happened():
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    kill(process)
 
 
 def fail_before(patch: pytest.MonkeyPatch, statement: str) -> None:

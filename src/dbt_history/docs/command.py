@@ -101,9 +101,24 @@ def site_files(
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder), project_dir, profiles_dir, target, results)
         project = Project.read(Path(folder))
+        images = images_of_dbt(Path(folder))
     with open_project(project_dir, profiles_dir, target) as opened:
         facts = {node["unique_id"]: read_facts(opened, node) for node in project.histories}
-    return Site(project, content(project), facts, states).all_files()
+    return {**images, **Site(project, content(project), facts, states).all_files()}
+
+
+def images_of_dbt(folder: Path) -> dict[str, bytes]:
+    """The images that dbt copied from the project's `asset-paths`, by path in the site.
+
+    dbt's page has the descriptions as they were written, with these addresses.
+    """
+    from dbt_history.docs.markdown import IMAGES
+
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.suffix.lower() in IMAGES and file.is_file()
+    }
 
 
 def generate(
