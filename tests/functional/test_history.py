@@ -132,9 +132,10 @@ def expected(states: list[list[tuple[int, str, int]]]) -> set[tuple[int, str, in
     return {(id_, value, at) for id_, own in points.items() for at, value in own.items() if value}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("convention", "is_feed"),
-    [thorough("validity", False), ("fivetran", True)],
+    [("validity", False), ("fivetran", True)],
     ids=["diff", "feed"],
 )
 def test_updated_at_gives_the_time_also_of_late_and_reappearing_rows(

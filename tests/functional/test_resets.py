@@ -168,6 +168,7 @@ def test_a_reset_after_last_batch_was_read_makes_the_run_compile_again(
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
 
 
+@pytest.mark.thorough
 def test_a_pre_hook_that_resets_the_table_is_seen_by_last_batch(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

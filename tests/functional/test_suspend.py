@@ -165,6 +165,7 @@ def test_a_history_of_a_table_takes_a_suspension_as_one_step(
     assert versions[0]["valid_to"] == versions[1]["valid_from"] == versions[3]["valid_to"]
 
 
+@pytest.mark.thorough
 def test_columns_renamed_or_dropped_after_a_resumption_keep_what_it_compared(
     project: Project, spark: SparkSession
 ) -> None:
