@@ -5,7 +5,10 @@
 #}
 {% macro _delta_commit_once(target, statement, plan, log, before) %}
     {% set state = namespace(failed='conflict', log=log) %}
-    {% set settings = dbt_history._settings_of_small_merge(target, plan, before) %}
+    {% set settings = dict(
+        dbt_history._settings_of_rules(plan),
+        **dbt_history._settings_of_small_merge(target, plan, log, before),
+    ) %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
         {% if attempt %}
             {% set state.log = dbt_history._delta_commit_log(target, model.unique_id) %}
@@ -56,11 +59,10 @@
     it. The code of a MERGE takes seconds to compile, whatever the number of rows; on few rows it
     saves less than that. Only for a plan that says how many rows it has.
 #}
-{% macro _settings_of_small_merge(target, plan, before) %}
-    {% if plan.get('rows') is none or plan.rows > 10000 %}
-        {% do return({}) %}
-    {% endif %}
-    {% set bytes = dbt_history._delta_detail(target, before)['sizeInBytes'] | int %}
+{% macro _settings_of_small_merge(target, plan, log, before) %}
+    {% if plan.get('rows') is none or plan.rows > 10000 %}{% do return({}) %}{% endif %}
+    {% set bytes = 0 if log.is_empty
+        else dbt_history._delta_detail(target, before)['sizeInBytes'] | int %}
     {% if bytes > 4194304 %}{% do return({}) %}{% endif %}
     {% do dbt_history._advise_settings(before) %}
     {% do return(dbt_history._settings_of_interpretation()) %}

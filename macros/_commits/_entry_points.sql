@@ -11,7 +11,9 @@
 #}
 {% macro _commit_once(target, statement, plan, log, before, caller_name) %}
     {% do return(
-        dbt_history._iceberg_commit_once(target, statement, plan, log, caller_name)
+        dbt_history._iceberg_commit_once(
+            target, statement, plan, log, before, caller_name,
+        )
             if target.is_iceberg
         else dbt_history._delta_commit_once(target, statement, plan, log, before)
     ) %}

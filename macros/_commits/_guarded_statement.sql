@@ -78,6 +78,17 @@ end
 {% endmacro %}
 
 
+{#
+    Settings of a MERGE by the rules of a plan. Spark would derive conditions from the rules, one
+    from another; that finds nothing to skip, and takes minutes for some batches.
+#}
+{% macro _settings_of_rules(plan) %}
+    {% do return(
+        {} if plan.get('rows') is none else {'spark.sql.constraintPropagation.enabled': 'false'}
+    ) %}
+{% endmacro %}
+
+
 {# A key with a hyphen has to be quoted. #}
 {% macro _key_of_setting(name) %}
     {% do return('`' ~ name ~ '`' if '-' in name else name) %}
@@ -133,6 +144,12 @@ end
         {% set is_number = name in [app_id, version]
             and (found.get(app_id) or '').startswith('dbt_history:') %}
         {% do left.append(name) if is_record or is_number %}
+    {% endfor %}
+    {% set for_speed = dict(
+        dbt_history._settings_of_interpretation(), **dbt_history._settings_of_rules({'rows': 1})
+    ) %}
+    {% for name, value in for_speed.items() if left and found.get(name) == value %}
+        {% do left.append(name) %}
     {% endfor %}
     {% do return(left) %}
 {% endmacro %}

@@ -11,7 +11,7 @@
     If another run was first and has not applied the batch, the branch is created again at the newer
     snapshot. If the table was rolled back or replaced (`log.reset`), the batch is planned again.
 #}
-{% macro _iceberg_commit_once(target, statement, plan, log, caller_name) %}
+{% macro _iceberg_commit_once(target, statement, plan, log, before, caller_name) %}
     {% set state = namespace(failed='conflict') %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
         {% if attempt and plan.batch is not none %}
@@ -29,7 +29,12 @@
             {% do dbt_history._branch_off(target, log) %}
             {% set record = dict(dbt_history._commit_record(plan, log), parent=log.snapshot) %}
             {% set state.failed = dbt_history._guarded_statement(
-                statement, {dbt_history._snapshot_property(): dbt_history._record_text(record)}, {},
+                statement,
+                dict(
+                    dbt_history._settings_of_rules(plan),
+                    **{dbt_history._snapshot_property(): dbt_history._record_text(record)},
+                ),
+                before,
             ) %}
             {% if state.failed is none %}
                 {% set state.failed = dbt_history._publish(target, log, record, caller_name) %}

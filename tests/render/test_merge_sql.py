@@ -31,6 +31,7 @@ class MergeCase:
     unmodified  columns that some update row keeps, lower case
     staged      columns that the SELECT has in another type or spelling; None: it has no such column
     key_bits    the bitmap of the batch's keys from the plan, or a shorter one
+    stages      the stages besides upsert of which the plan has rows
     """
 
     convention: Any
@@ -44,6 +45,7 @@ class MergeCase:
     late_events: bool = False
     tracked: list[str] = field(default_factory=list)
     batch: int | None = 7
+    stages: tuple[str, ...] = ("earliest_start", "updates", "deletes")
 
 
 DATA = {"id": "bigint", "v": "string", "w": "string"}
@@ -76,6 +78,7 @@ CASES = {
         key_bits="0000001080000000",
         update_without_base="insert",
     ),
+    "upserts": MergeCase("fivetran", DATA, "2024-01-01 00:00:59.999000", stages=()),
     "late_events": MergeCase("fivetran", DATA, "2024-01-01 00:00:59.999000", late_events=True),
     "runs": MergeCase(
         "validity", DATA, "2024-01-01 00:01:00.000000", late_events=True, tracked=["v"]
@@ -142,6 +145,7 @@ def merge_sql(call: Renderer, case: MergeCase) -> str:
                     "evaluated_at": 0,
                     "unmodified": case.unmodified,
                     "key_bits": case.key_bits,
+                    **dict.fromkeys(case.stages, 1),
                 },
                 "rendered": {},
             },

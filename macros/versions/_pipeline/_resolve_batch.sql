@@ -30,7 +30,8 @@
         earlier_end   the smaller of the stored end and the new one: a close changes nothing before
                       it
     `plan` supplies literals: the bound (versions that ended more than a gap before the first
-    effective time are not affected) and `unmodified` (the columns to fill).
+    effective time are not affected) and `unmodified` (the columns to fill); and the counts of its
+    rows by stage: the steps for a stage without rows are left out.
 #}
 {% macro _resolved_ctes(batch) %}
 {%- set convention, columns, plan = batch.settings.convention, batch.columns, batch.plan -%}
@@ -70,6 +71,14 @@ partition by {{ keys }}
 {{ dbt_history._known_ends_cte(batch) }}
 {%- endif %}
 
+{% if not plan.earliest_start -%}
+remaining as (
+    select
+        *,
+        true as remains
+    from {{ 'with_known_ends' if late_events else 'history' }}
+),
+{%- else -%}
 -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first
 -- stays.
 reached as (
@@ -96,6 +105,7 @@ remaining as (
     ) flags as remains
     where reached.kind = {{ kinds.stored }}{{ ' or is_tombstone' if late_events }} or flags.remains
 ),
+{%- endif %}
 {%- if late_events %}
 
 {{ dbt_history._valid_ends_cte(axis, convention) }}
@@ -104,22 +114,33 @@ remaining as (
 with_neighbours as (
     select
         *,
+        {%- if plan.updates %}
         lead(
             if(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}), struct(at, batch), null)
         ) ignore nulls over axis as next_row,
-        lead(if(kind = {{ kinds.earliest_start }}, struct(at, batch), null)) ignore nulls over axis
-            as next_earliest,
         lead(if(kind <= {{ kinds.update_row }} and remains, at, null)) ignore nulls over axis
             as next_known,
+        {%- endif %}
+        {%- if plan.earliest_start %}
+        lead(if(kind = {{ kinds.earliest_start }}, struct(at, batch), null)) ignore nulls over axis
+            as next_earliest,
+        lead(if(kind = {{ kinds.stored }} and remains, at, null)) ignore nulls over axis
+            as next_stored,
+        {%- else %}
+        if(false, struct(at, batch), null) as next_earliest,
+        cast(null as {{ convention.type }}) as next_stored,
+        {%- endif %}
+        {%- if plan.deletes %}
         lead(
             if(kind = {{ kinds.delete_row }}, struct(at, batch, {{ c_end }} as end_at), null)
         ) ignore nulls over axis as next_delete,
+        {%- else %}
+        if(false, struct(at, batch, {{ c_end }} as end_at), null) as next_delete,
+        {%- endif %}
         {%- if late_events %}
         lead(if(kind = {{ kinds.known_end }} and remains, at, null)) ignore nulls over axis
             as next_end,
         {%- endif %}
-        lead(if(kind = {{ kinds.stored }} and remains, at, null)) ignore nulls over axis
-            as next_stored,
         last_value(if(kind = {{ kinds.stored }}, struct(at, {{ stored_cells }}), null), true) over (
             {{ axis | indent(4) }}
             rows between unbounded preceding and current row
@@ -130,6 +151,19 @@ with_neighbours as (
     )
 ),
 
+{% if not plan.updates -%}
+-- A constant would let the optimizer join both windows, and derive conditions without end.
+filled as (
+    select
+        with_neighbours.*,
+        flags.is_skipped
+    from with_neighbours
+    lateral view explode(array(false)) flags as is_skipped
+    {%- if plan.earliest_start %}
+    where kind <> {{ kinds.earliest_start }}
+    {%- endif %}
+),
+{%- else -%}
 with_bases as (
     select
         *,
@@ -182,6 +216,7 @@ filled as (
         rows between unbounded preceding and 1 preceding
     )
 ),
+{%- endif %}
 
 -- Rule 5: of rows with one identity the last one counts.
 with_next_version as (
@@ -249,7 +284,9 @@ with_ends as (
     from with_next_version
         {%- else %}
     from with_next_version
+    {%- if plan.deletes %}
     where kind <> {{ kinds.delete_row }}
+    {%- endif %}
         {%- endif %}
 ),
 

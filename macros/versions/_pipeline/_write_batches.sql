@@ -19,6 +19,7 @@
         'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
         'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
         'spark.sql.codegen.wholeStage', 'spark.sql.codegen.factoryMode',
+        'spark.sql.constraintPropagation.enabled',
     ]) %}
     {% set settings = dbt_history._with_event_options(settings, select_sql, caller_name) %}
     {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
@@ -115,6 +116,7 @@
     {% for plan in dbt_history._plan_commits(staged, columns, settings, pending.batches)
         if not total.get('reset') %}
         {% do dbt_history._write_plan(dict(batch, plan=plan, rendered={}), total) %}
+        {% do log.update({'is_empty': false}) %}
     {% endfor %}
     {% if captured is not none and not pending.batches %}
         {% do dbt_history._commit_watermarks(target, staged, captured, log, before, caller_name) %}

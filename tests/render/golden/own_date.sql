@@ -105,15 +105,15 @@ merge into `golden`.`records` as history
                 lead(
                     if(kind in (1, 2), struct(at, batch), null)
                 ) ignore nulls over axis as next_row,
-                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis
-                    as next_earliest,
                 lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis
                     as next_known,
+                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis
+                    as next_earliest,
+                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis
+                    as next_stored,
                 lead(
                     if(kind = 3, struct(at, batch, `c_end` as end_at), null)
                 ) ignore nulls over axis as next_delete,
-                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis
-                    as next_stored,
                 last_value(if(kind = 0, struct(at, `c_My Key`, `c_path`, `c_select`, `c_it's`, `c_start`, `c_end`, `c_Is ``Current```), null), true) over (
                     partition by `c_My Key`, `c_path`
                             order by

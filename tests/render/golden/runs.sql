@@ -207,17 +207,17 @@ merge into `golden`.`records` as history
                 lead(
                     if(kind in (1, 2), struct(at, batch), null)
                 ) ignore nulls over axis as next_row,
-                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis
-                    as next_earliest,
                 lead(if(kind <= 2 and remains, at, null)) ignore nulls over axis
                     as next_known,
+                lead(if(kind = 4, struct(at, batch), null)) ignore nulls over axis
+                    as next_earliest,
+                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis
+                    as next_stored,
                 lead(
                     if(kind = 3, struct(at, batch, `c_valid_to` as end_at), null)
                 ) ignore nulls over axis as next_delete,
                 lead(if(kind = 5 and remains, at, null)) ignore nulls over axis
                     as next_end,
-                lead(if(kind = 0 and remains, at, null)) ignore nulls over axis
-                    as next_stored,
                 last_value(if(kind = 0, struct(at, raw.`c_id`, raw.`c_v`, raw.`c_w`, raw.`c_valid_from`, raw.`c_valid_to`), null), true) over (
                     partition by `c_id`
                             order by
