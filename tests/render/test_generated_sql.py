@@ -386,7 +386,18 @@ def test_only_a_merge_of_few_rows_into_a_small_table_is_interpreted(
     call: Renderer, rows: int | None, bytes_: int, is_interpreted: bool
 ) -> None:
     call.pretend_answers({"describe detail `golden`.`h`": [{"sizeInBytes": bytes_}], "begin": []})
-    target = call.table("h")
-    settings = call("_settings_of_small_merge", target=target, plan={"rows": rows}, before={})
+    settings = settings_of_small_merge(call, rows, is_empty=False)
     assert bool(settings) == is_interpreted
     assert set(settings.values()) <= {"false", "NO_CODEGEN"}
+
+
+def test_the_size_of_an_empty_table_is_not_asked(call: Renderer) -> None:
+    call.pretend_answers({})
+    assert settings_of_small_merge(call, 10, is_empty=True)
+
+
+def settings_of_small_merge(call: Renderer, rows: int | None, is_empty: bool) -> Any:
+    return call(
+        "_settings_of_small_merge",
+        target=call.table("h"), plan={"rows": rows}, log={"is_empty": is_empty}, before={},
+    )  # fmt: skip
