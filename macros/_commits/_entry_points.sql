@@ -11,9 +11,7 @@
 #}
 {% macro _commit_once(target, statement, plan, log, before, caller_name) %}
     {% do return(
-        dbt_history._iceberg_commit_once(
-            target, statement, plan, log, before, caller_name,
-        )
+        dbt_history._iceberg_commit_once(target, statement, plan, log, before, caller_name)
             if target.is_iceberg
         else dbt_history._delta_commit_once(target, statement, plan, log, before)
     ) %}

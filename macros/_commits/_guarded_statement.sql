@@ -80,7 +80,7 @@ end
 
 {#
     Settings of a MERGE by the rules of a plan. Spark would derive conditions from the rules, one
-    from another; that finds nothing to skip, and takes minutes for some batches.
+    from another, which takes minutes for some batches (decision 133).
 #}
 {% macro _settings_of_rules(plan) %}
     {% do return(
