@@ -19,17 +19,20 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from bench.measure import LONG_LIVED, start_spark
 from dbt_history.explore.answers import Answers, Served
 from dbt_history.explore.export import Exported, Row, compact
 from dbt_history.explore.page import page
 from dbt_history.explore.project import DbtProject, open_project
 from dbt_history.explore.tables import HistoryTable, resolve
 from tests.support.browser import BROWSER
-from tests.support.project import COMPILED
+from tests.support.project import ROOT
 
 MOVES = 60
 DAY = 86_400_000_000
@@ -119,11 +122,17 @@ def delta_table(project: DbtProject, versions: int) -> str:
     return f"bench.{name}"
 
 
+@contextmanager
+def served_project(folder: Path) -> Iterator[DbtProject]:
+    """This checkout's project, over a Spark that has its tables in the folder."""
+    start_spark(folder, LONG_LIVED)
+    with open_project(ROOT, None, None) as project:
+        yield project
+
+
 def measure_served(versions: int) -> None:
-    """Print the seconds of each kind of question, with Spark's default settings."""
-    with open_project(Path(__file__).parents[1], None, None) as project:
-        for setting, value in COMPILED.items():
-            project.rows(f"set {setting}={value}")
+    """Print the seconds of each kind of question. Settings of Spark: see `start_spark`."""
+    with tempfile.TemporaryDirectory() as folder, served_project(Path(folder)) as project:
         name = delta_table(project, versions)
         table = resolve(project, name, ("id",), False)
         answers = Answers(project, [Served.of(project, table)])
@@ -174,7 +183,6 @@ def measure_served(versions: int) -> None:
                 f" (longest {max(seconds):.2f})",
                 flush=True,
             )
-        project.rows(f"drop table {name}")
 
 
 if __name__ == "__main__":

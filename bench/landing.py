@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.measure import start_spark
+from bench.measure import LONG_LIVED, start_spark
 from bench.report import write_page
 from dbt_history.landing import LandingTable, land, read_request
 from dbt_history.landing.writer import RequestWriter, csv_text
@@ -146,7 +146,7 @@ def plain_files(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def run(folder: Path, megabytes: int, files: int) -> list[Result]:
-    spark = start_spark(folder)
+    spark = start_spark(folder, LONG_LIVED)
     request, count = write_files(folder, int(megabytes * MEGABYTE / row_size()), files, 20_000)
 
     def landing(name: str, path: Path) -> Callable[[], object]:
@@ -171,7 +171,7 @@ def run(folder: Path, megabytes: int, files: int) -> list[Result]:
 
 def from_files_to_history(folder: Path, count: int, files: int) -> list[Result]:
     """Make a history table of one batch of upserts; and by a MERGE of the same rows, plain."""
-    spark = start_spark(folder)
+    spark = start_spark(folder, LONG_LIVED)
     path, number = write_files(folder / "history", count, files, count)
     table = LandingTable(spark, "bench", "items_landing")
     project = Project.create(folder / "project", spark)

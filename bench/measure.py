@@ -24,6 +24,9 @@ Item = TypeVar("Item")
 # Seconds of each round by contender.
 Seconds = dict[str, list[float]]
 
+# Java's own compiler and collector, as a server has them. The checkout's options are for processes
+# of seconds (docs/decisions/0004).
+LONG_LIVED = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC"}
 PRUNING = re.compile(r"\((history\.`_fivetran_end` >= .*? or history\.`_fivetran_end` is null)\)")
 
 

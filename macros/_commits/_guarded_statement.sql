@@ -79,12 +79,18 @@ end
 
 
 {#
-    Settings of a MERGE by the rules of a plan. Spark would derive conditions from the rules, one
-    from another, which takes minutes for some batches (decision 133).
+    Settings with which Spark derives no conditions from those of a statement. From the rules of a
+    batch it would derive them one from another, which takes minutes for some (decision 133).
 #}
+{% macro _settings_without_derived_conditions() %}
+    {% do return({'spark.sql.constraintPropagation.enabled': 'false'}) %}
+{% endmacro %}
+
+
+{# Settings of a statement that applies a plan; a plan by the rules says how many rows it has. #}
 {% macro _settings_of_rules(plan) %}
     {% do return(
-        {} if plan.get('rows') is none else {'spark.sql.constraintPropagation.enabled': 'false'}
+        {} if plan.get('rows') is none else dbt_history._settings_without_derived_conditions()
     ) %}
 {% endmacro %}
 
@@ -146,7 +152,8 @@ end
         {% do left.append(name) if is_record or is_number %}
     {% endfor %}
     {% set for_speed = dict(
-        dbt_history._settings_of_interpretation(), **dbt_history._settings_of_rules({'rows': 1})
+        dbt_history._settings_of_interpretation(),
+        **dbt_history._settings_without_derived_conditions(),
     ) %}
     {% for name, value in for_speed.items() if left and found.get(name) == value %}
         {% do left.append(name) %}

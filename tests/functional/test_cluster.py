@@ -36,6 +36,8 @@ SETTINGS = (
     "spark.databricks.delta.write.txnVersion",
     "spark.sql.session.timeZone",
 )
+# After a run the profile's settings remain, and none of a commit or of the rules of a MERGE.
+SHOWN = (*SETTINGS, "spark.sql.constraintPropagation.enabled")
 LEFT = {"spark.sql.session.timeZone": "UTC"}
 # Connect warns before each statement, since dbt-spark requests Hive.
 QUIET = "ignore:Failed to set spark.sql.catalogImplementation:UserWarning"
@@ -357,7 +359,7 @@ def write_models_that_show_settings(project: Project) -> None:
     project.write(
         "macros/show_settings.sql",
         "{% macro show_settings(name) %}{% if execute %}"
-        f"{{% set found = dbt_history._session_settings({list(SETTINGS)}) %}}"
+        f"{{% set found = dbt_history._session_settings({list(SHOWN)}) %}}"
         "{% do log('SETTINGS ' ~ name ~ ' ' ~ tojson(found), info=true) %}"
         "{% endif %}{% endmacro %}",
     )
@@ -380,9 +382,14 @@ def write_models_that_show_settings(project: Project) -> None:
 
 
 def settings_shown(log: str) -> dict[str, Any]:
-    """The settings after each model, by its name."""
+    """Those of SHOWN that are set after each model, by its name."""
     lines = [line.split("SETTINGS ")[1] for line in log.splitlines() if "SETTINGS" in line]
-    return {name: json.loads(found) for name, found in (line.split(" ", 1) for line in lines)}
+    found = {name: json.loads(shown) for name, shown in (line.split(" ", 1) for line in lines)}
+    # The macro finds the settings of the profile, too, whose defaults it warns about.
+    return {
+        model: {name: value for name, value in settings.items() if name in SHOWN}
+        for model, settings in found.items()
+    }
 
 
 def test_a_run_over_connect_is_applied_once_and_leaves_no_setting(

@@ -17,11 +17,15 @@ WAIT = 300
 
 @dataclass
 class Client:
-    """Calls by their names in the contract: `client.call("CreateTable", message)`."""
+    """Calls by their names in the contract: `client.call("CreateTable", message)`.
+
+    A call fails after `wait` seconds.
+    """
 
     channel: grpc.Channel
     configuration: dict[str, str] = field(default_factory=dict)
     metadata: tuple[tuple[str, str], ...] = ()
+    wait: float = WAIT
 
     @classmethod
     def at(cls, port: int, **more: Any) -> Self:
@@ -31,7 +35,7 @@ class Client:
         return stub(self.channel, name)
 
     def call(self, name: str, message: Any) -> Any:
-        return self.method(name)(self.ready(message), timeout=WAIT, metadata=self.metadata)
+        return self.method(name)(self.ready(message), timeout=self.wait, metadata=self.metadata)
 
     def start(self, name: str, message: Any) -> Any:
         """Start a call without waiting for it."""
