@@ -32,11 +32,14 @@ RUN = dbt("run", "--select", "h")
 ERASED = "torture"
 NOBODY, SUBJECT = dict.fromkeys(KEY, ERASED), dict.fromkeys(KEY, "subject")
 
-# The subject has two versions, both of the first batch; the first ended before CLEANED.
+# The subject has two versions, both of the first batch; the first ended before CLEANED, no version
+# of any record before EARLIEST.
 #
 #   1970               1971      1972        1973
+#   EARLIEST
 #     [ 7 ) ENDED        CLEANED   [ 8 BEGUN --------->
 #                                            [ 7 AGAIN ->    after a rewind to before ENDED
+EARLIEST = datetime(1970, 1, 1)
 ENDED, CLEANED, BEGUN = datetime(1970, 3, 1), datetime(1971, 1, 1), datetime(1972, 1, 1)
 AGAIN = datetime(1973, 1, 1)
 VERSIONS = [
@@ -65,7 +68,7 @@ OPPONENTS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "set property": lambda choice: sql("alter table {} set tblproperties ('torture' = 'yes')"),
     "tag": lambda choice: operation("create_tag", tag="torture", table="h"),
     "erase nobody": lambda choice: operation("erase_subject", table="h", only=NOBODY),
-    "clean nothing": lambda choice: operation("clean_history", table="h", before="1971-01-01"),
+    "clean nothing": lambda choice: operation("clean_history", table="h", before=str(EARLIEST)),
     "rewind nobody": lambda choice: operation("rewind", table="h", to="2024-01-01", only=NOBODY),
     "erase": lambda choice: operation("erase_subject", table="h", only=SUBJECT),
     "clean": lambda choice: operation("clean_history", table="h", before=str(CLEANED)),
