@@ -173,7 +173,7 @@ def ready(folder: Path, catalog: Catalog, schema: str) -> subprocess.Popen[str]:
     config = {
         "materialized": "history_batch",
         "unique_key": "id",
-        "meta": {"history": "fivetran"},
+        "meta": {"history": {"convention": "fivetran", "batches_per_commit": 1}},
         **ICEBERG,
     }
     (folder / "config.json").write_text(json.dumps(config))

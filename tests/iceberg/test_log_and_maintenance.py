@@ -138,7 +138,7 @@ def test_the_incremental_strategy_gives_the_same_rows_and_a_subject_can_be_erase
         materialized="incremental",
         incremental_strategy="history_batch",
         unique_key="id",
-        meta={"history": {"convention": "fivetran"}},
+        meta={"history": {"convention": "fivetran", "batches_per_commit": 1}},
         **ICEBERG,
     )
     mirror = "select 1L as id, 'a' as v, 'kept' as other union all select 2L, 'c', 'kept'"
