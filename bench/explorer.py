@@ -19,13 +19,12 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench.measure import LONG_LIVED, start_spark
+from bench.measure import LONG_LIVED, start_spark, workspace
 from dbt_history.explore.answers import Answers, Served
 from dbt_history.explore.export import Exported, Row, compact
 from dbt_history.explore.page import page
@@ -122,67 +121,68 @@ def delta_table(project: DbtProject, versions: int) -> str:
     return f"bench.{name}"
 
 
-@contextmanager
-def served_project(folder: Path) -> Iterator[DbtProject]:
-    """This checkout's project, over a Spark that has its tables in the folder."""
-    start_spark(folder, LONG_LIVED)
-    with open_project(ROOT, None, None) as project:
-        yield project
+def measure_served(sizes: Sequence[int]) -> None:
+    """Measure tables of these sizes, in one Spark."""
+    with workspace("explorer") as folder:
+        start_spark(folder, LONG_LIVED)
+        for versions in sizes:
+            # Opened for each, because dbt remembers which tables there are.
+            with open_project(ROOT, None, None) as project:
+                measure_questions(project, versions)
 
 
-def measure_served(versions: int) -> None:
-    """Print the seconds of each kind of question. Settings of Spark: see `start_spark`."""
-    with tempfile.TemporaryDirectory() as folder, served_project(Path(folder)) as project:
-        name = delta_table(project, versions)
-        table = resolve(project, name, ("id",), False)
-        answers = Answers(project, [Served.of(project, table)])
-        second, year = 10**6, 31_536_000 * 10**6
-        start = 1_420_070_400 * second + 2 * year
-        times = [start + place * year + place * 86_400 * second for place in (1, 3, 5)]
-        rows: list[dict[str, Any]] = [{"ask": "rows", "table": name, "at": at} for at in times]
-        ids = [versions // 10 // part for part in (2, 3, 7)]
-        versions_of = [
-            {"ask": "versions", "table": name, "tables": [name], "key": [str(key)]} for key in ids
-        ]
-        week = 7 * 86_400 * second
-        between = {"ask": "changes", "tables": [name], "counts": True}
-        kinds: dict[str, list[dict[str, Any]]] = {
-            "opening the page": [],
-            "move of the line": [{**one, "counts": True} for one in rows],
-            "scrolling to the middle": [{**one, "first": versions // 20} for one in rows],
-            "key that begins with": [{**one, "counts": True, "find": "77"} for one in rows],
-            "exact key": [
-                {**one, "counts": True, "find": str(key), "match": "exact"}
-                for one, key in zip(rows, ids)
-            ],
-            "sorted by a column": [{**one, "sort": {"column": 5}} for one in rows],
-            "second date, a week apart": [
-                {**one, "counts": True, "than": one["at"] - week} for one in rows
-            ],
-            "only changed rows, a week": [
-                {**one, "counts": True, "only": True, "than": one["at"] - week} for one in rows
-            ],
-            "only changed rows, a year": [
-                {**one, "counts": True, "only": True, "than": one["at"] - year} for one in rows
-            ],
-            "versions of a record": versions_of,
-            "which batch wrote them": [{**one, "ask": "written"} for one in versions_of],
-            "changes of a week": [{**between, "from": at - week, "to": at} for at in times],
-            "next change": [{"ask": "step", "tables": [name], "at": at, "by": 1} for at in times],
-        }
-        answers.about()
-        answers.answer(rows[0])
-        for kind, questions in kinds.items():
-            seconds = []
-            for question in questions or [{}, {}, {}]:
-                begin = time.perf_counter()
-                answers.answer(question) if question else answers.about()
-                seconds.append(time.perf_counter() - begin)
-            print(
-                f"{versions:,} versions: {kind}: {statistics.median(seconds):.2f} s"
-                f" (longest {max(seconds):.2f})",
-                flush=True,
-            )
+def measure_questions(project: DbtProject, versions: int) -> None:
+    """Print the seconds of each kind of question to a table of that size."""
+    name = delta_table(project, versions)
+    table = resolve(project, name, ("id",), False)
+    answers = Answers(project, [Served.of(project, table)])
+    second, year = 10**6, 31_536_000 * 10**6
+    start = 1_420_070_400 * second + 2 * year
+    times = [start + place * year + place * 86_400 * second for place in (1, 3, 5)]
+    rows: list[dict[str, Any]] = [{"ask": "rows", "table": name, "at": at} for at in times]
+    ids = [versions // 10 // part for part in (2, 3, 7)]
+    versions_of = [
+        {"ask": "versions", "table": name, "tables": [name], "key": [str(key)]} for key in ids
+    ]
+    week = 7 * 86_400 * second
+    between = {"ask": "changes", "tables": [name], "counts": True}
+    kinds: dict[str, list[dict[str, Any]]] = {
+        "opening the page": [],
+        "move of the line": [{**one, "counts": True} for one in rows],
+        "scrolling to the middle": [{**one, "first": versions // 20} for one in rows],
+        "key that begins with": [{**one, "counts": True, "find": "77"} for one in rows],
+        "exact key": [
+            {**one, "counts": True, "find": str(key), "match": "exact"}
+            for one, key in zip(rows, ids)
+        ],
+        "sorted by a column": [{**one, "sort": {"column": 5}} for one in rows],
+        "second date, a week apart": [
+            {**one, "counts": True, "than": one["at"] - week} for one in rows
+        ],
+        "only changed rows, a week": [
+            {**one, "counts": True, "only": True, "than": one["at"] - week} for one in rows
+        ],
+        "only changed rows, a year": [
+            {**one, "counts": True, "only": True, "than": one["at"] - year} for one in rows
+        ],
+        "versions of a record": versions_of,
+        "which batch wrote them": [{**one, "ask": "written"} for one in versions_of],
+        "changes of a week": [{**between, "from": at - week, "to": at} for at in times],
+        "next change": [{"ask": "step", "tables": [name], "at": at, "by": 1} for at in times],
+    }
+    answers.about()
+    answers.answer(rows[0])
+    for kind, questions in kinds.items():
+        seconds = []
+        for question in questions or [{}, {}, {}]:
+            begin = time.perf_counter()
+            answers.answer(question) if question else answers.about()
+            seconds.append(time.perf_counter() - begin)
+        print(
+            f"{versions:,} versions: {kind}: {statistics.median(seconds):.2f} s"
+            f" (longest {max(seconds):.2f})",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
@@ -190,5 +190,8 @@ if __name__ == "__main__":
     parser.add_argument("--versions", type=int, nargs="*", default=[10_000, 100_000, 300_000])
     parser.add_argument("--serve", action="store_true", help="Measure the server.")
     given = parser.parse_args()
-    for count in given.versions:
-        (measure_served if given.serve else measure)(count)
+    if given.serve:
+        measure_served(given.versions)
+    else:
+        for count in given.versions:
+            measure(count)
