@@ -9,6 +9,7 @@ encrypted CSV files, compressed with ZSTD. Writes docs/measured_destination.md a
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.measure import LONG_LIVED, cpu_seconds
 from bench.report import NOTES, machine, markdown_table
 from dbt_history.landing.writer import RequestWriter
 from tests.support.landing import COLUMNS, END, HEADER
@@ -32,17 +34,19 @@ REPORT = ROOT / "docs" / "measured_destination.md"
 PARTS = 10
 MB = 1 << 20
 TITLES = (
-    *("batches", "seconds, median", "seconds, largest", "MB, Python", "MB, JVM"),
+    *("batches", "seconds, median", "seconds, largest", "CPU seconds a batch"),
+    *("MB, Python", "MB, JVM"),
     *("files of the table", "files of the landing table", "commits in the log"),
 )
 
 
 @dataclass(frozen=True)
 class Part:
-    """A tenth of the batches, and the state after it."""
+    """A tenth of the batches, and the state after it; `cpu` seconds of the server for all of it."""
 
     last: int
     seconds: list[float]
+    cpu: float
     python: int
     java: int
     files: tuple[int, int]
@@ -54,6 +58,7 @@ class Part:
             f"{first:,} – {self.last:,}",
             f"{median(self.seconds):.2f}",
             f"{max(self.seconds):.2f}",
+            f"{self.cpu / len(self.seconds):.2f}",
             f"{self.python / MB:.0f}",
             f"{self.java / MB:.0f}",
             *(f"{count:,}" for count in self.files),
@@ -94,11 +99,12 @@ def measure(options: argparse.Namespace, folder: Path) -> list[Part]:
         (folder / name).mkdir()
     arguments = [str(folder / name) for name in ("warehouse", "batches", "spark")]
     more = ["--compact-every", str(options.compact_every)]
+    os.environ["JAVA_OPTIONS"] = LONG_LIVED["spark.driver.extraJavaOptions"]
     process, line = start_python("tests.support.run_serve", *arguments, *more, ready="serving at ")
     try:
         client = Client.at(int(line.rsplit(":", 1)[1]))
         java = java_of(process.pid)
-        parts, seconds = [], []
+        parts, seconds, cpu = [], [], cpu_seconds(process.pid)
         size = max(1, options.batches // PARTS)
         for number in range(1, options.batches + 1):
             writer = request(folder / "batches", number, options.rows, options.keys)
@@ -115,6 +121,7 @@ def measure(options: argparse.Namespace, folder: Path) -> list[Part]:
                     Part(
                         number,
                         seconds,
+                        cpu_seconds(process.pid) - cpu,
                         resident(process.pid),
                         resident(java),
                         (files_in(table), files_in(landing)),
@@ -122,7 +129,7 @@ def measure(options: argparse.Namespace, folder: Path) -> list[Part]:
                     )
                 )
                 print("  ".join(parts[-1].row()), flush=True)
-                seconds = []
+                seconds, cpu = [], cpu_seconds(process.pid)
     finally:
         process.terminate()
         try:
@@ -152,8 +159,9 @@ def text(options: argparse.Namespace) -> str:
 
 Written by `bench/destination.py` on a machine with {machine()}. One history table of {keys:,}
 records; each batch is one `WriteHistoryBatch` that changes {rows:,} of them, with two encrypted CSV
-files; a compaction after every {every:,} batches. Files are those on disk, including those
-that only earlier versions need.
+files; a compaction after every {every:,} batches. Java has its own compiler and collector, as in a
+server. CPU seconds are those of the server with its Java, compactions included. Files are those on
+disk, including those that only earlier versions need.
 """
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import shutil
 import subprocess
 import sys
@@ -32,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pyspark.sql import SparkSession
 
-from bench.measure import in_turn, plain_project, run_dbt, say, start_spark, workspace
+from bench.measure import cpu_seconds, in_turn, plain_project, run_dbt, say, start_spark, workspace
 from bench.report import machine, markdown_table, write_page
 from bench.tables import DATA_SQL, INPUT, LAST, OPEN, T0, VERSIONS_A_KEY, Warehouse
 from tests.support.project import ROOT, Project, install_package
@@ -40,7 +39,6 @@ from tests.support.project import ROOT, Project, install_package
 REPORT = ROOT / "docs" / "measured_fixed_cost.md"
 WRITES = ROOT / "seeds" / "examples" / "naksha" / "naksha_writes.csv"
 SCHEMA = "tests_cost"
-TICKS = os.sysconf("SC_CLK_TCK")
 BATCHES = 6
 HISTORY = "`history`, one of ten rows changed"
 EVENTS_OF_TEN = "`batch_rows`, ten events"
@@ -106,23 +104,6 @@ from (
     from range({all_rows})
 )
 """
-
-
-def cpu_seconds() -> float:
-    """CPU seconds of this process and all its descendants so far, user and system."""
-    times: dict[int, tuple[int, int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        # Fields 4, 14 to 17 of proc(5): parent, own time, time of children that have ended.
-        times[int(stat.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
-    total, found = 0, {os.getpid()}
-    while found:
-        total += sum(times[pid][1] for pid in found if pid in times)
-        found = {pid for pid, (parent, _) in times.items() if parent in found}
-    return total / TICKS
 
 
 @dataclass

@@ -27,6 +27,7 @@ Seconds = dict[str, list[float]]
 # Java's own compiler and collector, as a server has them. The checkout's options are for processes
 # of seconds (docs/decisions/0004).
 LONG_LIVED = {"spark.driver.extraJavaOptions": "-Duser.timezone=UTC"}
+TICKS = os.sysconf("SC_CLK_TCK")
 PRUNING = re.compile(r"\((history\.`_fivetran_end` >= .*? or history\.`_fivetran_end` is null)\)")
 
 
@@ -112,6 +113,23 @@ def start_spark(folder: Path, settings: Mapping[str, str] | None = None) -> Spar
     )
     spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def cpu_seconds(process: int | None = None) -> float:
+    """CPU seconds of a process (None: this one) and its descendants so far, user and system."""
+    times: dict[int, tuple[int, int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        # Fields 4, 14 to 17 of proc(5): parent, own time, time of children that have ended.
+        times[int(stat.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+    total, found = 0, {process or os.getpid()}
+    while found:
+        total += sum(times[pid][1] for pid in found if pid in times)
+        found = {pid for pid, (parent, _) in times.items() if parent in found}
+    return total / TICKS
 
 
 def plain_project(

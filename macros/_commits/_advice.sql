@@ -8,8 +8,8 @@
 
 {#
     Logs, once per invocation, the settings to write if a small table was written with the default
-    number of tasks. `before`: the session's settings (`_session_settings`). No warning of dbt,
-    because `--warn-error` would fail the model.
+    number of tasks. `before`: the session's settings (`_session_settings`), among them those of
+    `_defaults_of_tasks`. No warning of dbt, because `--warn-error` would fail the model.
 #}
 {% macro _advise_settings(before) %}
     {% set advice = dbt_history._advice_of_tasks(before) %}

@@ -127,7 +127,6 @@ end
 #}
 {% macro _session_settings(keys) %}
     {% set found = dict() %}
-    {% set keys = keys + dbt_history._defaults_of_tasks().keys() | list %}
     {% for row in run_query('set').rows if row[0] in keys %}
         {% do found.update({row[0]: row[1]}) %}
     {% endfor %}

@@ -384,12 +384,7 @@ def write_models_that_show_settings(project: Project) -> None:
 def settings_shown(log: str) -> dict[str, Any]:
     """Those of SHOWN that are set after each model, by its name."""
     lines = [line.split("SETTINGS ")[1] for line in log.splitlines() if "SETTINGS" in line]
-    found = {name: json.loads(shown) for name, shown in (line.split(" ", 1) for line in lines)}
-    # The macro finds the settings of the profile, too, whose defaults it warns about.
-    return {
-        model: {name: value for name, value in settings.items() if name in SHOWN}
-        for model, settings in found.items()
-    }
+    return {name: json.loads(shown) for name, shown in (line.split(" ", 1) for line in lines)}
 
 
 def test_a_run_over_connect_is_applied_once_and_leaves_no_setting(

@@ -14,7 +14,7 @@
     {% set before = dbt_history._session_settings([
         'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
         'spark.databricks.delta.write.txnVersion',
-    ]) %}
+    ] + dbt_history._defaults_of_tasks().keys() | list) %}
     {% set is_new = existing is none or full_refresh %}
     {% set staged = dbt_history._staged_view(select_sql) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}

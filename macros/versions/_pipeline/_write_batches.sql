@@ -20,7 +20,7 @@
         'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
         'spark.sql.codegen.wholeStage', 'spark.sql.codegen.factoryMode',
         'spark.sql.constraintPropagation.enabled',
-    ]) %}
+    ] + dbt_history._defaults_of_tasks().keys() | list) %}
     {% set settings = dbt_history._with_event_options(settings, select_sql, caller_name) %}
     {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
     {% set is_new = existing is none or full_refresh %}
