@@ -17,6 +17,7 @@ from scripts.cluster import Cluster
 from scripts.spark_settings import ONE_TASK
 from tests.support import connect, java, thrift
 from tests.support.project import COMPILED, SCHEMA, Project, drop_schema
+from tests.support.rendering import Renderer, renderer
 from tests.support.selection import IS_ALL
 
 NUMBERS = itertools.count(1)
@@ -128,6 +129,12 @@ def spark(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[SparkSess
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def call() -> Renderer:
+    """Calls macros of the package without a database; it finds no relations."""
+    return renderer()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from tests.oracle.feature_state_cases import case_names, is_scenario, read
 from tests.oracle.feature_states import ERRORS, sets_of
 from tests.support.features import COLUMNS, state_row
 from tests.support.project import Project
-from tests.support.scenarios import ARGUMENTS, Scenario, ScenarioRunner, run_together
+from tests.support.scenarios import ARGUMENTS, Scenario, ScenarioRunner, run_scenarios
 from tests.support.selection import selected
 from tests.support.tables import assert_same_rows
 
@@ -36,23 +36,13 @@ def having(part: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("name", [n for n, c in CASES.items() if part in c["expected"]])
 
 
-def has_branches(case: dict[str, Any]) -> bool:
-    return any("branch" in step for step in case["steps"])
-
-
 @pytest.fixture(scope="module")
 def scenarios(dbt_project: Project, spark: SparkSession) -> dict[str, Any]:
     """All cases after their runs, and the outcomes and transactions of the whole log."""
     dbt_project.schema = "tests_feature_scenarios"
     spark.sql("create schema if not exists tests_feature_scenarios")
     runner = ScenarioRunner(dbt_project, spark)
-    # Once there are branches, a run of the states takes twice as long.
-    branched = {name: case for name, case in CASES.items() if has_branches(case)}
-    done: dict[str, Any] = {}
-    for name, case in CASES.items():
-        if name not in branched:
-            done |= run_together(runner, [case])
-    done |= run_together(runner, branched.values())
+    done = run_scenarios(runner, CASES.values())
     dbt_project.model(
         "outcomes",
         f"{{{{ dbt_history.feature_outcomes('{runner.log}', {ARGUMENTS}, "

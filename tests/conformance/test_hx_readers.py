@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 from tests.support.tables import assert_same_rows, data_frame
 
 SCHEMA = "tests_hx_readers"
@@ -71,11 +71,6 @@ class Histories:
             }
             for name, table in self.tables.items()
         ]
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    return renderer(tmp_path_factory.mktemp("hx_readers"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.project import Project
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 from tests.support.selection import selected
 from tests.support.tables import assert_same_rows, data_frame
 
@@ -185,11 +185,6 @@ class CaseRunner:
 
 
 CASES = read_cases()
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    return renderer(tmp_path_factory.mktemp("validity"))
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.support.processes import kill_at, last_line, run_until, start, together
+from tests.support.processes import kill, kill_at, last_line, run_until, start, together, wait_until
 from tests.support.project import Project
-from tests.support.selection import thorough
 from tests.support.staging import COLUMNS, batches_of_one
 from tests.support.tables import assert_same_rows
 
@@ -46,6 +46,34 @@ def check_that_every_batch_was_added_once(project: Project, messages: list[str])
     assert sum(added) == BATCHES
 
 
+def test_a_run_beside_one_that_is_killed_applies_every_batch_once(
+    project: Project, warehouse: Path, tmp_path: Path
+) -> None:
+    """
+    commits       1         2     3     4
+    other run     | ------------- | killed
+    this run      begins --------------- |
+    """
+    project.history("h", SELECT, batches_per_commit=1)
+    other = ready(tmp_path, warehouse, project.schema, "other")
+    run_until(other, commit_of(project, warehouse, 1).exists)
+
+    def end_other() -> None:
+        wait_until(other, commit_of(project, warehouse, 3).exists)
+        kill(other)
+
+    with ThreadPoolExecutor() as beside:
+        ended = beside.submit(end_other)
+        project.run("h")
+        ended.result()
+
+    after = project.run("h")
+    assert after.message("h") == "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 4 replayed"
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert numbers_in_the_log(project) == [1, 2, 3, 4]
+
+
+@pytest.mark.thorough
 def test_two_concurrent_runs_apply_every_batch_once(
     project: Project, warehouse: Path, tmp_path: Path
 ) -> None:
@@ -96,11 +124,8 @@ def test_two_runs_at_once_that_cut_the_batches_otherwise_apply_every_batch_once(
     assert numbers_in_the_log(project)[-1] == BATCHES
 
 
-@pytest.mark.parametrize(
-    "number",
-    [thorough(0), 2],
-    ids=["created", "batch 2"],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", [0, 2], ids=["created", "batch 2"])
 def test_a_run_killed_after_a_commit_is_finished_by_the_next(
     project: Project, warehouse: Path, tmp_path: Path, number: int
 ) -> None:

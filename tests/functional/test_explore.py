@@ -21,7 +21,7 @@ from tests.oracle.cases import find_cases, read_cases
 from tests.support.browser import needs_browser, opened, played
 from tests.support.pages import Page
 from tests.support.project import Project
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 from tests.support.staging import day, delete, earliest, new_version, stage, upsert
 
 CASES = read_cases(find_cases(Path(__file__).parents[2]))
@@ -101,13 +101,6 @@ def stored(name: str) -> tuple[str, Any]:
     }  # fmt: skip
     text = f"select * from values {', '.join(lines)} as rows(case_id, number, s, e, a)"
     return text, conventions[name]
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    made = renderer(tmp_path_factory.mktemp("macros"))
-    made.pretend_relations()
-    return made
 
 
 CONVENTIONS = (

@@ -19,7 +19,7 @@ from dbt_history.explore.server import App
 from dbt_history.explore.tables import HistoryTable
 from tests.functional.test_explore import ViewProject
 from tests.support.browser import needs_browser, opened, played
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 from tests.support.served import listening, played_by_server
 
 HOSTILE = "</script><img src=x onerror=\"document.title='broken'\">"
@@ -76,13 +76,6 @@ SETTLED = """
     function options(name) { return Array.from(document.getElementById(name).options).map(function (one) { return one.textContent; }).sort(); }
     function changes() { return [document.getElementById('change-count').textContent, lines(document.getElementById('change-rows')), options('user'), options('column')]; }
 """  # noqa: E501 - a script
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    made = renderer(tmp_path_factory.mktemp("macros"))
-    made.pretend_relations()
-    return made
 
 
 def history_table(

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from tests.support.project import Project, Run
-from tests.support.rendering import renderer
+from tests.support.rendering import Renderer
 
 ODD_LOG = """
 select * from values
@@ -224,9 +223,7 @@ def test_a_range_of_changes_is_read_page_by_page(project: Project, spark: SparkS
 
 
 @pytest.mark.thorough
-def test_a_purge_is_a_change_in_its_own_transaction(tmp_path: Path, spark: SparkSession) -> None:
-    call = renderer(tmp_path)
-    call.pretend_relations()
+def test_a_purge_is_a_change_in_its_own_transaction(call: Renderer, spark: SparkSession) -> None:
     spark.sql(
         "create or replace temporary view purged_states as select id, i, txn, purged_txn,"
         " named_struct('action', action, 'author', 'ann', 'updatedAt', i) as xyz from values"

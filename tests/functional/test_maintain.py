@@ -17,7 +17,7 @@ from tests.oracle.periods import as_of, period_of
 from tests.oracle.random_histories import scale_of
 from tests.support.processes import fail_before
 from tests.support.project import Project, Run
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 from tests.support.selection import thorough
 from tests.support.staging import before
 from tests.support.tables import assert_same_rows, column_types, data_frame, settings, text_of
@@ -25,11 +25,6 @@ from tests.support.tables import assert_same_rows, column_types, data_frame, set
 COLUMNS = ("id", "v", "valid_from", "valid_to")
 VERSIONS = {"convention": "validity", "type": "bigint"}
 Operation = Callable[..., Run]
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    return renderer(tmp_path_factory.mktemp("maintain"))
 
 
 @pytest.fixture

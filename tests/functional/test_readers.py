@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.convention import CONVENTIONS, VALIDITY, VALIDITY_BIGINT, Convention
 from tests.oracle.periods import Period, as_of, changeset, period_of, refine
 from tests.oracle.random_histories import scale_of
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 from tests.support.selection import thorough
 from tests.support.tables import assert_same_rows, column_types, data_frame, settings, text_of
 
@@ -33,13 +33,6 @@ ALL = {
 # What `make test` plays of them.
 QUICK = ("fivetran", "validity_bigint", "days", "own_flag")
 Read = Callable[..., list[dict[str, Any]]]
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    made = renderer(tmp_path_factory.mktemp("readers"))
-    made.pretend_relations()
-    return made
 
 
 @pytest.fixture

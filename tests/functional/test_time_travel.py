@@ -10,19 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.project import Project
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 from tests.support.tables import assert_same_rows, data_frame, literal
 
 NUMBERS: dict[str, Any] = {"convention": "validity", "type": "bigint", "open_end": 2147483647}
 TIMES: dict[str, Any] = {"convention": "validity"}
 MAXIMUM = 2147483647
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    made = renderer(tmp_path_factory.mktemp("time_travel"))
-    made.pretend_relations()
-    return made
 
 
 def relation(schema: str, name: str) -> str:

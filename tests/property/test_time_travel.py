@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.project import Project
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 from tests.support.tables import assert_same_rows, data_frame, text_of
 
 pytestmark = pytest.mark.thorough
@@ -60,13 +60,6 @@ def random_stream(seed: int, axis: str) -> Stream:
                 state[key] = new
         stream.states[at] = dict(state)
     return stream
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    made = renderer(tmp_path_factory.mktemp("property_time_travel"))
-    made.pretend_relations()
-    return made
 
 
 def create_view(spark: SparkSession, name: str, changes: list[dict[str, Any]], axis: str) -> None:

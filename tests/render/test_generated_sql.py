@@ -15,15 +15,10 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 
 GOLDEN = Path(__file__).parent / "golden"
 Answers = Mapping[str, Sequence[Mapping[str, Any]]]
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    return renderer(tmp_path_factory.mktemp("generated"))
 
 
 def assert_golden(name: str, sql: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 from pyspark import SparkContext
 
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -93,9 +93,8 @@ def gateway() -> Any:
 
 
 @pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory, gateway: Any) -> Renderer:
-    """dbt's own Jinja, in a project with nothing but the package."""
-    return renderer(tmp_path_factory.mktemp("render"))
+def call(gateway: Any, call: Renderer) -> Renderer:
+    return call
 
 
 def merge_sql(call: Renderer, case: MergeCase) -> str:

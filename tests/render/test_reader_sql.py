@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 
 GOLDEN = Path(__file__).parent / "golden" / "readers"
 NUMBERS = {"convention": "validity", "type": "bigint", "open_end": 2147483647}
@@ -102,11 +102,6 @@ CASES: dict[str, tuple[str, dict[str, str], dict[str, Any], bool]] = {
         True,
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    return renderer(tmp_path_factory.mktemp("readers"))
 
 
 def assert_golden(name: str, sql: str) -> None:

@@ -10,14 +10,9 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_history.conventions import KNOWN, ConventionError
 from dbt_history.explore.tables import is_log_without_versions
 from dbt_history.timeline.settings import settings_of
-from tests.support.rendering import Renderer, renderer
+from tests.support.rendering import Renderer
 
 HISTORY = {"convention": "validity"}
-
-
-@pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Renderer:
-    return renderer(tmp_path_factory.mktemp("settings"))
 
 
 def node(meta: Any, unique_key: Any = "id", **config: Any) -> dict[str, Any]:

@@ -114,6 +114,11 @@ def kill_when(process: subprocess.Popen[str], happened: Callable[[], bool]) -> N
 def run_until(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
     """Let it run, and return as soon as the condition is true; it runs on."""
     release(process)
+    wait_until(process, happened)
+
+
+def wait_until(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
+    """Return as soon as the condition is true, which it becomes while the process runs."""
     deadline = time.monotonic() + TIMEOUT
     while not happened():
         assert process.poll() is None

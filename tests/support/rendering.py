@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from dbt.adapters.factory import FACTORY
 from dbt.cli.main import dbtRunner
 from dbt_common.clients.agate_helper import table_from_data_flat
@@ -27,13 +31,16 @@ class Renderer:
         self.context: dict[str, Any] = {}
 
     def __call__(self, name: str, **arguments: Any) -> Any:
-        return self._adapter.execute_macro(
-            name,
-            macro_resolver=self._manifest,
-            project="dbt_history",
-            context_override=self.context,
-            kwargs=arguments,
-        )
+        # The context of a macro has the adapter that dbt made last.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(FACTORY.adapters, "spark", self._adapter)
+            return self._adapter.execute_macro(
+                name,
+                macro_resolver=self._manifest,
+                project="dbt_history",
+                context_override=self.context,
+                kwargs=arguments,
+            )
 
     def pretend_answers(self, answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
         """Answer each statement with the rows of the first key that it begins with.
@@ -68,9 +75,20 @@ class Renderer:
         )
 
 
-def renderer(path: Path) -> Renderer:
-    """Parse a project at `path`, an empty folder, that has the package installed."""
-    install_package(path)
+def renderer() -> Renderer:
+    """A renderer with its own pretended answers, in a project that has the package installed.
+
+    It finds no relations until `pretend_relations` names some.
+    """
+    adapter, manifest = _parsed_project()
+    made = Renderer(copy(adapter), manifest)
+    made.pretend_relations()
+    return made
+
+
+@cache
+def _parsed_project() -> tuple[Any, Any]:
+    """The adapter and the manifest of a project with nothing else; dbt parses for seconds."""
     files = {
         "packages.yml": {"packages": [{"local": str(ROOT)}]},
         "profiles.yml": PROFILE,
@@ -81,15 +99,18 @@ def renderer(path: Path) -> Renderer:
             "flags": {"send_anonymous_usage_stats": False},
         },
     }
-    for name, content in files.items():
-        (path / name).write_text(json.dumps(content))
-    places = {
-        "--project-dir": path,
-        "--profiles-dir": path,
-        "--log-path": path / "logs",
-        "--target-path": path / "target",
-    }
-    options = [str(part) for option in places.items() for part in option]
-    done = dbtRunner().invoke(["parse", "--quiet", *options])
+    with TemporaryDirectory() as folder:
+        path = Path(folder)
+        install_package(path)
+        for name, content in files.items():
+            (path / name).write_text(json.dumps(content))
+        places = {
+            "--project-dir": path,
+            "--profiles-dir": path,
+            "--log-path": path / "logs",
+            "--target-path": path / "target",
+        }
+        options = [str(part) for option in places.items() for part in option]
+        done = dbtRunner().invoke(["parse", "--quiet", *options])
     assert done.success, done.exception
-    return Renderer(FACTORY.adapters["spark"], done.result)
+    return FACTORY.adapters["spark"], done.result

@@ -1,9 +1,17 @@
 """Cases with steps other than transactions, run through the real macros.
 
-All cases share a log, a table of states and a table of branches. Horizons and tags are points of
-the whole table, so a case with them runs to its end, queries included, before others begin. Cases
-with branches are played together: each goes on until it needs the states up to date, and then one
-run of the model brings them up to date for all.
+All cases share a log, a table of states and a table of branches. Each goes on until it needs the
+states up to date, and then one run of the model brings them up to date for all that wait.
+
+Tags and horizons are points of the whole table, so cases are played one after the other: the next
+one begins when the steps of the one before are done, and its first writes share a run with the last
+ones of that case. Limits set a horizon in a run of the model, so a case with them begins after the
+queries of the one before. Cases with branches have neither and are played together, at last.
+
+    case A    writes | tags  writes | queries
+    case B                   writes | cleans  writes | queries
+    case C (limits)                                            writes | queries
+    runs             ^              ^                ^                ^
 """
 
 from __future__ import annotations
@@ -78,6 +86,8 @@ class ScenarioRunner:
         self.spark = spark
         self.last = 0
         self.is_ahead = False
+        # The cases that have steps left.
+        self.with_steps: set[str] = set()
         self.unwritten: list[dict[str, Any]] = []
         self.log, self.states = project.table("scenario_log"), project.table("scenarios")
         self.branches = project.table("scenario_branches")
@@ -130,19 +140,47 @@ class ScenarioRunner:
         )
 
 
-def run_together(runner: ScenarioRunner, cases: Iterable[dict[str, Any]]) -> dict[str, Scenario]:
+def run_scenarios(runner: ScenarioRunner, cases: Iterable[dict[str, Any]]) -> dict[str, Scenario]:
     """Run cases from their first steps to their last queries."""
     done: dict[str, Scenario] = {}
-    open_cases = {case["id"]: run_case(runner, case) for case in cases}
-    while open_cases:
-        for name, part in list(open_cases.items()):
+    open_cases: dict[str, Part[Scenario]] = {}
+
+    def advance(names: Iterable[str]) -> None:
+        for name in list(names):
             try:
-                next(part)
+                next(open_cases[name])
             except StopIteration as end:
                 done[name] = end.value
                 del open_cases[name]
+
+    def go_on() -> None:
         runner.catch_up()
+        advance(open_cases)
+
+    for turn in _turns(cases):
+        while open_cases and any(_has(case, "configure") or _has(case, "branch") for case in turn):
+            go_on()
+        for case in turn:
+            open_cases[case["id"]] = run_case(runner, case)
+        advance(case["id"] for case in turn)
+        while runner.with_steps:
+            go_on()
+    while open_cases:
+        go_on()
     return done
+
+
+def _turns(cases: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The cases that are played one after the other, and at last those that are played together.
+
+    Once there are branches, a run of the states takes twice as long.
+    """
+    branched = [case for case in cases if _has(case, "branch")]
+    return [*([case] for case in cases if case not in branched), branched]
+
+
+def _has(case: dict[str, Any], kind: str) -> bool:
+    return any(kind in step for step in case["steps"])
 
 
 def run_case(runner: ScenarioRunner, case: dict[str, Any]) -> Part[Scenario]:
@@ -150,12 +188,14 @@ def run_case(runner: ScenarioRunner, case: dict[str, Any]) -> Part[Scenario]:
     options = case.get("options", {})
     database = Database(case.get("collections"), options.get("noop_updates", "record"))
     scenario = Scenario(case, Space(case["id"], database), first=runner.last)
+    runner.with_steps.add(scenario.id)
     for number, step in enumerate(case["steps"], 1):
         ((kind, given),) = step.items()
         if kind == "transaction":
             _write(runner, scenario, given, number)
         else:
             yield from _run_step(runner, scenario, kind, given, number)
+    runner.with_steps.remove(scenario.id)
     yield
     yield from _read_answers(runner, scenario)
     return scenario
@@ -291,6 +331,7 @@ def _resume(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -
     ]
     values = ", ".join(rows) or "(null, null, null, null)"
     yield
+    runner.flush()
     arguments = {
         "writes": runner.log, "states": runner.states, "id": KEY, "payload": "payload",
         "json": "payload", "where": f"space = '{space}'",

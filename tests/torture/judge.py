@@ -816,9 +816,7 @@ def judge(
         )
         spark.sparkContext.setLogLevel("OFF")
         project = Project.create(folder / "project", spark)
-        (folder / "readers").mkdir()
-        call = renderer(folder / "readers")
-        call.pretend_relations()
+        call = renderer()
         for number in itertools.count(seed):
             world = World(number, project, call, database)
             play(world)
