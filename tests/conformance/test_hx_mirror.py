@@ -146,6 +146,7 @@ def test_suspensions_and_resumptions_are_recorded(finished: None, spark: SparkSe
             assert kinds == ["suspension", "resumption"], case_run.id
 
 
+@pytest.mark.thorough
 def test_current_rows_equal_the_main_table(
     mirror: Callable[[CaseRun, str], Rows], spark: SparkSession
 ) -> None:

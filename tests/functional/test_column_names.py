@@ -104,6 +104,7 @@ def test_get_columns_in_relation_lists_columns_that_begin_with_a_hash(project: P
     assert shown == ["a:int;", "#b:string;", "c:decimal(5,2);"]
 
 
+@pytest.mark.thorough
 def test_a_column_that_needs_a_feature_of_the_format_is_added(project: Project) -> None:
     """A later column of a history table, an append-only table and a mirror."""
     table = project.table("main")

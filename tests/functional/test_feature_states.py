@@ -353,6 +353,7 @@ def test_a_view_over_several_spaces_shows_each_feature_of_the_first_layer_that_h
     assert "layer 2 has no column v" in done.message("unlike")
 
 
+@pytest.mark.thorough
 def test_a_resync_beside_another_writer_takes_no_number_twice(
     project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -289,6 +289,7 @@ def test_a_column_missing_from_the_select_keeps_its_value(project: Project) -> N
     assert {row["w"] for row in project.rows("h")} == {"kept"}
 
 
+@pytest.mark.thorough
 def test_a_table_of_another_writer_is_adopted(project: Project) -> None:
     adopt(project, "h", [version(1, "old", day(1)), version(2, "other", day(1))])
     project.history("h", stage(project, "staged", new_version(1, 1, day(5), "new")))
@@ -507,6 +508,7 @@ def test_special_names_and_nested_types_are_supported(project: Project) -> None:
     assert (old["at"], new["at"]) == (None, "x")
 
 
+@pytest.mark.thorough
 def test_keys_of_every_supported_type(project: Project) -> None:
     values = {
         "string": ("", "NULL"),

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.support.project import Project
-from tests.support.selection import thorough
 from tests.support.staging import COLUMNS, before, day, delete, stage, upsert, version
 from tests.support.tables import assert_same_rows, data_frame
 
@@ -107,7 +106,8 @@ def test_no_reader_or_test_finds_a_tombstone_and_cleaning_removes_it(project: Pr
     assert_same_rows(project.rows("h"), seen[2:], COLUMNS)
 
 
-@pytest.mark.parametrize("convention", ["fivetran", thorough("validity")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("convention", ["fivetran", "validity"])
 def test_changes_arrive_in_any_order_unless_the_model_refuses_late_events(
     project: Project, convention: str
 ) -> None:

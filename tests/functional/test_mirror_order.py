@@ -276,6 +276,7 @@ def test_commit_delay_waits_for_commits_that_become_visible_late(
     assert links(project) == [(1, 1, 2)]
 
 
+@pytest.mark.thorough
 def test_ids_stay_unique_in_a_mirror_that_leaves_rows_out(project: Project) -> None:
     """The number of rows of a commit then says nothing about the last id."""
     project.spark.sql(f"create schema if not exists {project.schema}")

@@ -202,7 +202,7 @@ def test_a_main_table_is_reverted_in_one_merge_that_its_mirror_records(
     again = operate(project, "revert_table", check=False, **revert)
     assert f"station_hx has not read version {versions}" in again.log
 
-    project.run(*LOGS)
+    project.run("station_hx")
 
     mirror = f"select id, place, deleted, mod_user from {schema}.station_hx"
     assert rows_of(project, f"{mirror} where station_hx_id > {before}") == [

@@ -255,7 +255,8 @@ def test_changes_undone_by_a_reset_of_the_log_during_a_run_are_captured_again(
     assert project.run("log").message("log") == "nothing new"
 
 
-@pytest.mark.parametrize("moment", ["create temporary view", thorough("merge into")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("moment", ["create temporary view", "merge into"])
 def test_transactions_undone_by_a_reset_after_a_macro_asked_last_batch_are_applied_again(
     project: Project, before_statement: Interrupt, moment: str
 ) -> None:

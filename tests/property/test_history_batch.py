@@ -63,8 +63,6 @@ ALL_CONVENTIONS = {
     ),
 }  # fmt: skip
 PROFILES: tuple[Profile, ...] = ("wild", "well_formed")
-# What `make test` plays; `make test-all` plays all conventions, both profiles, both ways to commit.
-QUICK = ("fivetran", "wild", 1)
 
 
 def many(
@@ -102,12 +100,9 @@ def write_table(
     staged.createOrReplaceTempView("staged_histories")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("name", "profile", "batches_per_commit"),
-    [
-        place if place == QUICK else thorough(*place)
-        for place in product(ALL_CONVENTIONS, PROFILES, [1, None])
-    ],
+    ("name", "profile", "batches_per_commit"), product(ALL_CONVENTIONS, PROFILES, [1, None])
 )
 def test_random_histories_agree_with_the_oracle(
     name: str,
