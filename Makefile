@@ -41,8 +41,7 @@ TEST_PROCESSES ?= 2
 PART := -m "not thorough"
 
 test: lint ## Lint, then run the tests of every area and rule (ARGS="-k …" TEST_PROCESSES=0: in one process)
-	@$(RUN) pytest $(PART) -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
-	@$(if $(findstring tests/,$(ARGS)),:,DBT_HISTORY_FORMAT=iceberg $(RUN) pytest $(PART) tests/iceberg $(ARGS) || test $$? -eq 5)
+	@TEST_PROCESSES=$(TEST_PROCESSES) $(RUN) scripts/test $(PART) $(ARGS)
 
 test-all: export ALL_VARIANTS := 1
 test-all: ## Run the same with every variant, kill and random stream

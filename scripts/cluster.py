@@ -124,11 +124,18 @@ def run_environment() -> dict[str, str]:
 
 
 class Cluster:
-    """A cluster with its state in `folder`; `settings` of Spark beyond the usual ones."""
+    """A cluster with its state in `folder`.
 
-    def __init__(self, folder: Path = FOLDER, settings: Mapping[str, str] | None = None) -> None:
+    settings    of Spark, beyond the usual ones
+    java        further options of Java
+    """
+
+    def __init__(
+        self, folder: Path = FOLDER, settings: Mapping[str, str] | None = None, java: str = ""
+    ) -> None:
         self.folder = folder.resolve()
         self.settings = dict(settings or {})
+        self.java = f"{JAVA} {java}".strip()
 
     @property
     def warehouse(self) -> Path:
@@ -173,8 +180,9 @@ class Cluster:
     def start(self, workers: int = 1, cores: int = 2) -> bool:
         """Start the cluster and wait until it answers; False if it was already running.
 
-        The `workers` have one executor each and share the `cores`. Raises ClusterError after
-        ending all started processes.
+        The `workers` have one executor each and share the `cores`; without workers there is no
+        master either, and the server itself runs the tasks. Raises ClusterError after ending all
+        started processes.
         """
         with self._locked():
             if self.is_up():
@@ -224,8 +232,8 @@ class Cluster:
             "spark.driver.memory": "2g",
             "spark.executor.memory": "1g",
             "spark.driver.extraJavaOptions":
-                f'{JAVA} "-Dderby.system.home={self.folder / "metastore"}"',
-            "spark.executor.extraJavaOptions": JAVA,
+                f'{self.java} "-Dderby.system.home={self.folder / "metastore"}"',
+            "spark.executor.extraJavaOptions": self.java,
             "spark.driver.host": HOST,
             "spark.driver.bindAddress": HOST,
             "spark.ui.port": ports["driver_ui"],
@@ -247,18 +255,15 @@ class Cluster:
 
     def _start_all(self, record: dict[str, Any]) -> None:
         ports, workers, cores = record["ports"], record["workers"], record["cores"]
-        master = f"spark://{HOST}:{ports['master']}"
+        master = f"spark://{HOST}:{ports['master']}" if workers else f"local[{cores}]"
         deploy = "org.apache.spark.deploy"
-        commands: list[tuple[str, list[str], int]] = [
-            (
-                "master",
-                [
-                    *("spark-class", f"{deploy}.master.Master", "--host", HOST),
-                    *("--port", str(ports["master"]), "--webui-port", str(ports["master_ui"])),
-                ],
-                ports["master"],
+        commands: list[tuple[str, list[str], int]] = []
+        if workers:
+            own = ["--host", HOST, "--port", str(ports["master"])]
+            own += ["--webui-port", str(ports["master_ui"])]
+            commands.append(
+                ("master", ["spark-class", f"{deploy}.master.Master", *own], ports["master"])
             )
-        ]
         for number in range(1, workers + 1):
             # The web pages of further workers use the next free port.
             own = ["--host", HOST, "--webui-port", str(ports["worker_ui"])]
@@ -276,7 +281,7 @@ class Cluster:
         record["processes"] = []
         deadline = time.monotonic() + START_TIMEOUT
         for name, command, port in commands:
-            if name == "server":
+            if name == "server" and workers:
                 self._wait(record, deadline, "master", lambda: alive_workers(ports) == workers)
             process = self._launch(name, command)
             record["processes"].append(asdict(process))
@@ -347,8 +352,8 @@ def describe(cluster: Cluster) -> str:
             f"thrift     {HOST}:{ports['thrift']}    make build TARGET=cluster",
             f"connect    {cluster.remote}    make build TARGET=connect",
             f"workers    {record['workers']}, {record['cores']} cores together",
-            f"pages      http://{HOST}:{ports['driver_ui']} (queries),"
-            f" http://{HOST}:{ports['master_ui']} (workers)",
+            f"pages      http://{HOST}:{ports['driver_ui']} (queries)"
+            + (f", http://{HOST}:{ports['master_ui']} (workers)" if record["workers"] else ""),
             f"logs       {cluster.folder / 'logs'}",
             "stop       make cluster-stop",
         ]
@@ -359,7 +364,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="scripts/cluster.py", description=__doc__.splitlines()[0])
     parser.add_argument("action", choices=["start", "stop", "status"])
     parser.add_argument("--folder", type=Path, default=FOLDER, help="folder of its state")
-    parser.add_argument("--workers", type=int, default=1, help="executors")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="executors; 0: the server runs the tasks"
+    )
     parser.add_argument("--cores", type=int, default=2, help="cores of all workers together")
     asked = parser.parse_args(arguments)
     cluster = Cluster(asked.folder)

@@ -85,11 +85,17 @@ def way_to_cluster(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of processes with its own folder and ports, started for the tests that use it."""
-    settings = {} if IS_ALL else INTERPRETED
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"), settings)
-    cluster.start()
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """A cluster with its own folder and ports, started for the tests that use it.
+
+    In `make test` it is only a server, without a master and workers.
+    """
+    folder = tmp_path_factory.mktemp("cluster")
+    is_whole = IS_ALL or way_to_cluster(request) is not None
+    cluster = Cluster(folder) if is_whole else Cluster(folder, INTERPRETED, java.QUICK)
+    cluster.start(workers=1 if is_whole else 0)
     yield cluster
     cluster.stop()
 
