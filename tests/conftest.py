@@ -94,7 +94,7 @@ def cluster(
     """
     folder = tmp_path_factory.mktemp("cluster")
     is_whole = IS_ALL or way_to_cluster(request) is not None
-    cluster = Cluster(folder) if is_whole else Cluster(folder, INTERPRETED, java.QUICK)
+    cluster = Cluster(folder, {} if IS_ALL else INTERPRETED, "" if is_whole else java.QUICK)
     cluster.start(workers=1 if is_whole else 0)
     yield cluster
     cluster.stop()
