@@ -34,7 +34,7 @@ REPORT = ROOT / "docs" / "measured_destination.md"
 PARTS = 10
 MB = 1 << 20
 TITLES = (
-    *("batches", "seconds, median", "seconds, largest", "CPU seconds a batch"),
+    *("batches", "seconds, median", "seconds, largest", "CPU seconds per batch"),
     *("MB, Python", "MB, JVM"),
     *("files of the table", "files of the landing table", "commits in the log"),
 )

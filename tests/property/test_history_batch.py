@@ -1,6 +1,6 @@
 """Random histories: the real materialization against the plain-Python oracle, batch by batch.
 
-`HISTORIES=10000 make test ARGS=tests/property` runs more of them.
+`HISTORIES=10000 make test-all ARGS=tests/property` runs more of them.
 """
 
 from __future__ import annotations
