@@ -31,7 +31,6 @@ class Histories:
 
     def __init__(self, case: dict[str, Any], call: Renderer, spark: SparkSession) -> None:
         self.case, self.call, self.spark = case, call, spark
-        call.pretend_relations()
         self.tables = {f"{table['name']}_hx": table for table in case["tables"]}
         spark.sql(f"create schema if not exists {SCHEMA}")
         for name, table in self.tables.items():

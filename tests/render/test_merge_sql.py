@@ -86,15 +86,10 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def gateway() -> Any:
     """The JVM connection before anything is rendered; None unless another test has opened one."""
     return SparkContext._gateway
-
-
-@pytest.fixture(scope="module")
-def call(gateway: Any, call: Renderer) -> Renderer:
-    return call
 
 
 def merge_sql(call: Renderer, case: MergeCase) -> str:

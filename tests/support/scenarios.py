@@ -6,7 +6,7 @@ states up to date, and then one run of the model brings them up to date for all 
 Tags and horizons are points of the whole table, so cases are played one after the other: the next
 one begins when the steps of the one before are done, and its first writes share a run with the last
 ones of that case. Limits set a horizon in a run of the model, so a case with them begins after the
-queries of the one before. Cases with branches have neither and are played together, at last.
+queries of the one before. Cases with branches have neither; they are played last, all together.
 
     case A    writes | tags  writes | queries
     case B                   writes | cleans  writes | queries
@@ -86,8 +86,6 @@ class ScenarioRunner:
         self.spark = spark
         self.last = 0
         self.is_ahead = False
-        # The cases that have steps left.
-        self.with_steps: set[str] = set()
         self.unwritten: list[dict[str, Any]] = []
         self.log, self.states = project.table("scenario_log"), project.table("scenarios")
         self.branches = project.table("scenario_branches")
@@ -143,30 +141,30 @@ class ScenarioRunner:
 def run_scenarios(runner: ScenarioRunner, cases: Iterable[dict[str, Any]]) -> dict[str, Scenario]:
     """Run cases from their first steps to their last queries."""
     done: dict[str, Scenario] = {}
-    open_cases: dict[str, Part[Scenario]] = {}
+    unanswered: list[Scenario] = []
 
-    def advance(names: Iterable[str]) -> None:
-        for name in list(names):
-            try:
-                next(open_cases[name])
-            except StopIteration as end:
-                done[name] = end.value
-                del open_cases[name]
+    def has_steps_left(part: Part[Scenario]) -> bool:
+        try:
+            next(part)
+        except StopIteration as end:
+            unanswered.append(end.value)
+            return False
+        return True
 
-    def go_on() -> None:
+    def catch_up_and_answer() -> None:
         runner.catch_up()
-        advance(open_cases)
+        for scenario in unanswered:
+            _read_answers(runner, scenario)
+            done[scenario.id] = scenario
+        unanswered.clear()
 
     for turn in _turns(cases):
-        while open_cases and any(_has(case, "configure") or _has(case, "branch") for case in turn):
-            go_on()
-        for case in turn:
-            open_cases[case["id"]] = run_case(runner, case)
-        advance(case["id"] for case in turn)
-        while runner.with_steps:
-            go_on()
-    while open_cases:
-        go_on()
+        if unanswered and any(_has(case, "configure", "branch") for case in turn):
+            catch_up_and_answer()
+        parts = [run_steps(runner, case) for case in turn]
+        while parts := [part for part in parts if has_steps_left(part)]:
+            catch_up_and_answer()
+    catch_up_and_answer()
     return done
 
 
@@ -179,25 +177,21 @@ def _turns(cases: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return [*([case] for case in cases if case not in branched), branched]
 
 
-def _has(case: dict[str, Any], kind: str) -> bool:
-    return any(kind in step for step in case["steps"])
+def _has(case: dict[str, Any], *kinds: str) -> bool:
+    return any(kind in step for step in case["steps"] for kind in kinds)
 
 
-def run_case(runner: ScenarioRunner, case: dict[str, Any]) -> Part[Scenario]:
-    """A case from its first step to its last query."""
+def run_steps(runner: ScenarioRunner, case: dict[str, Any]) -> Part[Scenario]:
+    """All steps of a case; its queries are still to be answered."""
     options = case.get("options", {})
     database = Database(case.get("collections"), options.get("noop_updates", "record"))
     scenario = Scenario(case, Space(case["id"], database), first=runner.last)
-    runner.with_steps.add(scenario.id)
     for number, step in enumerate(case["steps"], 1):
         ((kind, given),) = step.items()
         if kind == "transaction":
             _write(runner, scenario, given, number)
         else:
             yield from _run_step(runner, scenario, kind, given, number)
-    runner.with_steps.remove(scenario.id)
-    yield
-    _read_answers(runner, scenario)
     return scenario
 
 
