@@ -7,6 +7,7 @@ payload is a JSON object (a dict), a write is a dict in the form of the cases.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -99,6 +100,13 @@ class Result:
     conflicts: list[dict[str, str]] | None = None
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: Python takes True for 1, JSON does not."""
+    if one is ABSENT or other is ABSENT:
+        return one is other
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
 def merge_attributes(
     base: Payload | None, mine: Payload | None, theirs: Payload | None
 ) -> tuple[Payload, list[str]]:
@@ -107,9 +115,9 @@ def merge_attributes(
     merged, clashes = dict(theirs), []
     for name in {*base, *mine, *theirs}:
         was, wanted, there = (side.get(name, ABSENT) for side in (base, mine, theirs))
-        if wanted in (was, there):
+        if is_same(wanted, was) or is_same(wanted, there):
             continue
-        if there != was:
+        if not is_same(there, was):
             clashes.append(name)
         elif wanted is ABSENT:
             merged.pop(name)
@@ -239,7 +247,7 @@ class Database:
     def _put(self, payload: Payload | None, live: State | None) -> tuple[str, Payload | None]:
         if live is None:
             return CREATED, payload
-        if self.noop_updates == "skip" and live.payload == payload:
+        if self.noop_updates == "skip" and is_same(live.payload, payload):
             return RETAINED, None
         return UPDATED, payload
 
@@ -410,7 +418,7 @@ class Database:
                 {"collection": collection, "id": id_, "attribute": clash} for clash in clashes
             ]
             there = parent if step["op"] == "merge" else own
-            if not clashes and merged != (there.payload if there else None):
+            if not clashes and not is_same(merged, there.payload if there else None):
                 op = "DELETE" if merged is None else "PUT"
                 writes.append({"op": op, "collection": collection, "id": id_, "payload": merged})
         if conflicts:
@@ -426,9 +434,9 @@ class Database:
         base: State | None, own: State | None, parent: State | None
     ) -> tuple[Payload | None, list[str]]:
         was, mine, theirs = (side.payload if side else None for side in (base, own, parent))
-        if mine in (was, theirs):
+        if is_same(mine, was) or is_same(mine, theirs):
             return theirs, []
-        if theirs == was:
+        if is_same(theirs, was):
             return mine, []
         if mine is None or theirs is None:
             return None, sorted({*(mine or {}), *(theirs or {})})
@@ -444,7 +452,7 @@ class Database:
         writes = [
             {"op": "PUT", "id": id_, "payload": payload}
             for id_, payload in snapshot.items()
-            if id_ not in heads or heads[id_] != payload
+            if id_ not in heads or not is_same(heads[id_], payload)
         ] + [{"op": "DELETE", "id": id_} for id_ in heads if id_ not in snapshot]
         marked = [{**write, "collection": collection, "resync": True} for write in writes]
         return self.transact({**step, "writes": marked}, number)

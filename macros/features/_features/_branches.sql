@@ -97,63 +97,41 @@
 
 
 {#
-    The epochs, and the levels that the pending writes may have: a level without writes needs no
-    fold. A write that belongs to no epoch has level 0; there is none on a branch that exists now
-    and had the same base at `after` already.
+    The writes with what their branch inherits from:
 
-        after           14 |
-        b    (10, ----------------        level 1
-        c    (10, 12]                     level 0: dropped, a write on it is an error
-        d    (10, ------------](20, --    levels 0 and 1: rebased since, which may be a new fork
-#}
-{% macro _pending_branches(features, names, after) %}
-    {% set epochs = dbt_history._branch_epochs(dbt_history._branch_facts(features.branches)) %}
-    {% set levels = [] %}
-    {% for name in names %}
-        {% set present = dbt_history._present_epoch(epochs, name) %}
-        {% do levels.append(0) if present is none or present.since > after %}
-        {% for epoch in epochs
-            if epoch.branch == name and (epoch.until is none or epoch.until > after) %}
-            {% do levels.append(epoch.level) %}
-        {% endfor %}
-    {% endfor %}
-    {% do return({'epochs': epochs, 'levels': levels | unique | sort | list or [0]}) %}
-{% endmacro %}
-
-
-{#
-    The writes with the epoch of their branch, and one relation per level:
-
-        level 0    main
-        level 1    branches of main
-        level 2    branches of those
+        fork      the number of the branch's fork; -1 for main
+        lineage   the branch itself and its ancestors, nearest first, each with the part of its
+                  states that the write can see: those in (fork, at]
 #}
 {% macro _branch_ctes(features, pending) %}
 {%- set branch = dbt_history._prefixed('branch') -%}
 on_branches as (
     select
         identified.* except (problem),
+        {{ branch }} as branch,
         coalesce(
             identified.problem,
             if({{ branch }} <> 'main' and epochs.epoch is null, 'ERROR:branch', null)
         ) as problem,
-        coalesce(epochs.level, 0) as level,
-        coalesce(epochs.fork, -1L) as fork,
         epochs.epoch,
-        epochs.lineage
+        coalesce(epochs.fork, -1L) as fork,
+        coalesce(
+            epochs.lineage, array(named_struct('branch', {{ branch }}, 'at', {{
+                dbt_history._end_of_log() }}, 'fork', -1L))
+        ) as lineage
     from identified
     left join {{ dbt_history._epochs_table(pending.epochs) | indent(4) }}
         on identified.{{ branch }} = epochs.branch
         and identified.txn > epochs.since
         and identified.txn <= epochs.until
 ),
-{%- for level in pending.levels %}
-
-writes_{{ level }} as (
-    select * from on_branches where level = {{ level }}
-),
-{%- endfor %}
 {%- endmacro %}
+
+
+{# No transaction has a greater number. #}
+{% macro _end_of_log() %}
+    {%- do return('9223372036854775807L') -%}
+{% endmacro %}
 
 
 {% macro _epochs_table(epochs) %}
@@ -161,17 +139,16 @@ writes_{{ level }} as (
     {%- for epoch in epochs -%}
         {%- do lines.append(
             '(' ~ dbt_history._string_literal(epoch.branch) ~ ', ' ~ epoch.since ~ 'L, '
-                ~ (epoch.until if epoch.until is not none else 9223372036854775807) ~ 'L, '
-            ~ epoch.epoch ~ ', ' ~ epoch.fork ~ 'L, ' ~ epoch.level ~ ', '
-                ~ dbt_history._lineage(epoch) ~ ')'
+                ~ (epoch.until ~ 'L' if epoch.until is not none else dbt_history._end_of_log())
+                ~ ', ' ~ epoch.epoch ~ ', ' ~ epoch.fork ~ 'L, ' ~ dbt_history._lineage(epoch) ~ ')'
         ) -%}
     {%- endfor -%}
-    {%- set columns = 'branch, since, until, epoch, fork, level, lineage' -%}
+    {%- set columns = 'branch, since, until, epoch, fork, lineage' -%}
     {%- if not lines -%}
         {%- do return(
-            "(select '' as branch, 0L as since, 0L as until, 0 as epoch, 0L as fork, 0 as level,"
-                ~ " array(named_struct('branch', '', 'fork', 0L)) as lineage where false) as"
-                ~ " epochs"
+            "(select '' as branch, 0L as since, 0L as until, 0 as epoch, 0L as fork,"
+                ~ " array(named_struct('branch', '', 'at', 0L, 'fork', 0L)) as lineage where false)"
+                ~ " as epochs"
         ) -%}
     {%- endif -%}
     {%- do return(
@@ -181,13 +158,13 @@ writes_{{ level }} as (
 {% endmacro %}
 
 
-{# A branch and its ancestors, each from its fork on. #}
 {% macro _lineage(epoch) %}
     {%- set lines = [] -%}
-    {%- for link in [{'branch': epoch.branch, 'fork': epoch.fork}] + epoch.chain -%}
+    {%- for link in [{'branch': epoch.branch, 'at': none, 'fork': epoch.fork}] + epoch.chain -%}
         {%- do lines.append(
-            "named_struct('branch', " ~ dbt_history._string_literal(link.branch) ~ ", 'fork', "
-                ~ link.fork ~ 'L)'
+            "named_struct('branch', " ~ dbt_history._string_literal(link.branch) ~ ", 'at', "
+                ~ (link.at ~ 'L' if link.at is not none else dbt_history._end_of_log())
+                ~ ", 'fork', " ~ link.fork ~ 'L)'
         ) -%}
     {%- endfor -%}
     {%- do return('array(' ~ lines | join(', ') ~ ')') -%}
@@ -195,143 +172,114 @@ writes_{{ level }} as (
 
 
 {#
-    What the writes of a level inherit if their branch has no state of the feature: one row per item
-    (the key without the branch) and epoch. The nearest branch of the chain that has any state up to
-    its point applies; a tombstone there means that nothing is inherited.
+    What the writes inherit from stored states: one row per item (the key without the branch) and
+    epoch, with the state and the branch of the lineage that it is on. The nearest branch with any
+    state up to its point applies, also if that is a tombstone.
 #}
-{% macro _inherited_ctes(features, pending, level) %}
+{% macro _inherited_ctes(features, pending) %}
 {%- set item = dbt_history._c_item(features) -%}
-{%- set suffix = level.suffix -%}
-links{{ suffix }} as (
-    select distinct
-        {{ 'written.' ~ item | join(', written.') }},
-        written.epoch,
-        chains.*
-    from {{ level.writes }} as written
-    inner join {{ dbt_history._chains_table(pending.epochs, level.number) | indent(4) }}
-        on written.epoch = chains.of_epoch
+{%- set names = item | join(', ') -%}
+links as (
+    select
+        {{ names }},
+        epoch,
+        place,
+        link.branch as ancestor,
+        link.fork,
+        link.at
+    from (select distinct {{ names }}, epoch, lineage from on_branches) as written
+    lateral view posexplode(written.lineage) lines as place, link
+    where place > 0
 ),
 
-{{ dbt_history._known_ctes(features, pending, level) }}
-
-inherited{{ suffix }} as (
+inherited as (
     select
-        {{ item | join(', ') }},
+        {{ names }},
         epoch,
-        if(state.action <> 'DELETE', state, null) as inherited
+        min_by(
+            named_struct('branch', ancestor, 'fork', fork, 'state', state), struct(place, -state.i)
+        ) as inherited
     from (
         select
-            {{ item | join(', ') }},
-            epoch,
-            max_by(state, struct(-place, state.i)) as state
-        from known{{ suffix }}
-        where state.txn > ancestor_fork
-            and state.txn <= ancestor_at
-            and (until is null or until > ancestor_at or state.action = 'DELETE')
-        group by {{ item | join(', ') }}, epoch
-    ) as nearest
-),
-{%- endmacro %}
-
-
-{#
-    The states that a level may inherit: CTE `states_before`, those that lower levels made in this
-    run; CTE `known`, these and the stored ones, for each link of a branch to an ancestor.
-#}
-{% macro _known_ctes(features, pending, level) %}
-{%- set suffix = level.suffix -%}
-{%- set lower = pending.levels | select('lt', level.number) | list -%}
-states_before{{ suffix }} as (
-    {%- for number in lower %}
-    select
-        {{ dbt_history._c_key(features) | join(', ') }},
-        explode(new_states) as state
-    from folded_{{ number }}
-    {%- if not loop.last %}
-    union all
-    {%- endif %}
-    {%- else %}
-    select
-        {{ dbt_history._c_key(features) | join(', ') }},
-        cast(null as {{ features.state_type }}) as state
-    from {{ level.writes }}
-    where false
-    {%- endfor %}
-),
-
-known{{ suffix }} as (
-    {%- if lower %}
-    select
-        links.*,
-        known.state,
-        cast(null as bigint) as until
-    from links{{ suffix }} as links
-    inner join states_before{{ suffix }} as known
-        on {{ dbt_history._same_item(features, 'known', 'links') }}
-        and known.{{ dbt_history._prefixed('branch') }} = links.ancestor
-    {%- endif %}
-    {%- if lower and pending.states is not none %}
-
-    union all
-
-    {%- endif %}
-    {%- if pending.states is not none %}
-    select
-        links.*,
-        {{ dbt_history._stored_state(features, pending) | indent(8) }} as state,
-        stored.`txn_next` as until
-    from links{{ suffix }} as links
-    inner join {{ dbt_history._quoted_relation(pending.states) }} as stored
-        on stored.`branch` = links.ancestor
-        and {{ dbt_history._same_feature(features, 'links', dbt_history._item(features)) }}
-    where stored.`txn` <= {{ dbt_history._bound_of_chains(pending, level, 'max') }}L
-        and (
-            stored.`txn_next` is null
-                or stored.`txn_next` > {{ dbt_history._bound_of_chains(pending, level, 'min') }}L
+            links.*,
+            {{ dbt_history._stored_state(features, pending) | indent(12) }} as state
+        from links
+        inner join {{ dbt_history._quoted_relation(pending.states) }} as stored
+            on stored.`branch` = links.ancestor
+            and {{ dbt_history._same_feature(features, 'links', dbt_history._item(features)) }}
+        where stored.`txn` > links.fork
+            and stored.`txn` <= links.at
+            and (
+                stored.`txn_next` is null
+                or stored.`txn_next` > links.at
+                or (
+                    stored.`txn_next` = stored.`txn`
+                    and stored.{{ dbt_history._quote(features.namespace) }}.`action` = 'DELETE'
+                )
+            )
+            -- With numbers that Spark knows beforehand, so that it skips files.
+            and stored.`txn` <= {{ dbt_history._point_of_lineage(pending, 'max') }}L
+            and (
+                stored.`txn_next` is null
+                or stored.`txn_next` > {{ dbt_history._point_of_lineage(pending, 'min') }}L
                 or stored.`txn_next` = stored.`txn`
-        )
-    {%- elif not lower %}
-    select
-        links.*,
-        cast(null as {{ features.state_type }}) as state,
-        cast(null as bigint) as until
-    from links{{ suffix }} as links
-    where false
-    {%- endif %}
+            )
+    ) as known
+    group by {{ names }}, epoch
 ),
 {%- endmacro %}
 
 
-{% macro _chains_table(epochs, level) %}
-    {%- set lines = [] -%}
-    {%- for epoch in epochs if epoch.level == level -%}
-        {%- for link in epoch.chain -%}
-            {%- do lines.append(
-                '(' ~ epoch.epoch ~ ', ' ~ loop.index ~ ', '
-                    ~ dbt_history._string_literal(link.branch) ~ ', ' ~ link.at ~ 'L, ' ~ link.fork
-                    ~ 'L)'
-            ) -%}
-        {%- endfor -%}
-    {%- endfor -%}
-    {%- do return(
-        '(\n    select * from values\n        ' ~ lines | join(',\n        ')
-        ~ '\n        as chains(of_epoch, place, ancestor, ancestor_at, ancestor_fork)\n) as chains'
-    ) -%}
-{% endmacro %}
-
-
-{#
-    The earliest or latest point at which the branches of a level look up inherited states; at most
-    `after`.
-#}
-{% macro _bound_of_chains(pending, level, which) %}
+{# The earliest or latest point at which branches look up what they inherit; at most `after`. #}
+{% macro _point_of_lineage(pending, which) %}
     {%- set points = [] -%}
-    {%- for epoch in pending.epochs if epoch.level == level.number -%}
+    {%- for epoch in pending.epochs -%}
         {%- for link in epoch.chain -%}
             {%- do points.append([link.at, pending.after] | min) -%}
         {%- endfor -%}
     {%- endfor -%}
-    {%- do return((points | max) if which == 'max' else (points | min)) -%}
+    {%- do return(((points | max) if which == 'max' else (points | min)) if points else 0) -%}
+{% endmacro %}
+
+
+{#
+    What a write inherits from the ancestors of its branch, if it has no state of its own: of the
+    nearest ancestor with any state up to its point, the last one that the fold made, or else the
+    stored one. NULL if that is a tombstone.
+#}
+{% macro _inherited_state(features, pending) -%}
+aggregate(
+    slice(w.lineage, 2, size(w.lineage)),
+    cast(null as {{ features.state_type }}),
+    (found, link) -> coalesce(
+        found,
+        try_element_at(
+            filter(
+                acc.new_states,
+                state -> state.branch = link.branch and state.txn > link.fork
+                    and state.txn <= link.at
+            ),
+            -1
+        )
+        {%- if pending.states is not none %},
+        if(
+            w.inherited.branch = link.branch and w.inherited.fork = link.fork,
+            w.inherited.state,
+            null
+        )
+        {%- endif %}
+    ),
+    found -> if(found.action <> 'DELETE', found, null)
+)
+{%- endmacro %}
+
+
+{# Those of an array of states, or of outcomes, that are on the branch of `write`. #}
+{% macro _of_branch(write, states) %}
+    {%- do return(
+        'filter(' ~ states ~ ', own -> own.branch = ' ~ write ~ '.branch and own.fork = ' ~ write
+            ~ '.fork)'
+    ) -%}
 {% endmacro %}
 
 
@@ -360,11 +308,12 @@ known{{ suffix }} as (
 
 
 {#
-    A state of the written item on the write's own branch or one of its ancestors, but not on a
-    dropped branch of the same name.
+    Whether a state of the written item is on the write's own branch or one of its ancestors, and
+    not on a dropped branch of the same name.
 #}
-{% macro _is_of_line(branch, txn) %}
+{% macro _is_of_line(write, branch, txn) %}
     {%- do return(
-        'exists(written.lineage, line -> line.branch = ' ~ branch ~ ' and line.fork < ' ~ txn ~ ')'
+        'exists(' ~ write ~ '.lineage, line -> line.branch = ' ~ branch ~ ' and line.fork < ' ~ txn
+            ~ ')'
     ) -%}
 {% endmacro %}

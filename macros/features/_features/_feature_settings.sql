@@ -100,9 +100,8 @@
     {% do return(dict(
         options, caller_name=caller_name, writes=dbt_history._relation_name(writes), key=key,
         payload=payload, json=json | map('lower') | list, names=names,
-        branched=options.branches is not none, payload_types=payload_types,
+        branched=options.branches is not none, on_branches=false, payload_types=payload_types,
         content_type='struct<' ~ content | join(', ') ~ '>',
-        state_type=dbt_history._state_type('struct<' ~ content | join(', ') ~ '>'),
     )) %}
 {% endmacro %}
 
@@ -141,18 +140,20 @@
 {% endmacro %}
 
 
-{# The type of a state inside the fold; `seq` is the write that made it or changed it last. #}
-{% macro _state_type(content_type) %}
+{# The type of a state inside the fold. #}
+{% macro _state_type(features) %}
     {%- set fields = [] -%}
-    {%- for name, type in dbt_history._state_fields().items() -%}
+    {%- for name, type in dbt_history._state_fields(features).items() -%}
         {%- do fields.append(name ~ ': ' ~ type) -%}
     {%- endfor -%}
-    {%- do return('struct<' ~ fields | join(', ') ~ ', content: ' ~ content_type ~ '>') -%}
+    {%- do return('struct<' ~ fields | join(', ') ~ ', content: ' ~ features.content_type ~ '>') -%}
 {% endmacro %}
 
 
-{% macro _state_fields() %}
-    {%- do return({
+{# `seq` is the write that made the state or changed it last. #}
+{% macro _state_fields(features) %}
+    {%- set branch = {'branch': 'string', 'fork': 'bigint'} if features.on_branches else {} -%}
+    {%- do return(dict(branch, **{
         'i': 'bigint', 'seq': 'bigint', 'txn': 'bigint', 'action': 'string', 'version': 'bigint',
         'author': 'string',
         'app_id': 'string', 'puuid': 'string', 'uuid': 'string', 'txn_uuid': 'string',
@@ -160,7 +161,7 @@
         'updatedAt': 'bigint', 'rtcts': 'bigint', 'rtuts': 'bigint', 'author_txn': 'bigint',
         'created_txn': 'bigint',
         'purged_txn': 'bigint', 'resync': 'boolean',
-    }) -%}
+    })) -%}
 {% endmacro %}
 
 
@@ -169,9 +170,7 @@
     deleted the feature left none.
 #}
 {% macro _reads_tombstones(features, pending) %}
-    {%- do return(
-        pending.has_purge and not features.branched and dbt_history._may_lack_history(features)
-    ) -%}
+    {%- do return(pending.has_purge and dbt_history._may_lack_history(features)) -%}
 {% endmacro %}
 
 

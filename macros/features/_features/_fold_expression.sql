@@ -11,49 +11,57 @@
         a valid transaction   now
         a refused one         settled: the effects of the refused one are discarded
 
+    With branches, one fold applies the writes of an item on all its branches; `now` and `settled`
+    are arrays, with the last state on each branch. A branch without a state of its own starts from
+    what it inherits (`_inherited_state`):
+
+        main    v1 (10)         v2 (20)            v3 (40)
+        b               fork                merge of v1 and a change: read at its fork, v1
+                        at 10              (30)
+
     A deletion without history leaves no tombstone, so a purge finds the last one that was stored
-    (`_stored_tombstone`). On a branch a feature without a state of its own starts from the state
-    that the write inherits (`inherited`), the base of the branch. Each `transform(array(x),
-    name -> …)` binds a value to a name, because SQL has no let.
+    (`_stored_tombstone`). Each `transform(array(x), name -> …)` binds a value to a name, because
+    SQL has no let.
 #}
-{% macro _fold_expression(features, pending, level) %}
+{% macro _fold_expression(features, pending) %}
+{%- set carried = features.state_type -%}
+{%- if features.on_branches -%} {%- set carried = 'array<' ~ carried ~ '>' -%} {%- endif -%}
+{%- set head = "coalesce(head, array())" if features.on_branches else 'head' -%}
 aggregate(
     writes,
     cast(named_struct(
-        'now', head, 'settled', head, 'txn', cast(null as bigint), 'is_refused', false,
+        'now', {{ head }}, 'settled', {{ head }}, 'txn', cast(null as bigint), 'is_refused', false,
         'new_states', array(), 'outcomes', array()
     ) as struct<
-        now: {{ features.state_type }},
-        settled: {{ features.state_type }},
+        now: {{ carried }},
+        settled: {{ carried }},
         txn: bigint,
         is_refused: boolean,
         new_states: array<{{ features.state_type }}>,
-        outcomes: array<{{ dbt_history._outcome_type() }}>
+        outcomes: array<{{ dbt_history._outcome_type(features) }}>
     >),
     (acc, w) -> element_at(
         transform(
             transform(
                 transform(
                     array(named_struct(
-                        {%- if dbt_history._reads_tombstones(features, pending) %}
-                        'own', {{ dbt_history._carried('now') }},
-                        'now', {{ dbt_history._stored_tombstone(features) | indent(24) }},
-                        {%- else %}
-                        'own', {{ dbt_history._carried('now') }},
-                        'now', {{ 'coalesce(' ~ dbt_history._carried('now') ~ ', w.inherited)'
-                            if level.number else dbt_history._carried('now') }},
-                        {%- endif %}
+                        'carried', {{ dbt_history._carried('now') }},
+                        'own', {{ dbt_history._own_state(features) }},
+                        'now', {{ dbt_history._state_to_change(
+                            features, pending,
+                        ) | indent(24) }},
                         'settled', {{ dbt_history._carried('settled') }}
                     )),
                     x -> named_struct(
-                        'own', x.own, 'now', x.now, 'settled', x.settled,
+                        'carried', x.carried, 'own', x.own, 'now', x.now, 'settled', x.settled,
                         'live', if(x.now.action <> 'DELETE', x.now, null),
                         'merged', {{ dbt_history._merged(features) | indent(20) if pending.has_merge
                             else 'cast(null as ' ~ dbt_history._merged_type(features) ~ ')' }}
                     )
                 ),
                 x -> named_struct(
-                    'own', x.own, 'now', x.now, 'settled', x.settled, 'live', x.live,
+                    'carried', x.carried, 'own', x.own, 'now', x.now, 'settled', x.settled,
+                    'live', x.live,
                     'merged', x.merged, 'code', {{ dbt_history._decision(features) | indent(16) }}
                 )
             ),
@@ -66,10 +74,31 @@ aggregate(
 {%- endmacro %}
 
 
-{# The state that a write starts from. #}
+{# What the transaction of a write starts from, or what its earlier writes made. #}
 {% macro _carried(name) %}
     {%- do return(
         'if(acc.txn = w.txn, acc.' ~ name ~ ', if(acc.is_refused, acc.settled, acc.now))'
+    ) -%}
+{% endmacro %}
+
+
+{# The last state on the branch of a write. #}
+{% macro _own_state(features) %}
+    {%- set carried = dbt_history._carried('now') -%}
+    {%- do return(
+        'get(' ~ dbt_history._of_branch('w', carried) ~ ', 0)' if features.on_branches else carried
+    ) -%}
+{% endmacro %}
+
+
+{# The state that a write changes. #}
+{% macro _state_to_change(features, pending) %}
+    {%- set own = dbt_history._stored_tombstone(features)
+        if dbt_history._reads_tombstones(features, pending)
+        else dbt_history._own_state(features) -%}
+    {%- do return(
+        'coalesce(' ~ own ~ ', ' ~ dbt_history._inherited_state(features, pending) ~ ')'
+            if features.on_branches else own
     ) -%}
 {% endmacro %}
 
@@ -89,14 +118,23 @@ aggregate(
     {%- set gone = gone ~ ' or coalesce(exists('
         ~ 'w.removals, since -> made.txn <= since and since < w.txn), false)' -%}
 {%- endif -%}
+{%- set tombstone, new_states = 'tombstone', 'acc.new_states' -%}
+{%- if features.on_branches -%}
+    {%- set tombstone = 'get(' ~ dbt_history._of_branch('w', tombstone) ~ ', 0)' -%}
+    {%- set new_states = dbt_history._of_branch('w', new_states) -%}
+{%- endif -%}
 element_at(
     transform(
-        array({{ dbt_history._carried('now') }}),
+        array({{ dbt_history._own_state(features) }}),
         made -> if(
             coalesce(made.action = 'DELETE', false) and ({{ gone }}),
             try_element_at(
                 filter(
-                    if(tombstone is null, acc.new_states, concat(array(tombstone), acc.new_states)),
+                    if(
+                        {{ tombstone }} is null,
+                        {{ new_states }},
+                        concat(array({{ tombstone }}), {{ new_states }})
+                    ),
                     made -> made.action = 'DELETE' and not ({{ gone }})
                 ),
                 -1
@@ -109,9 +147,10 @@ element_at(
 {%- endmacro %}
 
 
-{% macro _outcome_type() %}
+{% macro _outcome_type(features) %}
     {%- do return(
-        'struct<i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live:'
+        'struct<' ~ ('branch: string, fork: bigint, ' if features.on_branches else '')
+            ~ 'i: bigint, txn: bigint, position: bigint, action: string, code: string, was_live:'
             ~ ' boolean, mode: string, is_refused: boolean,'
         ~ ' txn_problem: struct<outcome: string, reason: string>, app_id: string, author: string,'
             ~ ' message: string, commit_json: string, at_ms: bigint, keep_states: bigint>'
@@ -187,13 +226,28 @@ element_at(
             else {{ dbt_history._new_state(features) | indent(12) }}
         end),
         state -> named_struct(
+            {%- if features.on_branches %}
+            'now',
+            if(
+                state is null,
+                x.carried,
+                concat(
+                    filter(
+                        x.carried, other -> other.branch <> w.branch or other.fork <> w.fork
+                    ),
+                    array(state)
+                )
+            ),
+            {%- else %}
             'now', coalesce(state, x.own),
+            {%- endif %}
             'settled', x.settled,
             'txn', w.txn,
             'is_refused', w.is_refused,
             'new_states',
             if(state is null or w.is_refused, acc.new_states, concat(acc.new_states, array(state))),
             'outcomes', concat(acc.outcomes, array(cast(named_struct(
+                {{ "'branch', w.branch, 'fork', w.fork," if features.on_branches }}
                 'i', w.i, 'txn', w.txn, 'position', w.position, 'action', w.action,
                 'code', if(x.code = 'MERGED', 'UPDATED', x.code),
                 'was_live', x.live is not null, 'mode', w.mode, 'is_refused', w.is_refused,
@@ -201,7 +255,7 @@ element_at(
                 'app_id', w.app_id, 'author', w.author, 'message', w.message,
                 'commit_json', w.commit_json, 'at_ms', w.at_ms,
                 'keep_states', w.keep_states
-            ) as {{ dbt_history._outcome_type() }})))
+            ) as {{ dbt_history._outcome_type(features) }})))
         )
     ),
     1
@@ -215,7 +269,7 @@ element_at(
 #}
 {% macro _purged_state(features) %}
     {%- set parts = [] -%}
-    {%- for name in dbt_history._state_fields() -%}
+    {%- for name in dbt_history._state_fields(features) -%}
         {%- set value = {'seq': 'w.i', 'purged_txn': 'w.txn'}.get(name, 'x.now.' ~ name) -%}
         {%- do parts.append("'" ~ name ~ "', " ~ value) -%}
     {%- endfor -%}
@@ -232,6 +286,7 @@ element_at(
 #}
 {% macro _new_state(features) %}
 cast(named_struct(
+    {{ "'branch', w.branch, 'fork', w.fork," if features.on_branches }}
     'i', w.i,
     'seq', w.i,
     'txn', w.txn,

@@ -10,49 +10,28 @@
 #}
 {% macro _folded_ctes(features, pending) %}
 {{ dbt_history._log_ctes(features, pending) }}
-{%- if not features.branched %}
+{%- if features.on_branches %}
 
-{{ dbt_history._fold_ctes(features, pending, dbt_history._whole_log(features)) }}
-{%- else %}
 {{ dbt_history._branch_ctes(features, pending) }}
-{%- for level in pending.levels %}
-
-{{ dbt_history._fold_ctes(features, pending, dbt_history._level_of_log(features, level)) }},
-{%- endfor %}
-
-folded as (
-    {%- for level in pending.levels %}
-    select * from folded_{{ level }}
-    {%- if not loop.last %}
-    union all
-    {%- endif %}
-    {%- endfor %}
-)
 {%- endif %}
+
+{{ dbt_history._fold_ctes(features, pending) }}
 {%- endmacro %}
 
 
 {#
-    The writes of one fold, and the names of its CTEs. Without branches there is one fold for all
-    writes; with branches one per level, because what a branch inherits may be made by lower levels
-    in the same run.
-
-        grouped    the columns that group a fold: the key, and on branches the fork, because the
-                   name of a dropped branch may be used again
+    The writes of the log, and the columns by which they are folded: the key; with writes on
+    branches the item, because what a write inherits may have been made in the same run.
 #}
-{% macro _whole_log(features) %}
-    {%- do return({
-        'number': 0, 'writes': 'identified', 'suffix': '', 'key': dbt_history._c_key(features),
-        'grouped': dbt_history._c_key(features),
-    }) -%}
+{% macro _writes_to_fold(features) %}
+    {%- do return('on_branches' if features.on_branches else 'identified') -%}
 {% endmacro %}
 
 
-{% macro _level_of_log(features, number) %}
-    {%- do return({
-        'number': number, 'writes': 'writes_' ~ number, 'suffix': '_' ~ number,
-        'key': dbt_history._c_key(features), 'grouped': dbt_history._c_key(features) + ['fork'],
-    }) -%}
+{% macro _folded_by(features) %}
+    {%- do return(
+        dbt_history._c_item(features) if features.on_branches else dbt_history._c_key(features)
+    ) -%}
 {% endmacro %}
 
 
@@ -142,61 +121,76 @@ identified as (
 {%- endmacro %}
 
 
-{# The fold of the writes of `level`. #}
-{% macro _fold_ctes(features, pending, level) %}
-{{ dbt_history._stored_ctes(features, pending, level) }}
+{% macro _fold_ctes(features, pending) %}
+{%- set grouped = dbt_history._folded_by(features) -%}
+{{ dbt_history._stored_ctes(features, pending) }}
 
-writes_of_feature{{ level.suffix }} as (
+writes_of_feature as (
     select
-        {{ level.grouped | join(', ') }},
+        {{ grouped | join(', ') }},
         array_sort(
             collect_list(named_struct(
-                {%- for name in dbt_history._folded_fields(features) %}
+                {%- for name in dbt_history._folded_fields(features, pending) %}
                 '{{ name }}', {{ name }},
                 {%- endfor %}
-                {%- if level.number %}
-                'inherited', inherited,
-                {%- endif %}
                 'base', base_content,
                 'content', content
             )),
             (one, other) -> case when one.i < other.i then -1 when one.i > other.i then 1 else 0 end
         ) as writes
-    from based_writes{{ level.suffix }}
-    group by {{ level.grouped | join(', ') }}
+    from based_writes
+    group by {{ grouped | join(', ') }}
 ),
 
-heads_of_writes{{ level.suffix }} as (
+heads_of_writes as (
     select
-        {% for name in level.grouped %}writes_of_feature{{ level.suffix }}.{{ name }}, {% endfor %}
+        {% for name in grouped %}writes_of_feature.{{ name }}, {% endfor %}
         writes,
         {%- if dbt_history._reads_tombstones(features, pending) %}
         heads.tombstone,
         {%- endif %}
         heads.state as head
-    from writes_of_feature{{ level.suffix }}
-    left join heads{{ level.suffix }} as heads
+    from writes_of_feature
+    left join heads
         on
-        {%- for name in level.grouped %}
-        writes_of_feature{{ level.suffix }}.{{ name }}
-            <=> heads.{{ name }}{{ ' and' if not loop.last }}
+        {%- for name in grouped %}
+        writes_of_feature.{{ name }} <=> heads.{{ name }}{{ ' and' if not loop.last }}
         {%- endfor %}
 ),
 
 -- The generator prevents the optimizer from duplicating the fold for every field that is read.
-folds{{ level.suffix }} as (
+folds as (
     select
-        heads_of_writes{{ level.suffix }}.*,
+        heads_of_writes.*,
         folding.fold
-    from heads_of_writes{{ level.suffix }}
+    from heads_of_writes
     lateral view explode(array(
-        {{ dbt_history._fold_expression(features, pending, level) | indent(8) }}
+        {{ dbt_history._fold_expression(features, pending) | indent(8) }}
     )) folding as fold
 ),
+{%- if features.on_branches %}
 
-folded{{ level.suffix }} as (
+-- An item's branches, one row each.
+folds_of_branches as (
     select
-        {{ level.grouped | join(', ') }},
+        {{ dbt_history._c_item(features) | join(', ') }},
+        line.branch as {{ dbt_history._prefixed('branch') }},
+        writes,
+        get({{ dbt_history._of_branch('line', 'head') }}, 0) as head,
+        named_struct(
+            'new_states', {{ dbt_history._of_branch('line', 'fold.new_states') }},
+            'outcomes', {{ dbt_history._of_branch('line', 'fold.outcomes') }}
+        ) as fold
+    from folds
+    lateral view explode(array_distinct(transform(
+        writes, w -> named_struct('branch', w.branch, 'fork', w.fork)
+    ))) lines as line
+),
+{%- endif %}
+
+folded as (
+    select
+        {{ dbt_history._c_key(features) | join(', ') }},
         head,
         {%- if dbt_history._may_lack_history(features) %}
         {{ dbt_history._lasting_states(features) | indent(8) }},
@@ -204,7 +198,7 @@ folded{{ level.suffix }} as (
         fold.new_states as new_states,
         {%- endif %}
         fold.outcomes as outcomes
-    from folds{{ level.suffix }}
+    from {{ 'folds_of_branches' if features.on_branches else 'folds' }}
 )
 {%- endmacro %}
 
@@ -309,8 +303,13 @@ end as replaced_from
 
 
 {# The fields of a write that the fold uses. #}
-{% macro _folded_fields(features) %}
-    {%- do return((['removals'] if features.get('spaces') else []) + [
+{% macro _folded_fields(features, pending) %}
+    {%- set more = ['removals'] if features.get('spaces') else [] -%}
+    {%- if features.on_branches -%}
+        {%- set more = more + ['branch', 'fork', 'lineage']
+            + (['inherited'] if pending.states is not none else []) -%}
+    {%- endif -%}
+    {%- do return(more + [
         'i', 'txn', 'position', 'action', 'app_id', 'author', 'message', 'commit_json', 'at_ms',
         'real_ms', 'uuid', 'txn_uuid', 'expected_uuid', 'base_uuid',
         'if_absent', 'if_live', 'on_version_conflict', 'on_merge_conflict', 'mode', 'noop_updates',
@@ -327,27 +326,29 @@ end as replaced_from
                         of a deleted feature, and where a write may be without history `tombstone`
         based_writes    the writes, with the content of the state that each names as its base
 #}
-{% macro _stored_ctes(features, pending, level) %}
-{{ dbt_history._head_ctes(features, pending, level) }}
-{%- if level.number %}
+{% macro _stored_ctes(features, pending) %}
+{%- set inherits = features.on_branches and pending.states is not none -%}
+{{ dbt_history._head_ctes(features, pending) }}
+{%- if inherits %}
 
-{{ dbt_history._inherited_ctes(features, pending, level) }}
+{{ dbt_history._inherited_ctes(features, pending) }}
 {%- endif %}
 
-based_writes{{ level.suffix }} as (
+based_writes as (
     select
         written.*,
-        {%- if level.number %}
+        {%- if inherits %}
         inherited.inherited,
         {%- endif %}
-        {%- if pending.has_merge %}
-        {{ dbt_history._base_content(features, pending, level) | indent(8) }} as base_content
+        {%- if pending.has_merge and pending.states is not none %}
+        if(stored.`i` is null, null, {{ dbt_history._stored_content(features) | indent(8) }})
+            as base_content
         {%- else %}
         cast(null as {{ features.content_type }}) as base_content
         {%- endif %}
-    from {{ level.writes }} as written
-    {%- if level.number %}
-    left join inherited{{ level.suffix }} as inherited
+    from {{ dbt_history._writes_to_fold(features) }} as written
+    {%- if inherits %}
+    left join inherited
         on {{ dbt_history._same_item(features, 'inherited', 'written') }}
         and inherited.epoch = written.epoch
     {%- endif %}
@@ -356,86 +357,76 @@ based_writes{{ level.suffix }} as (
         on stored.`txn` <= {{ pending.after }}L
         and stored.{{ dbt_history._quote(features.namespace) }}.`uuid` = written.base_uuid
         and {{ dbt_history._same_feature(
-            features, 'written', dbt_history._item(features) if level.number else none,
+            features, 'written', dbt_history._item(features) if features.on_branches else none,
         ) }}
-        {%- if level.number %}
-        and {{ dbt_history._is_of_line('stored.`branch`', 'stored.`txn`') }}
+        {%- if features.on_branches %}
+        and {{ dbt_history._is_of_line('written', 'stored.`branch`', 'stored.`txn`') }}
         {%- endif %}
-    {%- endif %}
-    {%- if pending.has_merge and level.number %}
-    left join states_before{{ level.suffix }} as states_before
-        on states_before.state.uuid = written.base_uuid
-        and {{ dbt_history._same_item(features, 'states_before', 'written') }}
-        and {{ dbt_history._is_of_line(
-            'states_before.' ~ dbt_history._prefixed('branch'), 'states_before.state.txn',
-        ) }}
     {%- endif %}
 ),
 {% endmacro %}
 
 
-{#
-    The content of the base that a write names: a stored state, or one that a lower level made; the
-    fold itself looks up those that it makes.
-#}
-{% macro _base_content(features, pending, level) %}
-    {%- set contents = [] -%}
-    {%- if pending.states is not none -%}
-        {%- do contents.append(
-            'if(stored.`i` is null, null, ' ~ dbt_history._stored_content(features) ~ ')'
-        ) -%}
-    {%- endif -%}
-    {%- if level.number -%} {%- do contents.append('states_before.state.content') -%} {%- endif -%}
-    {%- do return(
-        'coalesce(' ~ (contents + ['cast(null as ' ~ features.content_type ~ ')']) | join(', ')
-            ~ ')'
-    ) -%}
-{% endmacro %}
-
-
-{% macro _head_ctes(features, pending, level) %}
+{% macro _head_ctes(features, pending) %}
+{%- set key = dbt_history._c_key(features) + (['fork'] if features.on_branches else []) -%}
+{%- set needs_tombstone = dbt_history._reads_tombstones(features, pending) -%}
+{%- set state_type = 'array<' ~ features.state_type ~ '>' if features.on_branches
+    else features.state_type -%}
 {%- if pending.states is none %}
-heads{{ level.suffix }} as (
+heads as (
     select
-        {% for name in level.grouped %}{{ name }}, {% endfor %}
-        {%- if dbt_history._reads_tombstones(features, pending) %}
-        cast(null as {{ features.state_type }}) as tombstone,
+        {% for name in dbt_history._folded_by(features) %}{{ name }}, {% endfor %}
+        {%- if needs_tombstone %}
+        cast(null as {{ state_type }}) as tombstone,
         {%- endif %}
-        cast(null as {{ features.state_type }}) as state
-    from {{ level.writes }}
+        cast(null as {{ state_type }}) as state
+    from identified
     where false
 ),
 {%- else %}
 {#- On a branch, a deletion may hide an inherited state. #}
-stored_heads{{ level.suffix }} as (
+stored_heads as (
     {{ dbt_history._stored_heads(
-        features, pending, level,
+        features, pending,
         'stored.`txn_next` is null or stored.`txn_next` > ' ~ pending.after ~ 'L'
-            ~ (' or ' ~ dbt_history._is_tombstone(features, pending)
-                if features.branched and (pending.has_purge or level.number) else ''),
+            ~ (' or ' ~ dbt_history._is_tombstone(features, pending) if features.on_branches
+                else ''),
     ) | indent(4) }}
-    {%- if pending.has_purge and not features.branched %}
+    {%- if pending.has_purge and not features.on_branches %}
 
     union all
 
     -- Closed states are read only for a purge.
     {{ dbt_history._stored_heads(
-        features, pending, level, dbt_history._is_tombstone(features, pending),
+        features, pending, dbt_history._is_tombstone(features, pending),
     ) | indent(4) }}
     {%- endif %}
 ),
 
 -- Of a live state and earlier tombstones the newest one applies; a purge after `after` is ignored.
-heads{{ level.suffix }} as (
+{{ 'heads_of_branches' if features.on_branches else 'heads' }} as (
     select
-        {% for name in level.grouped %}{{ name }}, {% endfor %}
-        {%- if dbt_history._reads_tombstones(features, pending) %}
+        {% for name in key %}{{ name }}, {% endfor %}
+        {%- if needs_tombstone %}
         max_by(state, if(state.action = 'DELETE', state.i, null)) as tombstone,
         {%- endif %}
         max_by(state, state.i) as state
-    from stored_heads{{ level.suffix }}
-    group by {{ level.grouped | join(', ') }}
+    from stored_heads
+    group by {{ key | join(', ') }}
 ),
+{%- if features.on_branches %}
+
+heads as (
+    select
+        {% for name in dbt_history._c_item(features) %}{{ name }}, {% endfor %}
+        {%- if needs_tombstone %}
+        collect_list(tombstone) as tombstone,
+        {%- endif %}
+        collect_list(state) as state
+    from heads_of_branches
+    group by {{ dbt_history._c_item(features) | join(', ') }}
+),
+{%- endif %}
 {%- endif %}
 {% endmacro %}
 
@@ -444,24 +435,28 @@ heads{{ level.suffix }} as (
     The stored states of the written features that satisfy `kind`. On a branch only states since its
     fork count.
 #}
-{% macro _stored_heads(features, pending, level, kind) -%}
+{% macro _stored_heads(features, pending, kind) -%}
 select
     {%- for name in features.key %}
     stored.{{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }},
     {%- endfor %}
-    {%- if features.branched %}
+    {%- if features.on_branches %}
     written.fork,
     {%- endif %}
-    {{ dbt_history._stored_state(features, pending) | indent(4) }} as state
+    {{ dbt_history._stored_state(
+        features, pending, 'written.fork' if features.on_branches else none,
+    ) | indent(4) }} as state
 from {{ dbt_history._quoted_relation(pending.states) }} as stored
-{%- if features.branched %}
-inner join (select distinct {{ level.grouped | join(', ') }} from {{ level.writes }}) as written
+{%- if features.on_branches %}
+inner join (
+    select distinct {{ dbt_history._c_key(features) | join(', ') }}, fork from on_branches
+) as written
     on {{ dbt_history._same_feature(features, 'written') }}
     and stored.`txn` > written.fork
 {%- else %}
 left semi join
     {{ "(select * from identified where action = 'PURGE')" if '`action`' in kind
-        else level.writes }} as written
+        else 'identified' }} as written
     on {{ dbt_history._same_feature(features, 'written') }}
 {%- endif %}
 where stored.`txn` <= {{ pending.after }}L

@@ -17,7 +17,11 @@ if(
         transform(
             array(coalesce(
                 get(filter(
-                    acc.new_states, state -> state.uuid = w.base_uuid and state.seq = state.i
+                    acc.new_states,
+                    state -> state.uuid = w.base_uuid and state.seq = state.i
+                    {%- if features.on_branches %}
+                        and {{ dbt_history._is_of_line('w', 'state.branch', 'state.txn') }}
+                    {%- endif %}
                 ), 0).content,
                 w.base
             )),

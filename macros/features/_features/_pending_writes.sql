@@ -6,11 +6,11 @@
                                                 last = 45: fixed, more may arrive
 
     What the compiled SELECT of this run notes about the same writes is used again, because each of
-    these queries computes all outcomes. Branches may have been created or dropped since.
+    these queries computes all outcomes; with branches, if none was created or dropped since.
 
     `marked`: the table of states, whose marks say which spaces record their history; they become
-    `features.spaces`. They are read after the probe: a transaction that an operation on a space
-    did not know of yet is not taken without the operation's mark.
+    `features.spaces`. They and the branches are read after the probe: a transaction that an
+    operation on a space did not know of yet is not taken without the operation's mark.
 
     Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'refused', 'note'}; `last` is
     `after` if nothing is pending.
@@ -18,8 +18,7 @@
 {% macro _pending_writes(features, states, after, marked) %}
     {% set id = local_md5(features | string ~ after) %}
     {% set known = namespace(note={}) %}
-    {% for note in dbt_history._notes('writes', model.get('compiled_code'))
-        if note.id == id and not features.branched %}
+    {% for note in dbt_history._notes('writes', model.get('compiled_code')) if note.id == id %}
         {% set known.note = note %}
     {% endfor %}
     {% set probe = known.note.get('probe') or dbt_history._probe(features, after) %}
@@ -27,29 +26,28 @@
     {% do features.update({
         'spaces': known.note.spaces if 'spaces' in known.note
             else dbt_history._space_facts(marked),
+        'on_branches': probe[6] | int > 0,
     }) %}
+    {% set epochs = dbt_history._branch_epochs(dbt_history._branch_facts(features.branches))
+        if features.on_branches else [] %}
+    {% do features.update({'state_type': dbt_history._state_type(features)}) %}
     {% do dbt_history._refuse_two_switches(features, marked) %}
     {% set pending = {
         'after': after, 'last': after if probe[0] is none else probe[0] | int, 'states': states,
         'has_purge': probe[1] | int > 0, 'has_merge': probe[2] | int > 0, 'refused': [],
-        'levels': [0],
+        'epochs': epochs,
         'trims': probe[7] | int > 0,
     } %}
-    {% if features.branched %}
-        {% do pending.update(dbt_history._pending_branches(
-            features, fromjson(probe[6] or '[]'), after,
-        )) %}
-    {% endif %}
     {# Rendered once: the rounds and the model differ only in the list of refused transactions. #}
     {% do pending.update({'folded': dbt_history._folded_ctes(features, pending)}) %}
-    {% if 'refused' in known.note %}
+    {% if 'refused' in known.note and known.note.epochs == local_md5(epochs | string) %}
         {% do pending.update({'refused': known.note.refused}) %}
     {% elif probe[0] is not none and probe[3] | int > 0 %}
         {% do pending.update({'refused': dbt_history._refused_transactions(features, pending)}) %}
     {% endif %}
     {% do pending.update({'note': {
         'id': id, 'after': after, 'last': pending.last, 'probe': probe, 'refused': pending.refused,
-        'spaces': features.spaces,
+        'spaces': features.spaces, 'epochs': local_md5(epochs | string),
     }}) %}
     {% do return(pending) %}
 {% endmacro %}
@@ -81,9 +79,7 @@
         ) as without_transaction,
         count({{ features.names.txn }}, {{ features.names.position }})
             - count(distinct {{ features.names.txn }}, {{ features.names.position }}) as doubles,
-        {{ "to_json(collect_set(cast(coalesce(`branch`, 'main') as string)))"
-            if features.branched
-            else 'cast(null as string)' }} as branches,
+        {{ "count_if(`branch` <> 'main')" if features.branched else '0' }} as on_branches,
         {{ 'count(' ~ features.names.keep_states ~ ')' if 'keep_states' in features.names
             else ('count(*)' if features.keep_states is not none else '0') }} as limits
     from {{ features.writes }}
@@ -200,7 +196,7 @@
         select
             outcome.txn,
             substring_index(outcome.code, ':', 1) in ('CONFLICT', 'NOT_FOUND', 'ERROR') as fails,
-            {%- if features.branched or pending.has_merge %}
+            {%- if features.on_branches or pending.has_merge %}
             true as is_seen
             {%- else %}
             substring_index(outcome.code, ':', 1) <> 'RETAINED' and outcome.txn < last_txn

@@ -15,18 +15,22 @@
 {% endmacro %}
 
 
-{# A row of the table of states in the form of the fold; a purge after `after` is ignored. #}
-{% macro _stored_state(features, pending) %}
+{#
+    A row of the table of states in the form of the fold; a purge after `after` is ignored. `fork`:
+    that of its branch, where the fold asks for it.
+#}
+{% macro _stored_state(features, pending, fork=none) %}
     {%- set xyz = 'stored.' ~ dbt_history._quote(features.namespace) -%}
     {%- set parts = [] -%}
-    {%- for name in dbt_history._state_fields() -%}
+    {%- for name in dbt_history._state_fields(features) -%}
         {%- if name == 'seq' -%} {%- do parts.append("'seq', stored.`i`") -%}
         {%- elif name == 'purged_txn' -%}
             {%- do parts.append(
                 "'purged_txn', if(stored.`purged_txn` <= " ~ pending.after
                     ~ 'L, stored.`purged_txn`, null)'
             ) -%}
-        {%- elif name in ['i', 'txn', 'author_txn', 'created_txn', 'resync'] -%}
+        {%- elif name == 'fork' -%} {%- do parts.append("'fork', " ~ (fork or 'null')) -%}
+        {%- elif name in ['i', 'txn', 'author_txn', 'created_txn', 'resync', 'branch'] -%}
             {%- do parts.append("'" ~ name ~ "', stored.`" ~ name ~ '`') -%}
         {%- else -%}
             {%- do parts.append(

@@ -205,10 +205,9 @@ heads_of_writes as (
         writes,
         heads.state as head
     from writes_of_feature
-    left join heads as heads
+    left join heads
         on
-        writes_of_feature.`c_id`
-            <=> heads.`c_id`
+        writes_of_feature.`c_id` <=> heads.`c_id`
 ),
 -- The generator prevents the optimizer from duplicating the fold for every field that is read.
 folds as (
@@ -235,18 +234,20 @@ folds as (
                     transform(
                         transform(
                             array(named_struct(
+                                'carried', if(acc.txn = w.txn, acc.now, if(acc.is_refused, acc.settled, acc.now)),
                                 'own', if(acc.txn = w.txn, acc.now, if(acc.is_refused, acc.settled, acc.now)),
                                 'now', if(acc.txn = w.txn, acc.now, if(acc.is_refused, acc.settled, acc.now)),
                                 'settled', if(acc.txn = w.txn, acc.settled, if(acc.is_refused, acc.settled, acc.now))
                             )),
                             x -> named_struct(
-                                'own', x.own, 'now', x.now, 'settled', x.settled,
+                                'carried', x.carried, 'own', x.own, 'now', x.now, 'settled', x.settled,
                                 'live', if(x.now.action <> 'DELETE', x.now, null),
                                 'merged', cast(null as struct<content: struct<p0: binary, p1: string>, clashes: boolean>)
                             )
                         ),
                         x -> named_struct(
-                            'own', x.own, 'now', x.now, 'settled', x.settled, 'live', x.live,
+                            'carried', x.carried, 'own', x.own, 'now', x.now, 'settled', x.settled,
+                            'live', x.live,
                             'merged', x.merged, 'code',
                         case
                             when w.txn_problem is not null then 'ERROR:transaction'
