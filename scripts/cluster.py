@@ -241,7 +241,6 @@ class Cluster:
             "spark.connect.grpc.binding.address": HOST,
             "spark.connect.grpc.binding.port": ports["connect"],
             "spark.sql.session.timeZone": "UTC",
-            "spark.sql.analyzer.maxIterations": 400,
             "spark.sql.shuffle.partitions": cores,
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
             "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",

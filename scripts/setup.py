@@ -424,7 +424,6 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.analyzer.maxIterations": "400",
         "spark.sql.shuffle.partitions": str(cores or 2),
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores or 2),
         "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",

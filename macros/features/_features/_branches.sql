@@ -116,8 +116,10 @@ on_branches as (
         epochs.epoch,
         coalesce(epochs.fork, -1L) as fork,
         coalesce(
-            epochs.lineage, array(named_struct('branch', {{ branch }}, 'at', {{
-                dbt_history._end_of_log() }}, 'fork', -1L))
+            epochs.lineage,
+            array(named_struct(
+                'branch', {{ branch }}, 'at', {{ dbt_history._end_of_log() }}, 'fork', -1L
+            ))
         ) as lineage
     from identified
     left join {{ dbt_history._epochs_table(pending.epochs) | indent(4) }}
