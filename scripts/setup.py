@@ -403,6 +403,7 @@ def spark_settings() -> dict[str, str]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     java_options = [
         "-XX:TieredStopAtLevel=1",
+        "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
         "-XX:ReservedCodeCacheSize=256m",
         "-XX:+UseSerialGC",
         "-Duser.timezone=UTC",
