@@ -12,12 +12,12 @@
         a refused one         settled: the effects of the refused one are discarded
 
     With branches, one fold applies the writes of an item on all its branches; `now` and `settled`
-    are arrays, with the last state on each branch. A branch without a state of its own starts from
-    what it inherits (`_inherited_state`):
+    are arrays, with the last state on each branch. A write on a branch without a state of its own
+    changes what the branch inherits (`_inherited_state`):
 
-        main    v1 (10)         v2 (20)            v3 (40)
-        b               fork                merge of v1 and a change: read at its fork, v1
-                        at 10              (30)
+        txn     10        20        30        40
+        main    [ v1 -----[ v2 ---------------[ v3 ----
+        b       fork                [ v1' -------------     changes v1, main's state at the fork
 
     A deletion without history leaves no tombstone, so a purge finds the last one that was stored
     (`_stored_tombstone`). Each `transform(array(x), name -> …)` binds a value to a name, because
@@ -27,6 +27,9 @@
 {%- set carried = features.state_type -%}
 {%- if features.on_branches -%} {%- set carried = 'array<' ~ carried ~ '>' -%} {%- endif -%}
 {%- set head = "coalesce(head, array())" if features.on_branches else 'head' -%}
+{%- set all_of_write = "'carried', " ~ dbt_history._carried('now') ~ ', ' if features.on_branches
+    else '' -%}
+{%- set all_of_x = "'carried', x.carried, " if features.on_branches else '' -%}
 aggregate(
     writes,
     cast(named_struct(
@@ -45,22 +48,21 @@ aggregate(
             transform(
                 transform(
                     array(named_struct(
-                        'carried', {{ dbt_history._carried('now') }},
-                        'own', {{ dbt_history._own_state(features) }},
+                        {{ all_of_write }}'own', {{ dbt_history._own_state(features) }},
                         'now', {{ dbt_history._state_to_change(
                             features, pending,
                         ) | indent(24) }},
                         'settled', {{ dbt_history._carried('settled') }}
                     )),
                     x -> named_struct(
-                        'carried', x.carried, 'own', x.own, 'now', x.now, 'settled', x.settled,
+                        {{ all_of_x }}'own', x.own, 'now', x.now, 'settled', x.settled,
                         'live', if(x.now.action <> 'DELETE', x.now, null),
                         'merged', {{ dbt_history._merged(features) | indent(20) if pending.has_merge
                             else 'cast(null as ' ~ dbt_history._merged_type(features) ~ ')' }}
                     )
                 ),
                 x -> named_struct(
-                    'carried', x.carried, 'own', x.own, 'now', x.now, 'settled', x.settled,
+                    {{ all_of_x }}'own', x.own, 'now', x.now, 'settled', x.settled,
                     'live', x.live,
                     'merged', x.merged, 'code', {{ dbt_history._decision(features) | indent(16) }}
                 )
@@ -247,7 +249,9 @@ element_at(
             'new_states',
             if(state is null or w.is_refused, acc.new_states, concat(acc.new_states, array(state))),
             'outcomes', concat(acc.outcomes, array(cast(named_struct(
-                {{ "'branch', w.branch, 'fork', w.fork," if features.on_branches }}
+                {%- if features.on_branches %}
+                'branch', w.branch, 'fork', w.fork,
+                {%- endif %}
                 'i', w.i, 'txn', w.txn, 'position', w.position, 'action', w.action,
                 'code', if(x.code = 'MERGED', 'UPDATED', x.code),
                 'was_live', x.live is not null, 'mode', w.mode, 'is_refused', w.is_refused,
@@ -286,7 +290,9 @@ element_at(
 #}
 {% macro _new_state(features) %}
 cast(named_struct(
-    {{ "'branch', w.branch, 'fork', w.fork," if features.on_branches }}
+    {%- if features.on_branches %}
+    'branch', w.branch, 'fork', w.fork,
+    {%- endif %}
     'i', w.i,
     'seq', w.i,
     'txn', w.txn,

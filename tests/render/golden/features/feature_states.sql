@@ -234,19 +234,18 @@ folds as (
                     transform(
                         transform(
                             array(named_struct(
-                                'carried', if(acc.txn = w.txn, acc.now, if(acc.is_refused, acc.settled, acc.now)),
                                 'own', if(acc.txn = w.txn, acc.now, if(acc.is_refused, acc.settled, acc.now)),
                                 'now', if(acc.txn = w.txn, acc.now, if(acc.is_refused, acc.settled, acc.now)),
                                 'settled', if(acc.txn = w.txn, acc.settled, if(acc.is_refused, acc.settled, acc.now))
                             )),
                             x -> named_struct(
-                                'carried', x.carried, 'own', x.own, 'now', x.now, 'settled', x.settled,
+                                'own', x.own, 'now', x.now, 'settled', x.settled,
                                 'live', if(x.now.action <> 'DELETE', x.now, null),
                                 'merged', cast(null as struct<content: struct<p0: binary, p1: string>, clashes: boolean>)
                             )
                         ),
                         x -> named_struct(
-                            'carried', x.carried, 'own', x.own, 'now', x.now, 'settled', x.settled,
+                            'own', x.own, 'now', x.now, 'settled', x.settled,
                             'live', x.live,
                             'merged', x.merged, 'code',
                         case
