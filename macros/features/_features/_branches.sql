@@ -8,7 +8,7 @@
         epochs     (10, 14]    (14, 25]                          a write on b at 20 inherits main as
                                                                  of 14
 
-    An epoch is {'epoch', 'branch', 'fork', 'since', 'until', 'parent', 'at', 'level', 'chain'}:
+    An epoch is {'epoch', 'branch', 'fork', 'since', 'until', 'parent', 'at', 'chain'}:
     `fork` is the fork that it began with, `chain` lists where to look for states that the branch
     does not have itself, nearest first: [{'branch', 'at', 'fork'}], ending in main.
 #}
@@ -34,7 +34,7 @@
                     {% do chain.append(dict(link, at=[link.at, fact.at] | min)) %}
                 {% endfor %}
             {% endif %}
-            {% do epoch.update({'chain': chain, 'level': chain | length}) %}
+            {% do epoch.update({'chain': chain}) %}
             {% do epochs.append(epoch) %}
             {% do alive.update({fact.branch: epoch}) %}
         {% endif %}

@@ -1,7 +1,7 @@
 {#
     Checks the arguments of `feature_states` against the columns of the log. Returns {'writes',
-    'key', 'payload', 'json', 'names': {meaning: quoted column}, 'state_type', defaults of the
-    options}.
+    'key', 'payload', 'json', 'names': {meaning: quoted column}, defaults of the options};
+    `_pending_writes` adds what depends on the pending writes, such as 'state_type'.
 #}
 {% macro _feature_settings(writes, options, caller_name) %}
     {% set types = {} %}

@@ -12,8 +12,8 @@
     `features.spaces`. They and the branches are read after the probe: a transaction that an
     operation on a space did not know of yet is not taken without the operation's mark.
 
-    Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'refused', 'note'}; `last` is
-    `after` if nothing is pending.
+    Returns {'after', 'last', 'states', 'has_purge', 'has_merge', 'epochs', 'refused', 'note'};
+    `last` is `after` if nothing is pending.
 #}
 {% macro _pending_writes(features, states, after, marked) %}
     {% set id = local_md5(features | string ~ after) %}
@@ -30,6 +30,7 @@
     }) %}
     {% set epochs = dbt_history._branch_epochs(dbt_history._branch_facts(features.branches))
         if features.on_branches else [] %}
+    {% set branches_id = local_md5(epochs | string) %}
     {% do features.update({'state_type': dbt_history._state_type(features)}) %}
     {% do dbt_history._refuse_two_switches(features, marked) %}
     {% set pending = {
@@ -40,14 +41,14 @@
     } %}
     {# Rendered once: the rounds and the model differ only in the list of refused transactions. #}
     {% do pending.update({'folded': dbt_history._folded_ctes(features, pending)}) %}
-    {% if 'refused' in known.note and known.note.epochs == local_md5(epochs | string) %}
+    {% if 'refused' in known.note and known.note.epochs == branches_id %}
         {% do pending.update({'refused': known.note.refused}) %}
     {% elif probe[0] is not none and probe[3] | int > 0 %}
         {% do pending.update({'refused': dbt_history._refused_transactions(features, pending)}) %}
     {% endif %}
     {% do pending.update({'note': {
         'id': id, 'after': after, 'last': pending.last, 'probe': probe, 'refused': pending.refused,
-        'spaces': features.spaces, 'epochs': local_md5(epochs | string),
+        'spaces': features.spaces, 'epochs': branches_id,
     }}) %}
     {% do return(pending) %}
 {% endmacro %}
