@@ -139,6 +139,26 @@ def test_all_problems_of_a_log_of_writes_are_reported_together(
         assert problem in message
 
 
+def test_the_argument_keep_states_holds_where_the_log_has_an_empty_column(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.sql(
+        "create or replace temporary view limited_log as select txn, 0 as position,"
+        " 'PUT' as action, 'f' as id, 'app' as app_id, timestamp'2024-01-01' as at, txn as v,"
+        " cast(null as bigint) as keep_states from range(1, 5) as writes(txn)"
+    )
+    project.history(
+        "limited",
+        "{{ dbt_history.feature_states('limited_log', payload='v', keep_states=1) }}",
+        convention="naksha",
+    )
+
+    project.run("limited")
+
+    kept = {row["txn"]: row["txn_next"] for row in project.rows("limited")}
+    assert kept == {3: 4, 4: None}
+
+
 def test_writes_without_a_unique_position_are_refused(
     project: Project, spark: SparkSession
 ) -> None:

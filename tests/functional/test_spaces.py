@@ -23,6 +23,7 @@ ROADS: dict[int, dict[str, str | None]] = {
     9: {"a": "9"},
 }
 State = tuple[str, int, int | None]
+DRAFTS_KEY = ["branch", "space", "id"]
 
 
 def arrive(project: Project, up_to: int) -> None:
@@ -225,3 +226,90 @@ def test_tables_and_logs_that_cannot_be_switched_are_refused(
     message = project.run("published", check=False).message("published")
     assert "the history of spaces is switched in two ways" in message
     assert "in model: model.history_tests.published" in message
+
+
+def write_drafts(project: Project, *writes: str) -> None:
+    """Create the log `drafts`: transaction, branch, space, action, id, value and history."""
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create or replace view {project.table('drafts')} as"
+        " select *, if(space = 'maps', 0, 1) as position, 'app' as app_id,"
+        f" timestamp'2024-01-01 00:00:00 UTC' as at from values {', '.join(writes)}"
+        " as log(txn, branch, space, action, id, v, history)"
+    )
+
+
+def add_drafts(project: Project, name: str) -> None:
+    project.history(
+        name,
+        f"{{{{ dbt_history.feature_states('{project.table('drafts')}', id={DRAFTS_KEY},"
+        f" payload=['v'], branches='{project.table('branches')}') }}}}",
+        key=DRAFTS_KEY,
+        convention="naksha",
+        max_deleted_share=None,
+    )
+
+
+def test_a_space_with_branches_and_writes_without_history_is_refused(project: Project) -> None:
+    add_drafts(project, "drafted")
+    write_drafts(
+        project,
+        "(1, 'main', 'maps', 'PUT', 'f', '1', 'on')",
+        "(2, 'main', 'maps', 'PUT', 'f', '2', 'off')",
+        "(3, 'draft', 'maps', 'PUT', 'f', '3', null)",
+        "(4, 'draft', 'roads', 'PUT', 'f', '4', 'on')",
+        "(5, null, 'quiet', 'PUT', 'f', '5', 'off')",
+    )
+    message = project.run("drafted", check=False).message("drafted")
+    assert "space maps: 1 writes without history, 1 on branches" in message
+    assert "space roads" not in message
+    assert "space quiet" not in message
+    assert not project.spark.catalog.tableExists(project.table("drafted"))
+
+
+@pytest.mark.thorough
+def test_a_purge_without_history_finds_the_tombstone_beside_a_space_with_branches(
+    project: Project,
+) -> None:
+    """
+    txn         1        2        3        4        5
+    maps   f    [ 1 ------------------------------------
+           draft           base   [ 3 ------------------
+    quiet  g    [ 1 --)| 2        off      off      purges the tombstone of 2
+    """
+    writes = [
+        "(1, 'main', 'maps', 'PUT', 'f', '1', 'on')",
+        "(1, 'main', 'quiet', 'PUT', 'g', '1', 'on')",
+        "(2, 'main', 'quiet', 'DELETE', 'g', null, 'on')",
+        "(3, 'draft', 'maps', 'PUT', 'f', '3', 'on')",
+        "(3, 'main', 'quiet', 'PUT', 'g', '3', 'off')",
+        "(4, 'main', 'quiet', 'DELETE', 'g', null, 'off')",
+        "(5, 'main', 'quiet', 'PURGE', 'g', null, 'off')",
+    ]
+
+    def stored(name: str) -> list[tuple[Any, ...]]:
+        names = ("branch", "space", "id", "v", "txn", "txn_next", "purged_txn")
+        rows = [tuple(row[column] for column in names) for row in project.rows(name)]
+        return sorted(rows, key=lambda row: (row[4], row[5] is None, row))
+
+    add_drafts(project, "drafted")
+    add_drafts(project, "late")
+    write_drafts(project, *writes[:3])
+    project.run("drafted")
+    arguments = {
+        "table": project.table("drafted"), "writes": project.table("drafts"), "branch": "draft",
+        "branches": project.table("branches"), "convention": "naksha", "key": DRAFTS_KEY,
+    }  # fmt: skip
+    project.dbt("run-operation", "create_branch", "--args", json.dumps(arguments))
+    for arrived in (5, 6, 7):
+        write_drafts(project, *writes[:arrived])
+        project.run("drafted", *(["late"] if arrived == 7 else []))
+
+    expected: list[tuple[Any, ...]] = [
+        ("main", "quiet", "g", "1", 1, 2, None),
+        ("main", "maps", "f", "1", 1, None, None),
+        ("main", "quiet", "g", "1", 2, 2, 5),
+        ("draft", "maps", "f", "3", 3, None, None),
+    ]
+    assert stored("drafted") == expected
+    assert stored("late") == expected

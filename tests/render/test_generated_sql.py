@@ -263,6 +263,7 @@ def test_feature_states(call: Renderer) -> None:
         "doubles": 0,
         "branches": None,
         "limits": 0,
+        "without_history": 0,
     }
     call.pretend_answers(
         {

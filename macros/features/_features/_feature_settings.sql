@@ -177,7 +177,12 @@
 {# Whether a write may be one without history. #}
 {% macro _may_lack_history(features) %}
     {%- do return(
-        features.history == 'off' or 'history' in features.names
-            or features.get('spaces', []) | length > 0
+        dbt_history._may_write_off(features) or features.get('spaces', []) | length > 0
     ) -%}
+{% endmacro %}
+
+
+{# Whether the log or an argument may say so; operations on spaces say so elsewhere. #}
+{% macro _may_write_off(features) %}
+    {%- do return(features.history == 'off' or 'history' in features.names) -%}
 {% endmacro %}

@@ -23,6 +23,7 @@
     {% endfor %}
     {% set probe = known.note.get('probe') or dbt_history._probe(features, after) %}
     {% do dbt_history._refuse_unordered_writes(features, probe) %}
+    {% do dbt_history._refuse_branches_without_history(features, probe) %}
     {% do features.update({
         'spaces': known.note.spaces if 'spaces' in known.note
             else dbt_history._space_facts(marked),
@@ -81,8 +82,11 @@
         count({{ features.names.txn }}, {{ features.names.position }})
             - count(distinct {{ features.names.txn }}, {{ features.names.position }}) as doubles,
         {{ "count_if(`branch` <> 'main')" if features.branched else '0' }} as on_branches,
-        {{ 'count(' ~ features.names.keep_states ~ ')' if 'keep_states' in features.names
-            else ('count(*)' if features.keep_states is not none else '0') }} as limits
+        {{ 'count(*)' if features.keep_states is not none
+            else ('count(' ~ features.names.keep_states ~ ')' if 'keep_states' in features.names
+                else '0') }} as limits,
+        {{ 'count_if(' ~ dbt_history._is_without_history(features) ~ ')' if features.branched
+            else '0' }} as without_history
     from {{ features.writes }}
     where {{ features.names.txn }} > {{ after }}L or {{ features.names.txn }} is null
         or {{ features.names.txn }} < 0
@@ -114,6 +118,57 @@
                 ~ ' in the log, or in a view on it',
         )) %}
     {% endif %}
+{% endmacro %}
+
+
+{#
+    A branch inherits the states of its parent as of its base. Without history the next write
+    removes them, so what a branch inherits would depend on when dbt runs:
+
+        txn       1           2              3
+        main      f v1        f v2, off
+        branch                base 1         f v3     one run: after v1; two runs: f is new
+
+    All writes of the log are searched, because a stored state does not show how it was written.
+#}
+{% macro _refuse_branches_without_history(features, probe) %}
+    {% if probe[6] | int + probe[8] | int == 0 or not dbt_history._may_write_off(features) %}
+        {% do return(none) %}
+    {% endif %}
+    {% set space = dbt_history._space_column(features.key) %}
+    {% set found = run_query(
+        'select ' ~ ('cast(' ~ dbt_history._quote(space) ~ ' as string)' if space else "'the log'")
+            ~ ' as name, count_if(' ~ dbt_history._is_without_history(features)
+            ~ ") as without_history, count_if(`branch` <> 'main') as on_branches from "
+            ~ features.writes
+            ~ ' group by 1 having without_history > 0 and on_branches > 0 order by 1 limit 5'
+    ).rows %}
+    {% set problems = [] %}
+    {% for row in found %}
+        {% do problems.append(
+            ('space ' if space) ~ row[0] ~ ': ' ~ row[1] ~ ' writes without history, ' ~ row[2]
+                ~ ' on branches'
+        ) %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            features.caller_name,
+            'a branch reads its base from the history; nothing was written',
+            got='\n    ' ~ problems | join('\n    '),
+            expected='in each space either branches or writes without history',
+            node=model.unique_id,
+            way_out='record the history of these spaces: on in the column history, in a view on'
+                ~ ' the log, or in the argument',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# The condition on a write of the log that it, or else the argument, says so. #}
+{% macro _is_without_history(features) %}
+    {%- do return(dbt_history._write_column(
+        features, 'history', dbt_history._write_columns().history
+    ) ~ " = 'off'") -%}
 {% endmacro %}
 
 
