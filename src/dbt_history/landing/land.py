@@ -58,6 +58,7 @@ def land(
     table: LandingTable,
     *,
     batch: int | None = None,
+    above: int = 0,
     limits: Limits | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
@@ -65,26 +66,28 @@ def land(
     """Land one request completely, or raise RefusedError (nothing was landed) or BusyError.
 
     `root` is the folder that must contain every file of the request. `batch` is its number; None
-    assigns the next one. A request that was landed before changes nothing.
+    assigns the next one, which is greater than `above`. A request that was landed before changes
+    nothing.
     """
     refuse_iceberg(spark)
     sources = find_sources(request, root, limits or Limits())
     fingerprint = fingerprint_of(request, sources)
-    table.check(request.columns)
-    records = table.records() if table.exists() else []
+    is_there = table.exists()
+    missing = table.check(request.columns)
+    records = table.records() if is_there else []
     known = find_landed(records, fingerprint)
     if known is not None:
         return Landed(request, str(table), known.batch, False, {})
-    number = next_batch(table, records, batch)
+    number = next_batch(table, records, batch, above)
     if dry_run:
         counts = check_all(spark, request, sources, progress)
         return Landed(request, str(table), number, True, counts, is_dry=True)
     check_heads(request, sources)
-    notes = table.prepare(request.columns)
+    notes = table.prepare(request.columns) if missing or not is_there else []
     # A table registered from leftover files may already contain this request.
     records = records or table.records()
     writer = Writer(spark, request, sources, table, fingerprint, progress)
-    return replace(writer.write(records, batch), notes=notes)
+    return replace(writer.write(records, batch, above), notes=notes)
 
 
 def find_sources(request: Request, root: Path, limits: Limits) -> list[Source]:
@@ -137,11 +140,13 @@ def find_landed(records: Sequence[LandedRecord], fingerprint: str) -> LandedReco
     return None
 
 
-def next_batch(table: LandingTable, records: list[LandedRecord], batch: int | None) -> int:
+def next_batch(
+    table: LandingTable, records: list[LandedRecord], batch: int | None, above: int
+) -> int:
     """The batch's number. Raises RefusedError unless it exceeds all numbers in use."""
-    last = table.last_batch(records) if table.exists() else 0
+    last = table.last_batch(records) if records or table.exists() else 0
     if batch is None:
-        return last + 1
+        return max(last, above) + 1
     if batch <= last:
         raise RefusedError(
             f"batch {batch} is not greater than {last}, the last batch of {table};"
@@ -219,14 +224,14 @@ class Writer:
     fingerprint: str
     progress: Progress | None
 
-    def write(self, records: list[LandedRecord], wanted: int | None) -> Landed:
+    def write(self, records: list[LandedRecord], wanted: int | None, above: int) -> Landed:
         for attempt in range(ATTEMPTS):
             if attempt:
                 records = self.table.records()
             known = find_landed(records, self.fingerprint)
             if known is not None:
                 return Landed(self.request, str(self.table), known.batch, False, {})
-            number = next_batch(self.table, records, wanted)
+            number = next_batch(self.table, records, wanted, above)
             if self.commit(number, self.table.table_id(records)):
                 counts = self.table.count(number)
                 return Landed(self.request, str(self.table), number, True, counts)

@@ -29,7 +29,7 @@ from dbt_history.landing.request import START, Column, Request, parse_request
 from dbt_history.serve import live
 from dbt_history.serve.engine import Engine
 from dbt_history.serve.skipped import Skipped, skipped_samples
-from dbt_history.serve.tables import KEY, LAST_BATCH, Target, check_names
+from dbt_history.serve.tables import KEY, LAST_BATCH, Target, check_names, is_history
 from dbt_history.session import new_session
 
 log = logging.getLogger("dbt_history.serve")
@@ -45,6 +45,23 @@ class Written:
 
     text: str
     warning: str = ""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The greatest batch number in a table's log, `taken`, and the last batch that is applied.
+
+    Batches of a history table that a later RESTORE or overwrite undid are pending, as
+    `last_batch()` says in the model. Landed rows of a table without history are deleted once they
+    are applied, so there nothing can be applied again.
+
+        version    1    2    3    4             5
+        commit     a    b    c    restore to 1  OPTIMIZE     c is taken, a applied
+    """
+
+    has_history: bool
+    taken: int
+    applied: int
 
 
 @dataclass
@@ -108,18 +125,25 @@ class Destination:
         request = parse_request(document, SOURCE, has_period=has_period)
         with self.exclusive(request.schema, request.table) as (target,):
             self.prepare(target, request)
-            number = self.next_number(target)
+            numbers = self.numbers(target, has_history=request.has_period)
             landed = land(
-                target.spark, request, self.root, target.landing, batch=number, limits=self.limits
+                target.spark,
+                request,
+                self.root,
+                target.landing,
+                above=numbers.taken,
+                limits=self.limits,
             )
-            if not landed.is_new and not self.is_pending(target):
+            if not landed.is_new and not self.is_pending(target, numbers):
                 return Written(f"{landed_text(landed)}; was applied before")
             skipped: list[Skipped] = []
-            result = self.apply(target, request.key, skipped)
-            if landed.is_new and landed.counts and self.last_applied(target) < landed.batch:
-                raise RefusedError(
-                    f"batch {landed.batch} of {target} is landed and was not applied: {result}"
-                )
+            result = self.apply(target, request.key, skipped, numbers)
+            if landed.is_new and landed.counts:
+                numbers = self.numbers(target, has_history=request.has_period)
+                if numbers.applied < landed.batch:
+                    raise RefusedError(
+                        f"batch {landed.batch} of {target} is landed and was not applied: {result}"
+                    )
         if self.compact_every and landed.batch % self.compact_every == 0:
             self.maintenance.submit(self.compact, target.schema, target.name)
         warning = "\n".join(str(found) for found in skipped)
@@ -153,83 +177,68 @@ class Destination:
         columns, key = request.columns, request.key
         if not target.exists():
             target.create(columns, key)
-        if target.is_history() != request.has_period:
-            mode = "is" if target.is_history() else "is not"
+        fields = target.fields()
+        if is_history(fields) != request.has_period:
+            mode = "is not" if request.has_period else "is"
             raise RefusedError(f"{target} {mode} in history mode: the batch is of the other kind")
-        target.finish_changes()
-        target.add(columns)
+        target.add(columns, target.finish_changes(fields))
         if target.key() != list(key):
             self.set_key(target, key)
 
-    def next_number(self, target: Target) -> int | None:
-        """A batch number that is new to both tables; None to use the landing table's next one."""
-        taken = self.last_number(target)
-        landing = target.landing
-        landed = landing.last_batch(landing.records()) if landing.exists() else 0
-        return None if landed >= taken else taken + 1
-
-    def last_number(self, target: Target) -> int:
-        """The greatest number in the table's log, or recorded from a dropped landing table."""
-        return self._last(target, with_undone_batches=True)
-
-    def last_applied(self, target: Target) -> int:
-        """The same without batches that a later RESTORE or overwrite of a history table undid.
-
-        They are pending, as `last_batch()` says in the model. Landed rows of a table without
-        history are deleted once they are applied, so there nothing can be applied again.
-
-            version    1    2    3    4             5
-            commit     a    b    c    restore to 1  OPTIMIZE     b and c are pending
-        """
-        return self._last(target, with_undone_batches=not target.is_history())
-
-    def _last(self, target: Target, *, with_undone_batches: bool) -> int:
+    def numbers(self, target: Target, *, has_history: bool) -> Numbers:
+        """The numbers of batches in the table's log, or recorded from a dropped landing table."""
         recorded = int(target.properties().get(LAST_BATCH, "0"))
+        taken, kept = [recorded], [recorded]
         # Numbers increase, so the newest commits usually suffice.
         for limit in (50, None):
             log = read_log(target.spark, target.full_name, limit)
-            entries = with_undone(
+            for entry, is_undone in with_undone(
                 log, lambda entry: restored_version(target.spark, target.full_name, entry)
-            )
-            found = [
-                number
-                for entry, is_undone in entries
-                if (with_undone_batches or not is_undone)
-                and (number := batch_number(entry["userMetadata"])) is not None
-            ]
-            if found:
-                return max(recorded, *found)
-        return recorded
+            ):
+                if (number := batch_number(entry["userMetadata"])) is not None:
+                    taken.append(number)
+                    kept += [] if is_undone else [number]
+            if len(kept) > 1 or len(log) < (limit or 0):
+                break
+        return Numbers(has_history, max(taken), max(kept if has_history else taken))
 
-    def apply(self, target: Target, key: Sequence[str], skipped: list[Skipped]) -> str:
-        """Apply the pending batches; returns the result as text, and the skipped rows."""
-        last = self.last_applied(target)
-        if not target.is_history():
-            count = live.apply_pending(target, key, last, skipped)
+    def apply(
+        self, target: Target, key: Sequence[str], skipped: list[Skipped], numbers: Numbers
+    ) -> str:
+        """Apply the pending batches; returns the result as text, and the skipped rows.
+
+        `numbers` are those of the table before.
+        """
+        if not numbers.has_history:
+            count = live.apply_pending(target, key, numbers.applied, skipped)
             return f"{count} batches" if count != 1 else "1 batch"
         result = self.engine.merge(target.schema, target.name, target.landing, key)
         if found := SKIPPED.search(result):
-            samples = skipped_samples(target, (*key, START), f"`_batch` > {last}")
+            samples = skipped_samples(target, (*key, START), f"`_batch` > {numbers.applied}")
             skipped.append(Skipped(str(target), int(found[1]), samples))
         return result
 
     def apply_all(self, target: Target) -> None:
         """Apply pending batches before the table is changed."""
-        if self.is_pending(target):
-            self.apply(target, target.key(), [])
+        if not target.landing.exists():
+            return
+        numbers = self.numbers(target, has_history=target.is_history())
+        if self.is_pending(target, numbers):
+            self.apply(target, target.key(), [], numbers)
 
-    def is_pending(self, target: Target) -> bool:
+    def is_pending(self, target: Target, numbers: Numbers) -> bool:
+        """Whether batches are landed that are not applied; `numbers` are those of the table."""
         landing = target.landing
         if not landing.exists():
             return False
-        return landing.last_batch(landing.records()) > self.last_applied(target)
+        return landing.last_batch(landing.records()) > numbers.applied
 
     def drop_landing(self, target: Target) -> None:
         """Drop the landing table before a change of mode; batch numbers continue."""
         if target.landing.exists():
             self.apply_all(target)
-            taken = self.last_number(target)
-            target.set_properties({LAST_BATCH: str(taken)})
+            numbers = self.numbers(target, has_history=target.is_history())
+            target.set_properties({LAST_BATCH: str(numbers.taken)})
             target.spark.sql(f"drop table if exists {target.landing.full_name}")
 
     # -- tables ------------------------------------------------------------------------------------
@@ -285,7 +294,7 @@ class Destination:
         """Complete changes and apply all batches. Raises RefusedError without a table."""
         if not target.exists():
             raise RefusedError(f"table {target} does not exist")
-        target.finish_changes()
+        target.finish_changes(target.fields())
         self.apply_all(target)
 
     def set_key(self, target: Target, key: Sequence[str]) -> None:

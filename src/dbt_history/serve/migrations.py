@@ -150,7 +150,7 @@ def copy_column(
             found = target.spark.table(target.full_name).where(differ)
             if columns[after.lower()].type != source.type or not found.isEmpty():
                 raise RefusedError(f"{target} has a column {after} that is not a copy of {before}")
-        target.add([Column(after, source.type)])
+        target.add([Column(after, source.type)], target.fields())
         target.spark.sql(
             f"update {target.full_name} set {quoted(after)} = {quoted(before)}"
             f" where not ({quoted(before)} <=> {quoted(after)})"
@@ -195,7 +195,7 @@ def rename_table(
         elif not source.exists():
             raise RefusedError(f"table {source} does not exist")
         else:
-            source.finish_changes()
+            source.finish_changes(source.fields())
             destination.apply_all(source)
             source.spark.sql(f"drop table if exists {to.landing.full_name}")
             source.spark.sql(f"alter table {source.full_name} rename to {to.full_name}")

@@ -98,7 +98,7 @@ class Target:
         return {row[0]: row[1] for row in rows}
 
     def is_history(self) -> bool:
-        return START in {name.lower() for name in self.fields()}
+        return is_history(self.fields())
 
     def key(self) -> list[str]:
         """The record's key, without the start column; empty if it is not recorded."""
@@ -161,9 +161,12 @@ class Target:
         }
         return same and self.key() == list(key) and self.spark.table(self.full_name).isEmpty()
 
-    def add(self, columns: Iterable[Column]) -> None:
-        """Add missing columns. Raises RefusedError if an existing one has another type."""
-        existing = {name.lower(): type_ for name, type_ in self.fields().items()}
+    def add(self, columns: Iterable[Column], fields: Mapping[str, DataType]) -> None:
+        """Add columns that are not among the `fields` of the table.
+
+        Raises RefusedError if an existing one has another type.
+        """
+        existing = {name.lower(): type_ for name, type_ in fields.items()}
         missing, problems = [], []
         for column in columns:
             type_ = existing.get(column.name.lower())
@@ -186,8 +189,8 @@ class Target:
         Every step is idempotent, so repeating the call completes a killed one. Landed batches must
         be applied before.
         """
-        self.finish_changes()
-        existing = {name.lower(): (name, type_) for name, type_ in self.fields().items()}
+        fields = self.finish_changes(self.fields())
+        existing = {name.lower(): (name, type_) for name, type_ in fields.items()}
         wanted = {column.name.lower(): column for column in columns}
         changed = [
             (existing[name][0], existing[name][1].simpleString(), column)
@@ -207,7 +210,7 @@ class Target:
             self.drop_column(name)
         for name, before, column in changed:
             self.change_type(name, before, column.type.spark)
-        self.add(columns)
+        self.add(columns, self.fields())
         self.record_types(columns)
         self.set_properties({KEY: json.dumps(list(key))})
 
@@ -283,12 +286,10 @@ class Target:
         self.spark.sql(f"alter table {self.full_name} drop column {old}")
         self.spark.sql(f"alter table {self.full_name} rename column {new} to {old}")
 
-    def finish_changes(self) -> None:
-        """Complete or undo a type change that was interrupted."""
-        fields = list(self.fields())
-        for name in fields:
-            if not name.startswith(NEW_PREFIX):
-                continue
+    def finish_changes(self, fields: dict[str, DataType]) -> dict[str, DataType]:
+        """Complete or undo a type change that was interrupted; returns the columns after it."""
+        interrupted = [name for name in fields if name.startswith(NEW_PREFIX)]
+        for name in interrupted:
             if name.removeprefix(NEW_PREFIX) in fields:
                 self.spark.sql(f"alter table {self.full_name} drop column {quoted(name)}")
             else:
@@ -296,6 +297,7 @@ class Target:
                 self.spark.sql(
                     f"alter table {self.full_name} rename column {quoted(name)} to {old}"
                 )
+        return self.fields() if interrupted else fields
 
     def enable(self, property_: str, value: str) -> None:
         """Set a table property that old readers do not support, with a warning in the log."""
@@ -306,6 +308,11 @@ class Target:
     def enable_mapping_for(self, names: Iterable[str]) -> None:
         if needs_mapping(names):
             self.enable("delta.columnMapping.mode", "name")
+
+
+def is_history(names: Iterable[str]) -> bool:
+    """Whether a table with these columns is in history mode."""
+    return START in {name.lower() for name in names}
 
 
 def names_without(names: Iterable[str], others: Sequence[str]) -> list[str]:
