@@ -41,7 +41,11 @@
 {% endmacro %}
 
 
-{# A table's tags and retention horizon: {'tags': [{'name', 'instant'}], 'retention_horizon'}. #}
+{#
+    A table's tags and retention horizon: {'tags': [{'name', 'number', 'instant'}],
+    'retention_horizon'}. A tag that is being moved has both points, the later one first; each is
+    protected until it is removed.
+#}
 {% macro _marks_of(table) %}
     {% set found = {'tags': [], 'retention_horizon': none} %}
     {% set marks = dbt_history._marks(table.relation) %}
@@ -49,11 +53,13 @@
         {% set instant = 'try_cast(instant as ' ~ table.convention.type ~ ')' %}
         {% for row in run_query(
             'select kind, name, '
-                ~ dbt_history._axis_number('max(' ~ instant ~ ')', table.convention) ~ ' from '
-                ~ dbt_history._quoted_relation(marks)
+                ~ dbt_history._axis_number('max(' ~ instant ~ ')', table.convention)
+                ~ ' as number from ' ~ dbt_history._quoted_relation(marks)
             ~ ' where table_name = '
                 ~ dbt_history._string_literal(table.relation.identifier | lower)
-            ~ " and kind in ('tag', 'horizon') group by kind, name order by kind, name"
+            ~ " and kind in ('tag', 'horizon')"
+            ~ " group by kind, name, if(kind = 'tag', " ~ instant ~ ', null)'
+            ~ ' order by kind, name, number desc'
         ).rows if row[2] is not none %}
             {% if row[0] == 'horizon' %}
                 {% do found.update({'retention_horizon': row[2] | int}) %}

@@ -54,3 +54,15 @@
         {% endif %}
     {% endif %}
 {% endmacro %}
+
+
+{# Removes a tag of a table, or only one of its points. #}
+{% macro _remove_tag(table, tag, instant=none) %}
+    {% do run_query(
+        'delete from ' ~ dbt_history._quoted_relation(dbt_history._marks(table.relation))
+            ~ " where kind = 'tag' and name = "
+        ~ dbt_history._string_literal(tag) ~ ' and table_name = '
+            ~ dbt_history._string_literal(table.relation.identifier | lower)
+        ~ (' and instant = ' ~ dbt_history._string_literal(instant) if instant is not none else '')
+    ) %}
+{% endmacro %}

@@ -42,6 +42,7 @@
     {% if not dry_run %}
         {% do dbt_history._protect_base(call, point) %}
         {% do dbt_history._add_branch_fact(call, 'fork', parent, point, head.txn) %}
+        {% do dbt_history._release_other_bases(call, point) %}
     {% endif %}
     {% do log(
         'dbt_history: branch ' ~ branch ~ (' would be' if dry_run else ' is') ~ ' forked from '

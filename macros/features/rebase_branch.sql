@@ -29,6 +29,7 @@
         {% do dbt_history._add_branch_fact(
             call, 'rebase', call.epoch.parent, done.head, done.txn or done.head,
         ) %}
+        {% do dbt_history._release_other_bases(call, done.head) %}
     {% endif %}
     {% do return(done.txn) %}
 {% endmacro %}

@@ -8,12 +8,7 @@
         table, convention, key, 'drop_tag',
     ) %}
         {% if tag in dbt_history._marks_of(table).tags | map(attribute='name') %}
-            {% do run_query(
-                'delete from ' ~ dbt_history._quoted_relation(dbt_history._marks(table.relation))
-                    ~ " where kind = 'tag' and name = "
-                ~ dbt_history._string_literal(tag) ~ ' and table_name = '
-                    ~ dbt_history._string_literal(table.relation.identifier | lower)
-            ) %}
+            {% do dbt_history._remove_tag(table, tag) %}
             {% set dropped.number = dropped.number + 1 %}
             {% do log('dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is dropped', info=true) %}
         {% endif %}

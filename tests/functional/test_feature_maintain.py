@@ -7,10 +7,12 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.session import Cursor
 from pyspark.sql import SparkSession
 
 from tests.support.features import LOG
 from tests.support.markdown import page, table_after
+from tests.support.processes import fail_before
 from tests.support.project import Project, Run
 from tests.support.tables import data_frame
 
@@ -355,6 +357,53 @@ def test_branches_of_branches_are_read_and_dropped_and_main_is_rewound(project: 
     assert "horizon 4" in edits.operate("clean_history", age="1 day").log
     left = {(row["id"], row["txn"]) for row in project.rows("features") if row["branch"] == "main"}
     assert left == {("f", 2), ("f", 5), ("g", 1)}
+
+
+def test_a_cleaning_beside_a_new_base_removes_neither_base(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    txn      1        2        3
+    main f   [ 1 ----)[ 2 ----)[ 3 ---
+    draft    base 1                     its rebase fails after the new base is protected
+    late              base 2            a cleaning up to 3 begins before the tag is there
+    """
+    edits = Edits(project)
+    for value in (1, 2, 3):
+        edits.write("main", f=value)
+    edits.on_branch("create_branch", branch="draft", at=1)
+    marks = project.table("history_marks")
+
+    def tags() -> set[tuple[str, str]]:
+        rows = project.spark.sql(f"select name, instant from {marks} where kind = 'tag'").collect()
+        return {(row["name"], row["instant"]) for row in rows}
+
+    rebase: dict[str, Any] = {"branch": "draft", "app_id": "editor"}
+    rebase |= {"payload": ["payload"], "json": ["payload"]}
+    with monkeypatch.context() as patch:
+        fail_before(patch, "'rebase'")
+        assert not edits.on_branch("rebase_branch", False, **rebase).success
+    assert tags() == {("branch:draft", "1"), ("branch:draft", "3")}
+    edits.operate("clean_history", age="1 day")
+    assert edits.shown("draft") == {"draft": {"f": 1}}
+    edits.on_branch("rebase_branch", **rebase)
+    assert edits.shown("draft") == {"draft": {"f": 3}}
+
+    execute = Cursor.execute
+
+    def clean_before_the_tag(self: Cursor, sql: str, *arguments: Any) -> None:
+        if "insert into" in sql and "'branch:late'" in sql:
+            project.spark.sql(
+                f"insert into {marks} (kind, table_name, instant, recorded_at)"
+                " values ('horizon', 'features', '3', current_timestamp())"
+            )
+        execute(self, sql, *arguments)
+
+    monkeypatch.setattr(Cursor, "execute", clean_before_the_tag)
+    refused = edits.on_branch("create_branch", False, branch="late", at=2)
+    assert "the base is being cleaned" in refused.log
+    assert "2 lies below the horizon 3" in refused.log
+    assert tags() == {("branch:draft", "3")}
 
 
 def test_a_snapshot_names_one_transaction_in_all_spaces_or_in_none(

@@ -216,6 +216,33 @@ def test_tags_name_points_of_many_tables_and_protect_them_until_dropped(
     assert "no table has a tag" in operate("drop_tag", tag="first", check=False).log
 
 
+@pytest.mark.thorough
+def test_both_points_of_a_tag_are_protected_until_it_is_moved(
+    project: Project, call: Renderer, operate: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    number    1        2        3        4
+    a         [ old --)[ mid --)[ late -)[ new ---
+    tag                ^ to     ^ from              the move dies, then everything is cleaned
+    """
+    rows = [("a", "old", 1, 2), ("a", "mid", 2, 3), ("a", "late", 3, 4), ("a", "new", 4, None)]
+    make_versions(project, "h", *rows)
+    operate("create_tag", tag="released", table="h", at=3)
+    with monkeypatch.context() as patch:
+        fail_before(patch, "delete from")
+        assert not operate("move_tag", tag="released", at=2, check=False).success
+
+    operate("clean_history", table="h", before=100)
+    assert [row[1] for row in versions(project, "h")] == ["late", "mid", "new"]
+    shown = read_as_of(call, project, "h", "tag:released", VERSIONS)
+    assert [row["v"] for row in shown] == ["late"]
+    refused = operate("move_tag", tag="released", at=1, check=False)
+    assert "1 lies below the horizon 2" in refused.log
+    operate("move_tag", tag="released", at=2)
+    operate("clean_history", table="h", before=100)
+    assert [row[1] for row in versions(project, "h")] == ["mid", "new"]
+
+
 def test_a_rewind_restores_a_state_and_can_be_rewound(
     project: Project, call: Renderer, operate: Operation
 ) -> None:

@@ -95,27 +95,35 @@
 {% endmacro %}
 
 
-{# The base of a branch must not be cleaned: it is protected by a tag of the states. #}
+{#
+    The base of a branch must not be cleaned: it is protected by a tag of the states. The horizon is
+    checked again after the tag is there, because a cleaning may have begun meanwhile.
+#}
 {% macro _protect_base(call, at) %}
     {% set tag = 'branch:' ~ call.branch %}
-    {% set marks = dbt_history._marks_of(call.table) %}
+    {% set tag_is_new = dbt_history._marks_of(call.table).tags
+        | selectattr('name', 'equalto', tag) | selectattr('number', 'equalto', at)
+        | list | length == 0 %}
     {% do dbt_history._add_mark(
         call.table, 'tag', name=tag, instant=at, author=call.author, reason='base of the branch',
     ) %}
-    {% for mark in marks.tags if mark.name == tag and mark.number != at %}
-        {% do dbt_history._remove_tag(call.table, tag, mark.instant) %}
-    {% endfor %}
+    {% do dbt_history._check_above_retention_horizon(
+        dict(call.table, instant=at | string), dbt_history._marks_of(call.table), call.problems,
+    ) %}
+    {% if call.problems and tag_is_new %}
+        {% do dbt_history._remove_tag(call.table, tag, at | string) %}
+    {% endif %}
+    {% do dbt_history._refuse_branch(call, 'the base is being cleaned') %}
 {% endmacro %}
 
 
-{% macro _remove_tag(table, tag, instant=none) %}
-    {% do run_query(
-        'delete from ' ~ dbt_history._quoted_relation(dbt_history._marks(table.relation))
-            ~ " where kind = 'tag' and name = "
-        ~ dbt_history._string_literal(tag) ~ ' and table_name = '
-            ~ dbt_history._string_literal(table.relation.identifier | lower)
-        ~ (' and instant = ' ~ dbt_history._string_literal(instant) if instant is not none else '')
-    ) %}
+{# Only after the fact is written: until then the branch still reads its earlier base. #}
+{% macro _release_other_bases(call, at) %}
+    {% set tag = 'branch:' ~ call.branch %}
+    {% for mark in dbt_history._marks_of(call.table).tags
+        if mark.name == tag and mark.number != at %}
+        {% do dbt_history._remove_tag(call.table, tag, mark.instant) %}
+    {% endfor %}
 {% endmacro %}
 
 

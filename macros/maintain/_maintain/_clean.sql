@@ -88,7 +88,8 @@
     {% endset %}
     {% set row = run_query(sql).rows[0] %}
     {% do return({
-        'versions': row[0] | int, 'dropped': row[1] | int, 'tags': marks.tags | length,
+        'versions': row[0] | int, 'dropped': row[1] | int,
+        'tags': marks.tags | map(attribute='name') | unique | list | length,
         'retention_horizon': dbt_history._new_retention_horizon(
             dbt_history._axis_text(row[2], table.convention), limit, marks,
         ),
