@@ -463,6 +463,191 @@ def test_a_table_without_history_supports_batches_truncates_and_column_changes(
 
 
 @pytest.mark.thorough
+def test_a_column_that_a_request_does_not_list_keeps_its_value(
+    destination: Destination, client: Client
+) -> None:
+    whole = request(destination, "fewer", LIVE)
+    whole.add_csv("upsert", "u.csv", list(LIVE), [["1", "a", "{}", at(1)]])
+    fewer = {name.upper(): type_ for name, type_ in LIVE.items() if name != "data"}
+    part = request(destination, "fewer", fewer, key=["ID"])
+    part.add_csv("update", "p.csv", list(fewer), [["1", UNMODIFIED, at(2)]])
+    assert client.call("WriteBatch", batch(whole)).success
+    assert client.call("WriteBatch", batch(part)).success
+    assert live_rows(destination, "fewer") == [(1, "a", "{}")]
+
+    first = upserts(request(destination, "fewer_hx"), ("1", "a", "1.00", 1))
+    columns = {name: type_ for name, type_ in COLUMNS.items() if name != "amount"}
+    second = request(destination, "fewer_hx", columns)
+    second.add_csv("earliest_start", "e.csv", ["id", "_fivetran_start"], [["1", at(2)]])
+    second.add_csv("update", "p.csv", list(columns), [["1", "b", at(2), END, "true", at(2)]])
+    assert client.write(first).success
+    assert client.write(second).success
+    assert versions(destination, "fewer_hx") == [
+        (1, "a", Decimal(1), 1, 1), (1, "b", Decimal(1), 2, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_a_type_that_would_change_a_value_is_refused(
+    destination: Destination, client: Client
+) -> None:
+    """Each column has one value, and two new types: one that holds it, and one that does not."""
+    cases = {
+        "fraction": ("DOUBLE", "1.9", "STRING", "INT"),
+        "whole": ("DOUBLE", "2.0", "LONG", "BOOLEAN"),
+        "scale": (("DECIMAL", 10, 4), "1.2345", "DOUBLE", ("DECIMAL", 10, 2)),
+        "moment": ("UTC_DATETIME", at(1).replace("00:00", "10:00", 1), "STRING", "NAIVE_DATE"),
+        "midnight": ("UTC_DATETIME", at(1), "NAIVE_DATE", "BINARY"),
+        "large": ("LONG", str(2**53 + 1), "STRING", "DOUBLE"),
+        "flag": ("INT", "1", "BOOLEAN", "NAIVE_DATE"),
+        "text": ("STRING", "1.999", ("DECIMAL", 10, 3), ("DECIMAL", 10, 2)),
+        "day": ("STRING", "2024-01-02T10:00:00", "NAIVE_DATETIME", "NAIVE_DATE"),
+    }
+    before = {name: type_ for name, (type_, *_) in cases.items()}
+    columns = {"id": "INT", **before, "_fivetran_synced": "UTC_DATETIME"}
+    first = request(destination, "types", columns)
+    cells = [value for _, value, *_ in cases.values()]
+    first.add_csv("upsert", "u.csv", list(columns), [["1", *cells, at(1)]])
+    assert client.call("WriteBatch", batch(first)).success
+    stored = destination.spark.table(f"{SCHEMA}.types").collect()
+
+    def alter(types: dict[str, Any]) -> Any:
+        wanted = table(request(destination, "types", {**columns, **types}))
+        message = pb.AlterTableRequest(schema_name=SCHEMA, table=wanted)
+        return client.call("AlterTable", message)
+
+    for name, (*_, wrong) in cases.items():
+        assert "cannot change" in alter({name: wrong}).task.message, name
+    assert destination.spark.table(f"{SCHEMA}.types").collect() == stored
+    assert alter({name: right for name, (_, _, right, _) in cases.items()}).success
+    row = destination.spark.table(f"{SCHEMA}.types").collect()[0]
+    assert (row.fraction, row.whole, row.scale, row.flag) == ("1.9", 2, 1.2345, True)
+    assert (str(row.midnight), row.large, str(row.text)) == (
+        "2024-01-01", "9007199254740993", "1.999",
+    )  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_batches_of_a_suspended_history_are_refused_and_kept(
+    destination: Destination, client: Client
+) -> None:
+    first = upserts(request(destination, "held"), ("1", "a", "1.00", 1))
+    second = upserts(request(destination, "held"), ("2", "b", "2.00", 2))
+    name = {"table": f"{SCHEMA}.held"}
+    assert client.write(first).success
+    destination.engine.run_operation("suspend_history", name)
+    mode = pb.SyncModeMigrationOperation(type=pb.SyncModeMigrationType.HISTORY_TO_SOFT_DELETE)
+    for answer in (
+        client.write(second),
+        client.write(second),
+        client.migrate(SCHEMA, "held", sync_mode_migration=mode),
+    ):
+        assert "batch 2 of tests_serve.held is landed and was not applied" in answer.task.message
+    assert [row[0] for row in versions(destination, "held")] == [1]
+
+    destination.engine.run_operation("resume_history", name)
+    assert client.write(second).success
+    assert [row[0] for row in versions(destination, "held")] == [1, 2]
+
+
+@pytest.mark.thorough
+def test_undone_batches_whose_landed_rows_are_gone_are_named(
+    destination: Destination, client: Client
+) -> None:
+    """
+    version    1     2     3              4
+    commit     1: a  2: b  restore to 1   the columns of the landed rows: emptied before 3
+    """
+    spark, name = destination.spark, f"{SCHEMA}.gap"
+    writers = [
+        upserts(request(destination, "gap"), (str(day), "x", "1.00", day)) for day in (1, 2, 3)
+    ]
+    assert client.write(writers[0]).success
+    version = spark.sql(f"describe history {name} limit 1").collect()[0].version
+    assert client.write(writers[1]).success
+    refused = pb.SyncModeMigrationOperation(
+        type=pb.SyncModeMigrationType.HISTORY_TO_SOFT_DELETE, soft_deleted_column="id"
+    )
+    assert client.migrate(SCHEMA, "gap", sync_mode_migration=refused).task.message
+    spark.sql(f"restore table {name} to version as of {version}").collect()
+    # What was refused has changed nothing: the next call applies the batch again.
+    assert client.write(writers[1]).success
+    assert [row[0] for row in versions(destination, "gap")] == [1, 2]
+
+    wide = {**COLUMNS, "name": "JSON", "amount": ("DECIMAL", 12, 2)}
+    wider = pb.AlterTableRequest(schema_name=SCHEMA, table=table(request(destination, "gap", wide)))
+    assert client.call("AlterTable", wider).success
+    spark.sql(f"restore table {name} to version as of {version}").collect()
+    message = client.write(writers[2]).task.message
+    assert "batch 2 was undone" in message
+    assert "batch 2 was undone" in client.call("AlterTable", wider).task.message
+    assert [row[0] for row in versions(destination, "gap")] == [1]
+
+    for statement in message.split("go on without: ")[1].split("; "):
+        spark.sql(statement)
+    assert client.write(writers[2]).success
+    assert [row[0] for row in versions(destination, "gap")] == [1, 3]
+
+
+@pytest.mark.thorough
+def test_a_batch_that_delta_skips_keeps_its_landed_rows(
+    destination: Destination, client: Client
+) -> None:
+    """Delta keeps the last number of the table longer than the log keeps its commit."""
+    first, second = (request(destination, "idle", LIVE) for _ in range(2))
+    first.add_csv("upsert", "u.csv", list(LIVE), [["1", "a", "{}", at(1)]])
+    second.add_csv("upsert", "u.csv", list(LIVE), [["2", "b", "{}", at(2)]])
+    assert client.call("WriteBatch", batch(first)).success
+    spark, name = destination.spark, f"{SCHEMA}.idle"
+    table_id = spark.sql(f"describe detail {name}").collect()[0].id
+    with_number = {"txnAppId": f"dbt_history:live:{table_id}", "txnVersion": "9"}
+    spark.table(name).where("false").write.options(**with_number).format("delta").mode(
+        "append"
+    ).saveAsTable(name)
+
+    message = client.call("WriteBatch", batch(second)).task.message
+    assert "batch 2 of tests_serve.idle is landed and was not applied" in message
+    assert spark.table(f"{name}__landing").count() == 1
+    spark.sql(f"drop table {name}__landing")
+    statement = message.split("greater: ")[1].split("; ")[0]
+    spark.sql(statement.replace("…", "9"))
+    assert client.call("WriteBatch", batch(second)).success
+    assert [row[0] for row in live_rows(destination, "idle")] == [1, 2]
+
+
+@pytest.mark.thorough
+def test_a_column_with_the_prefix_of_a_type_change_is_refused_and_never_dropped(
+    destination: Destination, client: Client
+) -> None:
+    columns = {"id": "INT", "name": "STRING", "a b": "STRING", "_fivetran_synced": "UTC_DATETIME"}
+    writer = request(destination, "prefixed", columns)
+    writer.add_csv("upsert", "u.csv", list(columns), [["1", "a", "x", at(1)]])
+    assert client.call("WriteBatch", batch(writer)).success
+    reserved = request(destination, "prefixed", {**columns, "__new_name": "STRING"})
+    assert "this name is reserved" in client.call("WriteBatch", batch(reserved)).task.message
+    for operation in (
+        {"rename": pb.RenameOperation(rename_column=pb.RenameColumn(
+            from_column="name", to_column="__new_name"))},
+        {"copy": pb.CopyOperation(copy_column=pb.CopyColumn(
+            from_column="name", to_column="__new_name"))},
+        {"add": pb.AddOperation(add_column_with_default_value=pb.AddColumnWithDefaultValue(
+            column="__new_name", column_type=pb.DataType.STRING, default_value="x"))},
+    ):  # fmt: skip
+        refused = client.migrate(SCHEMA, "prefixed", **operation)
+        assert "this name is reserved" in refused.task.message
+
+    # A column of the owner's.
+    spark, name = destination.spark, f"{SCHEMA}.prefixed"
+    spark.sql(f"alter table {name} add columns (__new_name string)")
+    spark.sql(f"update {name} set __new_name = 'kept'")
+    assert client.call("WriteBatch", batch(writer)).success
+    assert client.migrate(SCHEMA, "prefixed", add=pb.AddOperation(
+        add_column_with_default_value=pb.AddColumnWithDefaultValue(
+            column="more", column_type=pb.DataType.STRING, default_value="x"))).success  # fmt: skip
+    assert [row["__new_name"] for row in spark.table(name).collect()] == ["kept"]
+
+
+@pytest.mark.thorough
 def test_repeated_migrations_over_grpc_change_nothing(
     destination: Destination, client: Client
 ) -> None:

@@ -62,12 +62,14 @@ def land(
     limits: Limits | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
+    before_new_columns: Callable[[], object] | None = None,
 ) -> Landed:
     """Land one request completely, or raise RefusedError (nothing was landed) or BusyError.
 
     `root` is the folder that must contain every file of the request. `batch` is its number; None
     assigns the next one, which is greater than `above`. A request that was landed before changes
-    nothing.
+    nothing. `before_new_columns` is called before columns are added to an existing table: they are
+    NULL in the rows landed before.
     """
     refuse_iceberg(spark)
     sources = find_sources(request, root, limits or Limits())
@@ -83,6 +85,8 @@ def land(
         counts = check_all(spark, request, sources, progress)
         return Landed(request, str(table), number, True, counts, is_dry=True)
     check_heads(request, sources)
+    if missing and before_new_columns:
+        before_new_columns()
     notes = table.prepare(request.columns) if missing or not is_there else []
     # A table registered from leftover files may already contain this request.
     records = records or table.records()
@@ -250,7 +254,9 @@ class Writer:
             table_id=table_id,
             digests=[[source.file.name, source.file.digest] for source in self.sources],
         )
-        sources = [replace(source, batch=number) for source in self.sources]
+        listed = {column.name.lower() for column in self.request.columns}
+        unlisted = tuple(name for name in self.table.data_columns() if name.lower() not in listed)
+        sources = [replace(source, batch=number, unlisted=unlisted) for source in self.sources]
         data = staged(self.spark, self.request, sources)
         try:
             with shown_progress(self.spark, len(sources), self.progress):

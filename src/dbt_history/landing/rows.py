@@ -27,7 +27,10 @@ LineOf = Callable[[int], int]
 
 @dataclass(frozen=True)
 class Source:
-    """A file and everything an executor needs to read it. `place` is its number, from 1."""
+    """A file and everything an executor needs to read it. `place` is its number, from 1.
+
+    `unlisted` are columns of the landing table that the request does not list.
+    """
 
     file: StoredFile
     stage: str
@@ -38,6 +41,7 @@ class Source:
     batch: int
     limits: Limits
     has_period: bool = True
+    unlisted: tuple[str, ...] = ()
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -230,7 +234,7 @@ class FileReader:
             self.problems.append(Problem(text, self.source.file.name, line, column))
 
     def unmodified(self, columns: dict[str, CastColumn], rows: int) -> pa.Array:
-        """For update rows, the names of the columns that are marked or missing from the file."""
+        """For update rows, the columns that are marked, or missing from the file or the request."""
         type_ = pa.list_(pa.string())
         if self.source.stage != "update":
             return pa.nulls(rows, type_)
@@ -240,6 +244,7 @@ class FileReader:
             if column.name not in columns
             and column.name.lower() not in self.source.identity_columns
         ]
+        absent += self.source.unlisted
         marked = {
             name: found.unmodified
             for name, found in columns.items()

@@ -33,6 +33,8 @@ BOOKKEEPING_TYPES = {
 }
 # A landed request is recognized as long as its commit is in the log.
 LOG_RETENTION = "interval 90 days"
+# Property: the last batch whose landed rows lost a column.
+EMPTIED = "dbt_history.emptied_until"
 TABLE_NAME = re.compile("[A-Za-z0-9_]+")
 NOT_IN_PARQUET = set(" ,;{}()\n\t=")
 # Error classes for existing files in the location of a new table.
@@ -171,6 +173,11 @@ class LandingTable:
             f"tblproperties ({property_list(properties)})",
         )
 
+    def data_columns(self) -> list[str]:
+        """The columns without those of the landing."""
+        names = self.spark.table(self.full_name).columns
+        return [name for name in names if name not in BOOKKEEPING_TYPES]
+
     def has_mapping(self) -> bool:
         rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
         return any(row[0] == "delta.columnMapping.mode" and row[1] != "none" for row in rows)
@@ -199,8 +206,28 @@ class LandingTable:
         """The greatest number in use. Numbers of undone requests are not reused."""
         if records:
             return max(record.batch for record in records)
+        return self.last_landed()
+
+    def last_landed(self) -> int:
+        """The greatest number that has rows, 0 without rows."""
         rows = self.spark.sql(f"select max(`_batch`) from {self.full_name}").collect()
         return rows[0][0] or 0
+
+    def set_emptied(self) -> None:
+        """Record that the rows landed until now lost a column; see `whole_batches`."""
+        if last := self.last_landed():
+            self.set_property(EMPTIED, str(last))
+
+    def whole_batches(self, numbers: Iterable[int]) -> set[int]:
+        """Those of the batches whose rows are there with all their columns."""
+        rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
+        emptied = int({row[0]: row[1] for row in rows}.get(EMPTIED, "0"))
+        listed = ", ".join(map(str, numbers))
+        found = self.spark.sql(
+            f"select distinct `_batch` from {self.full_name}"
+            f" where `_batch` in ({listed}) and `_batch` > {emptied}"
+        )
+        return {row[0] for row in found.collect()}
 
     def append(self, rows: DataFrame, table_id: str, batch: int, record: Mapping[str, Any]) -> None:
         """Append in one commit. Delta skips it if this number or a higher one was landed before."""

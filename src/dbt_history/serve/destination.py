@@ -56,12 +56,13 @@ class Numbers:
     are applied, so there nothing can be applied again.
 
         version    1    2    3    4             5
-        commit     a    b    c    restore to 1  OPTIMIZE     c is taken, a applied
+        commit     a    b    c    restore to 1  OPTIMIZE     c is taken, a applied, b, c undone
     """
 
     has_history: bool
     taken: int
     applied: int
+    undone: tuple[int, ...] = ()
 
 
 @dataclass
@@ -124,8 +125,10 @@ class Destination:
         """
         request = parse_request(document, SOURCE, has_period=has_period)
         with self.exclusive(request.schema, request.table) as (target,):
+            check_names(request.columns)
             self.prepare(target, request)
             numbers = self.numbers(target, has_history=request.has_period)
+            self.check_undone(target, numbers)
             landed = land(
                 target.spark,
                 request,
@@ -133,17 +136,13 @@ class Destination:
                 target.landing,
                 above=numbers.taken,
                 limits=self.limits,
+                before_new_columns=lambda: self.apply_all(target),
             )
             if not landed.is_new and not self.is_pending(target, numbers):
                 return Written(f"{landed_text(landed)}; was applied before")
             skipped: list[Skipped] = []
-            result = self.apply(target, request.key, skipped, numbers)
-            if landed.is_new and landed.counts:
-                numbers = self.numbers(target, has_history=request.has_period)
-                if numbers.applied < landed.batch:
-                    raise RefusedError(
-                        f"batch {landed.batch} of {target} is landed and was not applied: {result}"
-                    )
+            last = landed.batch if landed.is_new and landed.counts else None
+            result = self.apply(target, request.key, skipped, numbers, last)
         if self.compact_every and landed.batch % self.compact_every == 0:
             self.maintenance.submit(self.compact, target.schema, target.name)
         warning = "\n".join(str(found) for found in skipped)
@@ -200,14 +199,43 @@ class Destination:
                     kept += [] if is_undone else [number]
             if len(kept) > 1 or len(log) < (limit or 0):
                 break
-        return Numbers(has_history, max(taken), max(kept if has_history else taken))
+        applied = max(kept if has_history else taken)
+        undone = tuple(sorted({number for number in taken if number > applied}))
+        return Numbers(has_history, max(taken), applied, undone)
+
+    def check_undone(self, target: Target, numbers: Numbers) -> None:
+        """Raises RefusedError if undone batches cannot be applied again from their landed rows.
+
+        A change of mode drops the landing table, and a change of columns empties them in it.
+        """
+        if not numbers.undone:
+            return
+        landing, undone = target.landing, numbers.undone
+        whole = landing.whole_batches(undone) if landing.exists() else set()
+        if not (gone := [number for number in undone if number not in whole]):
+            return
+        listed, last = ", ".join(map(str, gone)), gone[-1]
+        steps = [f"alter table {target} set tblproperties ('{LAST_BATCH}' = '{last}')"]
+        if landing.exists():
+            steps.insert(0, f"delete from {landing} where `_batch` <= {last}")
+        raise RefusedError(
+            f"{target}: batch {listed} was undone by a restore or an overwrite, and its landed rows"
+            " are gone since a change of columns or of the mode; nothing was landed. Restore the"
+            f" table to a version with batch {last}, or go on without: {'; '.join(steps)}"
+        )
 
     def apply(
-        self, target: Target, key: Sequence[str], skipped: list[Skipped], numbers: Numbers
+        self,
+        target: Target,
+        key: Sequence[str],
+        skipped: list[Skipped],
+        numbers: Numbers,
+        last: int | None = None,
     ) -> str:
         """Apply the pending batches; returns the result as text, and the skipped rows.
 
-        `numbers` are those of the table before.
+        `numbers` are those of the table before, and `last` is the last batch that has landed rows,
+        if the caller knows it. Raises RefusedError if that batch is not applied.
         """
         if not numbers.has_history:
             count = live.apply_pending(target, key, numbers.applied, skipped)
@@ -216,6 +244,10 @@ class Destination:
         if found := SKIPPED.search(result):
             samples = skipped_samples(target, (*key, START), f"`_batch` > {numbers.applied}")
             skipped.append(Skipped(str(target), int(found[1]), samples))
+        # A suspended history, for example, holds batches back without an error.
+        last = last or target.landing.last_landed()
+        if self.numbers(target, has_history=True).applied < last:
+            raise RefusedError(f"batch {last} of {target} is landed and was not applied: {result}")
         return result
 
     def apply_all(self, target: Target) -> None:
@@ -223,6 +255,7 @@ class Destination:
         if not target.landing.exists():
             return
         numbers = self.numbers(target, has_history=target.is_history())
+        self.check_undone(target, numbers)
         if self.is_pending(target, numbers):
             self.apply(target, target.key(), [], numbers)
 

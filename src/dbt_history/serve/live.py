@@ -12,11 +12,13 @@ import json
 import uuid
 from collections.abc import Sequence
 
+from pyspark.sql import Row
+
 from dbt_history.commit_log import CONFLICTS, new_record
-from dbt_history.landing.errors import BusyError
-from dbt_history.landing.table import BOOKKEEPING_TYPES, LandingTable, quoted, string_literal
+from dbt_history.landing.errors import BusyError, RefusedError
+from dbt_history.landing.table import LandingTable, quoted, string_literal
 from dbt_history.serve.skipped import Skipped, skipped_samples
-from dbt_history.serve.tables import Target
+from dbt_history.serve.tables import LAST_BATCH, Target
 
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -28,6 +30,7 @@ def apply_pending(target: Target, key: Sequence[str], last: int, skipped: list[S
 
     Update rows of unknown keys are added to `skipped`.
     Raises BusyError if another writer committed first; batches applied before stay applied.
+    Raises RefusedError if Delta skipped a batch; its landed rows stay.
     """
     landing = target.landing
     rows = target.spark.sql(
@@ -35,8 +38,8 @@ def apply_pending(target: Target, key: Sequence[str], last: int, skipped: list[S
     )
     batches = [int(row[0]) for row in rows.collect()]
     for batch in batches:
-        merge(target, key, batch)
-        if count := skipped_keys(target, key, batch):
+        commit = merge(target, key, batch)
+        if count := skipped_keys(target, key, batch, changed_rows(commit)):
             samples = skipped_samples(target, key, f"`_batch` = {batch}")
             skipped.append(Skipped(str(target), count, samples))
     if batches:
@@ -45,8 +48,12 @@ def apply_pending(target: Target, key: Sequence[str], last: int, skipped: list[S
     return len(batches)
 
 
-def merge(target: Target, key: Sequence[str], batch: int) -> None:
-    """Merge in one commit. Delta skips it if this batch or a later one was applied before."""
+def merge(target: Target, key: Sequence[str], batch: int) -> Row:
+    """Merge in one commit; returns its entry in the log.
+
+    Delta skips a batch if it or a later one was applied before. It keeps the last number longer
+    than the log keeps its commit, so the pending batches may be among the skipped ones.
+    """
     spark, table_id = target.spark, table_id_of(target)
     record = new_record(
         landing=uuid.uuid4().hex, request=f"batch {batch}", batch=batch, table_id=table_id
@@ -69,12 +76,22 @@ def merge(target: Target, key: Sequence[str], batch: int) -> None:
     finally:
         for name in settings:
             spark.conf.unset(name)
+    # Other writers may have committed since.
+    for entry in spark.sql(f"describe history {target.full_name} limit 20").collect():
+        if record["landing"] in (entry["userMetadata"] or ""):
+            return entry
+    raise RefusedError(
+        f"batch {batch} of {target} is landed and was not applied: Delta knows a greater number of"
+        " the table, whose commit has left the log. Drop the landing table"
+        f" {target.landing}, and give the table a number that is greater: alter table {target}"
+        f" set tblproperties ('{LAST_BATCH}' = '…'); the repeated call lands the batch again"
+    )
 
 
-def skipped_keys(target: Target, key: Sequence[str], batch: int) -> int:
+def skipped_keys(target: Target, key: Sequence[str], batch: int, changed: int) -> int:
     """The number of keys that have only update rows and are not in the table after the merge.
 
-    The table is read only if the commit changed fewer rows than the batch has keys.
+    The table is read only if the merge `changed` fewer rows than the batch has keys.
     """
     by = ", ".join(map(quoted, key))
     keys = (
@@ -83,7 +100,7 @@ def skipped_keys(target: Target, key: Sequence[str], batch: int) -> int:
     )
     spark = target.spark
     numbers = spark.sql(f"select count(*), count_if(is_update) from ({keys}) as keys").collect()[0]
-    if not numbers[1] or changed_rows(target) >= numbers[0]:
+    if not numbers[1] or changed >= numbers[0]:
         return 0
     same = " and ".join(f"stored.{quoted(name)} <=> keys.{quoted(name)}" for name in key)
     found = spark.sql(
@@ -93,10 +110,9 @@ def skipped_keys(target: Target, key: Sequence[str], batch: int) -> int:
     return int(found.collect()[0][0])
 
 
-def changed_rows(target: Target) -> int:
-    """The rows that the newest commit inserted, updated and deleted."""
-    log = target.spark.sql(f"describe history {target.full_name} limit 1").collect()
-    metrics = log[0]["operationMetrics"]
+def changed_rows(commit: Row) -> int:
+    """The rows that a commit inserted, updated and deleted."""
+    metrics = commit["operationMetrics"]
     kinds = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
     return sum(int(metrics.get(kind, 0)) for kind in kinds)
 
@@ -140,13 +156,13 @@ def merge_sql(target: Target, key: Sequence[str], batch: int) -> str:
 
 def landed_columns(landing: LandingTable) -> dict[str, str]:
     """The data columns of the landing table: name by lower-case name."""
-    fields = landing.spark.table(landing.full_name).schema
-    return {f.name.lower(): f.name for f in fields if f.name not in BOOKKEEPING_TYPES}
+    return {name.lower(): name for name in landing.data_columns()}
 
 
 def last_modified_cell(name: str) -> str:
     """The last cell of a column that is not unmodified, as a struct; NULL if all are."""
-    marked = f"coalesce(array_contains(`_unmodified`, {string_literal(name)}), false)"
+    names = "transform(`_unmodified`, column -> lower(column))"
+    marked = f"coalesce(array_contains({names}, {string_literal(name.lower())}), false)"
     return (
         f"max_by(named_struct('v', {quoted(name)}), `_order`)"
         f" filter (where `_stage` <> 'delete' and not {marked}) as {prefixed(name.lower())}"

@@ -15,7 +15,7 @@ from dbt_history.landing.table import property_list, quoted
 from dbt_history.landing.types import DEFAULT_DECIMAL, KNOWN, ColumnType
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.destination import Destination
-from dbt_history.serve.tables import COPIED_FROM, KEY, TYPES
+from dbt_history.serve.tables import COPIED_FROM, KEY, TYPES, check_names
 
 TEXTS = ("STRING", "XML", "JSON", "NAIVE_TIME")
 # The guide writes the value into SQL: NULL without quotes is NULL. With them it is the word.
@@ -41,6 +41,11 @@ def column_type(column: str, number: int) -> ColumnType:
     if name not in KNOWN:
         raise RefusedError(f"column {column}: its type is {name}")
     return ColumnType(name)
+
+
+def check_new_name(name: str) -> None:
+    """Raises RefusedError for the name of a new column that is reserved or invalid."""
+    check_names([Column(name, ColumnType("STRING"))])
 
 
 def default_value(text: str, type_: ColumnType) -> str | None:
@@ -76,6 +81,7 @@ def add_column_in_history_mode(
     destination: Destination, details: pb.MigrationDetails, operation: pb.AddColumnInHistoryMode
 ) -> str:
     type_ = column_type(operation.column, operation.column_type)
+    check_new_name(operation.column)
     with destination.changing(details.schema, details.table) as target:
         arguments = {
             "table": str(target),
@@ -94,6 +100,7 @@ def add_column_with_default_value(
     destination: Destination, details: pb.MigrationDetails, operation: pb.AddColumnWithDefaultValue
 ) -> str:
     type_ = column_type(operation.column, operation.column_type)
+    check_new_name(operation.column)
     with destination.changing(details.schema, details.table) as target:
         arguments = {
             "table": str(target),
@@ -128,9 +135,11 @@ def rename_column(
     with destination.changing(details.schema, details.table) as target:
         if before.lower() in PERIOD:
             raise RefusedError("a column of the period cannot be renamed")
+        check_new_name(after)
+        arguments = {"table": str(target), "from_column": before, "to_column": after}
+        destination.engine.run_operation("rename_column", {**arguments, "dry_run": True})
         # All landed rows are applied. A column left in the landing table would be added again.
         target.drop_landed(before)
-        arguments = {"table": str(target), "from_column": before, "to_column": after}
         destination.engine.run_operation("rename_column", arguments)
         target.rename_recorded(before, after)
     return "renamed a column"
@@ -145,6 +154,7 @@ def copy_column(
         source = columns.get(before.lower())
         if source is None:
             raise RefusedError(f"{target} has no column {before}")
+        check_new_name(after)
         if after.lower() in columns:
             differ = f"not ({quoted(before)} <=> {quoted(after)}) and {quoted(after)} is not null"
             found = target.spark.table(target.full_name).where(differ)
@@ -230,16 +240,17 @@ def sync_mode_migration(
     if kind not in ("SOFT_DELETE_TO_HISTORY", "LIVE_TO_HISTORY", "HISTORY_TO_SOFT_DELETE"):
         return None
     with destination.changing(details.schema, details.table) as target:
-        # The table is recreated, and its landed rows have other columns.
-        destination.drop_landing(target)
         arguments: dict[str, Any] = {"table": str(target), "deleted_column": deleted}
         if kind == "LIVE_TO_HISTORY":
             arguments["deleted_column"] = None
+        name = "soft_delete_to_history"
         if kind == "HISTORY_TO_SOFT_DELETE":
             arguments["key"] = target.key()
-            destination.engine.run_operation("history_to_soft_delete", arguments)
-        else:
-            destination.engine.run_operation("soft_delete_to_history", arguments)
+            name = "history_to_soft_delete"
+        destination.engine.run_operation(name, {**arguments, "dry_run": True})
+        # The table is recreated, and its landed rows have other columns.
+        destination.drop_landing(target)
+        destination.engine.run_operation(name, arguments)
     return kind.lower().replace("_", " ")
 
 

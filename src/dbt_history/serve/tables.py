@@ -33,6 +33,8 @@ LANDING_SUFFIX = "__landing"
 NEW_PREFIX = "__new_"
 KEY, TYPES, LAST_BATCH = "dbt_history.key", "dbt_history.types", "dbt_history.last_batch"
 COPIED_FROM = "dbt_history.copied_from"
+# The column of the last type change, with its prefix.
+CHANGING = "dbt_history.changing"
 
 # Contract types by Spark type. Types without a Spark equivalent are recorded in a table property.
 FROM_SPARK = {
@@ -245,6 +247,7 @@ class Target:
         if name.lower() in fields:
             if not landing.has_mapping():
                 landing.set_property("delta.columnMapping.mode", "name")
+            landing.set_emptied()
             column = quoted(fields[name.lower()])
             self.spark.sql(f"alter table {landing.full_name} drop column {column}")
 
@@ -252,12 +255,12 @@ class Target:
         return self.spark.table(self.landing.full_name).schema
 
     def check_change(self, name: str, before: str, after: str) -> None:
-        """Raises RefusedError if a value of the column cannot be cast to the new type."""
+        """Raises RefusedError if the new type cannot hold a value of the column."""
         column = quoted(name)
         try:
             lost = self.spark.sql(
                 f"select count(*) from {self.full_name}"
-                f" where {column} is not null and try_cast({column} as {after}) is null"
+                f" where {column} is not null and {is_lost(column, before, after)}"
             ).collect()[0][0]
         except AnalysisException:
             raise RefusedError(
@@ -278,6 +281,7 @@ class Target:
             return
         self.enable("delta.columnMapping.mode", "name")
         new, old = quoted(NEW_PREFIX + name), quoted(name)
+        self.set_properties({CHANGING: NEW_PREFIX + name})
         self.spark.sql(f"alter table {self.full_name} add columns ({new} {after})")
         self.spark.sql(
             f"update {self.full_name} set {new} = try_cast({old} as {after})"
@@ -288,7 +292,10 @@ class Target:
 
     def finish_changes(self, fields: dict[str, DataType]) -> dict[str, DataType]:
         """Complete or undo a type change that was interrupted; returns the columns after it."""
-        interrupted = [name for name in fields if name.startswith(NEW_PREFIX)]
+        if not any(name.startswith(NEW_PREFIX) for name in fields):
+            return fields
+        changing = self.properties().get(CHANGING)
+        interrupted = [name for name in fields if name == changing]
         for name in interrupted:
             if name.removeprefix(NEW_PREFIX) in fields:
                 self.spark.sql(f"alter table {self.full_name} drop column {quoted(name)}")
@@ -334,6 +341,27 @@ def is_wider(before: str, after: str) -> bool:
     return after in WIDENINGS.get(before, ())
 
 
+def is_lost(column: str, before: str, after: str) -> str:
+    """SQL: whether a value that is not NULL is another one in the new type.
+
+    A text is compared with what it says: '1.5' is not the integer 1, '01' is. Every other value
+    must be the same after the way back.
+
+    12.0  double -> int 12 -> double 12.0    kept
+    12.5  double -> int 12 -> double 12.0    lost
+    """
+    new = f"try_cast({column} as {after})"
+    if after == "string":
+        return f"{new} is null"
+    if before != "string":
+        return f"not ({column} <=> try_cast({new} as {before}))"
+    wide = {"date": "timestamp_ntz"}.get(after)
+    if after.startswith("decimal"):
+        wide = "decimal(38, 18)"
+    exact = f"coalesce({new} <> try_cast({column} as {wide}), false)" if wide else "false"
+    return f"({new} is null or {exact})"
+
+
 def contract_type(type_: DataType, recorded: str | None) -> ColumnType:
     name = type_.simpleString()
     if isinstance(type_, DecimalType):
@@ -359,4 +387,4 @@ def check_names(columns: Sequence[Column]) -> None:
     if not columns:
         problems.append(Problem("the table has no column"))
     if problems:
-        raise RefusedError("the table cannot be created", problems)
+        raise RefusedError("the columns are refused", problems)
