@@ -40,9 +40,9 @@
     ) %}
     {% do dbt_history._refuse_branch(call, 'the branch cannot be made') %}
     {% if not dry_run %}
-        {% do dbt_history._protect_base(call, point) %}
+        {% set bases = dbt_history._protect_bases(call, 'fork', parent, point, head.txn) %}
         {% do dbt_history._add_branch_fact(call, 'fork', parent, point, head.txn) %}
-        {% do dbt_history._release_other_bases(call, point) %}
+        {% do dbt_history._release_other_bases(call, bases) %}
     {% endif %}
     {% do log(
         'dbt_history: branch ' ~ branch ~ (' would be' if dry_run else ' is') ~ ' forked from '

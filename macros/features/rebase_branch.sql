@@ -25,11 +25,12 @@
         call, writes, 'rebase', payload, json, said, even_if_ahead, dry_run,
     ) %}
     {% if not dry_run %}
-        {% do dbt_history._protect_base(call, done.head) %}
-        {% do dbt_history._add_branch_fact(
-            call, 'rebase', call.epoch.parent, done.head, done.txn or done.head,
+        {% set since = done.txn or done.head %}
+        {% set bases = dbt_history._protect_bases(
+            call, 'rebase', call.epoch.parent, done.head, since,
         ) %}
-        {% do dbt_history._release_other_bases(call, done.head) %}
+        {% do dbt_history._add_branch_fact(call, 'rebase', call.epoch.parent, done.head, since) %}
+        {% do dbt_history._release_other_bases(call, bases) %}
     {% endif %}
     {% do return(done.txn) %}
 {% endmacro %}

@@ -13,9 +13,9 @@
     point from which the restored state applies: the present, or on an axis of numbers the next
     version; one time for all tables. A table that is compared with its source on every run
     (`changes` by difference) will follow the source again: rewind the source, or call
-    suspend_history. Feature states are rewound through their log, with a transaction at its end
-    (`writes`, `app_id`; `json` names columns that hold JSON): `to` is a transaction, a tag or a
-    time, and the next run of the model applies it.
+    suspend_history afterwards. Feature states are rewound through their log, with a transaction at
+    its end (`writes`, `app_id`; `json` names columns that hold JSON): `to` is a transaction, a tag
+    or a time, and the next run of the model applies it.
 #}
 {% macro rewind(
     table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none,

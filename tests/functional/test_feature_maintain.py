@@ -261,6 +261,9 @@ class Edits:
 
     def write(self, branch: str, **values: int | None) -> None:
         """One applied transaction: the new value of each feature, or None to delete it."""
+        self.write_at(datetime(2024, 1, self.last + 1), branch, **values)
+
+    def write_at(self, at: datetime, branch: str, **values: int | None) -> None:
         self.last += 1
         rows = [
             {
@@ -269,7 +272,7 @@ class Edits:
                 "action": "DELETE" if value is None else "PUT",
                 "id": id_,
                 "app_id": "app",
-                "at": datetime(2024, 1, self.last),
+                "at": at,
                 "payload": json.dumps({"v": value}),
                 "branch": branch,
             }
@@ -401,9 +404,54 @@ def test_a_cleaning_beside_a_new_base_removes_neither_base(
 
     monkeypatch.setattr(Cursor, "execute", clean_before_the_tag)
     refused = edits.on_branch("create_branch", False, branch="late", at=2)
-    assert "the base is being cleaned" in refused.log
+    assert "a base is cleaned or is being cleaned" in refused.log
     assert "2 lies below the horizon 3" in refused.log
     assert tags() == {("branch:draft", "3")}
+
+
+def test_a_cleaning_leaves_all_that_branches_of_branches_read(project: Project) -> None:
+    """
+    txn      1       2          3          4
+    main     f1                 f3
+    draft    base 1  g1 f-      f5         base 4, by a rebase
+    detail           base 2                reads draft as of 2, and main as of 1
+    """
+    edits = Edits(project)
+    edits.write("main", f=1, h=1)
+    edits.on_branch("create_branch", branch="draft")
+    edits.write("draft", g=1, f=None)
+    edits.on_branch("create_branch", branch="detail", parent="draft")
+    edits.write("main", h=3)
+    edits.write("draft", f=5)
+    rebase: dict[str, Any] = {"branch": "draft", "app_id": "editor"}
+    edits.on_branch("rebase_branch", payload=["payload"], json=["payload"], **rebase)
+    project.run("features")
+    expected = {"detail": {"g": 1, "h": 1}, "draft": {"f": 5, "g": 1, "h": 3}}
+    assert edits.shown("detail", "draft") == expected
+
+    edits.operate("clean_history", up_to=4)
+    assert edits.shown("detail", "draft") == expected
+
+    # Below the horizon only the points of tags can be read.
+    for at, is_read in ((1, True), (3, False), (4, True)):
+        project.model(
+            f"main_at_{at}",
+            f"select id from {{{{ dbt_history.branch_as_of(ref('features'), "
+            f"'{edits.branches}', 'main', at={at}, id={BRANCHED}) }}}} as states",
+            materialized="table",
+        )
+        run = project.dbt("run", "--select", f"main_at_{at}", check=False)
+        assert run.success == is_read, run.log
+    assert {row["id"] for row in project.rows("main_at_1")} == {"f", "h"}
+
+
+def test_an_old_time_after_a_young_one_does_not_make_the_young_one_old(project: Project) -> None:
+    edits = Edits(project)
+    edits.write("main", f=1)
+    edits.write_at(datetime.now(), "main", f=2)
+    edits.write_at(datetime(2024, 1, 2), "main", f=3)
+    edits.operate("clean_history", age="90 days")
+    assert {row["txn"] for row in project.rows("features")} == {1, 2, 3}
 
 
 def test_a_snapshot_names_one_transaction_in_all_spaces_or_in_none(

@@ -243,6 +243,22 @@ def test_both_points_of_a_tag_are_protected_until_it_is_moved(
     assert [row[1] for row in versions(project, "h")] == ["mid", "new"]
 
 
+@pytest.mark.thorough
+def test_a_rewind_of_a_suspended_table_is_refused_before_anything_is_written(
+    project: Project, operate: Operation
+) -> None:
+    rows = [("a", "a1", 1, 3), ("a", "a2", 3, None)]
+    make_versions(project, "g", *rows)
+    make_versions(project, "h", *rows)
+    operate("suspend_history", table="h")
+    refused = operate("rewind", table=["g", "h"], to=2, check=False)
+    assert "h: it is suspended, and the restored state would be held back" in refused.log
+    assert len(versions(project, "g")) == len(versions(project, "h")) == 2
+    operate("resume_history", table="h")
+    operate("rewind", table=["g", "h"], to=2)
+    assert len(versions(project, "g")) == len(versions(project, "h")) == 3
+
+
 def test_a_rewind_restores_a_state_and_can_be_rewound(
     project: Project, call: Renderer, operate: Operation
 ) -> None:

@@ -96,32 +96,55 @@
 
 
 {#
-    The base of a branch must not be cleaned: it is protected by a tag of the states. The horizon is
-    checked again after the tag is there, because a cleaning may have begun meanwhile.
+    What a branch reads of others must not be cleaned: a tag of the states protects each point of
+    its chain, because a parent may be rebased while the branch still reads the parent's earlier
+    base. Returns the points.
+
+        main     f1 at 1           f2 at 3
+        draft        forked at 1   rebased to 3
+        detail       forked from draft at 2           reads draft as of 2 and main as of 1
+
+    The horizon is checked again after a tag is there, because a cleaning may have begun meanwhile;
+    a point that a tag protected before is kept below the horizon, too.
 #}
-{% macro _protect_base(call, at) %}
+{% macro _protect_bases(call, kind, parent, at, since) %}
     {% set tag = 'branch:' ~ call.branch %}
-    {% set tag_is_new = dbt_history._marks_of(call.table).tags
-        | selectattr('name', 'equalto', tag) | selectattr('number', 'equalto', at)
-        | list | length == 0 %}
-    {% do dbt_history._add_mark(
-        call.table, 'tag', name=tag, instant=at, author=call.author, reason='base of the branch',
-    ) %}
-    {% do dbt_history._check_above_retention_horizon(
-        dict(call.table, instant=at | string), dbt_history._marks_of(call.table), call.problems,
-    ) %}
-    {% if call.problems and tag_is_new %}
-        {% do dbt_history._remove_tag(call.table, tag, at | string) %}
+    {% set fact = {
+        'kind': kind, 'branch': call.branch, 'parent': parent, 'at': at, 'since': since,
+    } %}
+    {% set epochs = dbt_history._branch_epochs(call.facts + [fact]) %}
+    {% set points = dbt_history._present_epoch(epochs, call.branch).chain
+        | map(attribute='at') | unique | list %}
+    {% set before = dbt_history._marks_of(call.table).tags %}
+    {% set own = before | selectattr('name', 'equalto', tag) | map(attribute='number') | list %}
+    {% set added = points | reject('in', own) | list %}
+    {% for point in added %}
+        {% do dbt_history._add_mark(
+            call.table, 'tag', name=tag, instant=point, author=call.author,
+            reason='base of the branch',
+        ) %}
+    {% endfor %}
+    {% set marks = dbt_history._marks_of(call.table) %}
+    {% for point in points if point not in before | map(attribute='number') %}
+        {% do dbt_history._check_above_retention_horizon(
+            dict(call.table, instant=point | string), marks, call.problems,
+        ) %}
+    {% endfor %}
+    {% if call.problems %}
+        {% for point in added %}
+            {% do dbt_history._remove_tag(call.table, tag, point | string) %}
+        {% endfor %}
     {% endif %}
-    {% do dbt_history._refuse_branch(call, 'the base is being cleaned') %}
+    {% do dbt_history._refuse_branch(call, 'a base is cleaned or is being cleaned') %}
+    {% do return(points) %}
 {% endmacro %}
 
 
-{# Only after the fact is written: until then the branch still reads its earlier base. #}
-{% macro _release_other_bases(call, at) %}
+{# Only after the fact is written: until then the branch still reads its earlier bases. #}
+{% macro _release_other_bases(call, points) %}
     {% set tag = 'branch:' ~ call.branch %}
     {% for mark in dbt_history._marks_of(call.table).tags
-        if mark.name == tag and mark.number != at %}
+        if mark.name == tag and mark.number not in points %}
         {% do dbt_history._remove_tag(call.table, tag, mark.instant) %}
     {% endfor %}
 {% endmacro %}

@@ -40,6 +40,22 @@
 {% endmacro %}
 
 
+{# Terms: each point at which the chain is read was not cleaned. #}
+{% macro _not_cleaned(states, links) %}
+    {% set reader = {
+        'table': dbt_history._relation_of(states), 'convention': dbt_history.convention('naksha'),
+    } %}
+    {% set terms = [] %}
+    {% for point in links | map(attribute='at') | unique if point is not none %}
+        {% set term = dbt_history._not_below_retention_horizon(
+            reader, point ~ 'L', 'branch_as_of', or_at_tag=true,
+        ) %}
+        {% if term is not none %}{% do terms.append(term) %}{% endif %}
+    {% endfor %}
+    {% do return(terms) %}
+{% endmacro %}
+
+
 {# The chain of branches that make up a branch, nearest first: now, or at an earlier point `at`. #}
 {% macro _links_of(epochs, branch, at=none) %}
     {% if branch == 'main' %}

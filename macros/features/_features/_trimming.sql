@@ -17,7 +17,7 @@
 {% macro _trimming_ctes(features, pending) %}
 {{ dbt_history._sequence_ctes(features, pending) }}
 
-{{ dbt_history._surplus_ctes(dbt_history._may_lack_history(features)) }}
+{{ dbt_history._surplus_ctes(features) }}
 
 trimmed as (
     select
@@ -121,7 +121,8 @@ ordered as (
     CTE `sorted_out`: how many states of a sequence are too many after any of its writes, and which
     ones are removed.
 #}
-{% macro _surplus_ctes(may_lack_history) -%}
+{% macro _surplus_ctes(features) -%}
+{%- set may_lack_history = dbt_history._may_lack_history(features) -%}
 counted as (
     select
         *,
@@ -145,16 +146,18 @@ counted as (
 sorted_out as (
     select
         *,
-        filter(sequence, (state, place) -> not ({{ dbt_history._stays_at_place() }})) as gone
+        filter(
+            sequence, (state, place) -> not ({{ dbt_history._stays_at_place(features) }})
+        ) as gone
     from counted
 ),
 {%- endmacro %}
 
 
 {# Whether a state of the sequence is kept: it is newer than the surplus, or in force at a tag. #}
-{% macro _stays_at_place() %}
-    {%- set until = "if(state.action = 'DELETE', state.txn, try_element_at(sequence, place +"
-        ~ " 2).txn)" -%}
+{% macro _stays_at_place(features) %}
+    {%- set until = 'if(' ~ dbt_history._is_empty_state(features)
+        ~ ', state.txn, try_element_at(sequence, place + 2).txn)' -%}
     {%- set terms = ['place >= surplus'] -%}
     {%- for tag in dbt_history._marks_of({
         'relation': this, 'convention': dbt_history.convention('naksha'),
@@ -178,6 +181,17 @@ sorted_out as (
 
 
 {#
+    Whether a state is in force at no point: a tombstone. On a branch it is, until the next state,
+    because it hides what the branch would inherit.
+#}
+{% macro _is_empty_state(features) %}
+    {%- do return(
+        "state.action = 'DELETE'" ~ (" and state.branch = 'main'" if features.on_branches else '')
+    ) -%}
+{% endmacro %}
+
+
+{#
     Publishes the horizon of the trimming before anything is removed: the greatest end of the
     removed states. Only in a run.
 #}
@@ -188,7 +202,8 @@ sorted_out as (
     {% set retention_horizon = run_query(
         'with ' ~ dbt_history._with_refused(pending) ~ ', '
             ~ dbt_history._trimming_ctes(features, pending)
-        ~ " select max(array_max(transform(gone, state -> if(state.action = 'DELETE', state.txn, "
+        ~ ' select max(array_max(transform(gone, state -> if('
+            ~ dbt_history._is_empty_state(features) ~ ', state.txn, '
         ~ 'array_min(transform(filter(sequence, other -> other.i > state.i), other ->'
             ~ ' other.txn)))))) from trimmed'
     ).rows[0][0] %}

@@ -146,10 +146,12 @@
         ).rows[0][0] | int) %}
     {% endif %}
     {% if limit.age is not none %}
+        {# Writers choose `updatedAt`: an old time may follow a young one. #}
         {% do held.append(run_query(
-            'select coalesce(max(`txn`), 0) from ' ~ states ~ ' where '
-                ~ dbt_history._quote(table.namespace)
-            ~ '.`updatedAt` <= unix_millis(current_timestamp() - interval ' ~ limit.age ~ ')'
+            'select coalesce(max(`txn`), 0) from ' ~ states
+                ~ ' where `txn` < (select coalesce(min(`txn`), 9223372036854775807) from ' ~ states
+                ~ ' where ' ~ dbt_history._quote(table.namespace)
+            ~ '.`updatedAt` > unix_millis(current_timestamp() - interval ' ~ limit.age ~ '))'
         ).rows[0][0] | int) %}
     {% endif %}
     {% if held %}
@@ -275,15 +277,18 @@
 
 {#
     The tombstone of a feature that is deleted and not purged; on a branch every tombstone, because
-    it hides the state that the branch would inherit.
+    it hides the state that the branch, a branch of it or a tag would inherit.
+
+        main      f1 at 1
+        branch            deleted at 2   f3 at 3       as of 2 it has no f, and not f1
 #}
 {% macro _is_deletion(table) %}
-    {%- set kept = ['`purged_txn` is null'] -%}
+    {%- set kept = ['history.`i` = newest.`_newest` and `purged_txn` is null'] -%}
     {%- if 'branch' in table.key | map('lower') -%}
         {%- do kept.append("coalesce(history.`branch`, 'main') <> 'main'") -%}
     {%- endif -%}
     {%- do return(
-        '(history.`i` = newest.`_newest` and history.' ~ dbt_history._quote(table.namespace)
+        '(history.' ~ dbt_history._quote(table.namespace)
             ~ ".`action` = 'DELETE' and (" ~ kept | join(' or ') ~ '))'
     ) -%}
 {% endmacro %}

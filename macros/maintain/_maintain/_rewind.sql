@@ -21,6 +21,14 @@
                     ~ '), and a restored one would have none'
             ) %}
         {% endif %}
+        {% if not table.namespace and dbt_history._is_suspended(
+            dbt_history._log_to_write(table.relation, 'rewind'),
+        ) %}
+            {% do problems.append(
+                table.name ~ ': it is suspended, and the restored state would be held back:'
+                    ~ ' resume_history first, and suspend_history again after the rewind'
+            ) %}
+        {% endif %}
         {% for name in (only or {}) if name not in table.key %}
             {% do problems.append(
                 table.name ~ ': only names ' ~ name ~ ', which is not a key column'
