@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dbt_history.doctor import CATALOG, FACTS
+from tests.functional.test_history_append import hold_run
 from tests.functional.test_resets import Interrupt, before_statement, fail
 from tests.support.markdown import blocks, page, table_after
 from tests.support.processes import start, together
@@ -405,6 +406,46 @@ def test_rows_that_dbt_hides_were_not_deleted(project: Project, option: str) -> 
     project.run("h", options=option.split("=") if "=" in option else [option])
 
     assert versions(project) == [(1, "a", True)]
+
+
+@pytest.mark.thorough
+def test_changes_of_two_runs_at_once_are_all_kept(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both plan batch 2; the second one to commit plans again, because its rows are others."""
+    for day in range(3):
+        shown(project, f"select cast({day} as bigint) as id, 'v{day}' as v", f"day_{day}")
+    model(project, "h", "select * from day_{{ var('day') }}", source="changes")
+    project.run("h", options=["--vars", "day: 0"])
+    hold_run(project, monkeypatch, "day: 1", until="merge into", name="h")
+
+    project.run("h", options=["--vars", "day: 2"])
+
+    assert [row[0] for row in versions(project)] == [0, 1, 2]
+
+
+@pytest.mark.thorough
+def test_a_run_without_rows_does_not_count_as_read(project: Project) -> None:
+    """
+    feed      1: a   2: b   --empty   3: c, 9   4: without 9      all of it in the next run
+    """
+    sql = "select 1L as id, 'a' as v"
+    options = {"file_format": "delta", "tblproperties": {"delta.enableChangeDataFeed": "true"}}
+    project.model("items", sql, materialized="table", **options)
+    model(project, "h", "select * from {{ ref('items') }}")
+    project.run("items", "h")
+    table = project.table("items")
+    project.spark.sql(f"update {table} set v = 'b'")
+    project.run("h", options=["--empty"])
+    project.spark.sql(f"update {table} set v = 'c'")
+    project.spark.sql(f"insert into {table} values (9, 'x')")
+    project.spark.sql(f"delete from {table} where id = 9")
+
+    project.run("h")
+
+    assert versions(project) == [
+        (1, "a", False), (1, "b", False), (1, "c", True), (9, "x", False),
+    ]  # fmt: skip
 
 
 @pytest.mark.thorough

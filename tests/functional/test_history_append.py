@@ -182,16 +182,24 @@ def test_a_log_left_unlocked_by_a_killed_full_refresh_is_locked_by_the_next_run(
         project.spark.sql(f"delete from {project.table('log')}")
 
 
-def hold_run(project: Project, monkeypatch: pytest.MonkeyPatch, variables: str, until: str) -> None:
-    """Plan a run of the log, and hold its INSERT until the next run sends such a statement."""
+def hold_run(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: str,
+    until: str = "insert into",
+    name: str = "log",
+) -> None:
+    """Plan a run of a model, and hold its first statement with `until` until the next run's."""
     held: list[str] = []
     execute = Cursor.execute
 
     def hold(cursor: Cursor, sql: str, *parameters: Any) -> None:
-        """Stop the first run to plan before its INSERT."""
-        is_insert = "insert into" in sql.lower()
-        held.extend([sql] if is_insert else [])
-        execute(cursor, "select 1 as held" if is_insert or "drop view" in sql.lower() else sql)
+        """Stop the first run before it writes; its staged rows stay for the statement."""
+        if until in sql.lower():
+            held.append(sql)
+        if held:
+            raise RuntimeError("held")
+        execute(cursor, sql)
 
     def release(cursor: Cursor, sql: str, *parameters: Any) -> None:
         """When the second run comes to this statement, let the first run's INSERT finish first."""
@@ -200,7 +208,7 @@ def hold_run(project: Project, monkeypatch: pytest.MonkeyPatch, variables: str, 
         execute(cursor, sql)
 
     monkeypatch.setattr(Cursor, "execute", hold)
-    project.run("log", options=["--vars", variables])
+    project.run(name, options=["--vars", variables], check=False)
     assert len(held) == 1
     monkeypatch.setattr(Cursor, "execute", release)
 
@@ -214,7 +222,7 @@ def test_two_concurrent_appends_with_different_last_batches_append_every_batch_o
     numbered = ["--vars", "up_to: 2"]
     project.run("log", options=numbered)
     log(project, "select id as _batch, id from range(1, 20) where id <= {{ var('up_to') }}")
-    hold_run(project, monkeypatch, "up_to: 7", until="insert into")
+    hold_run(project, monkeypatch, "up_to: 7")
 
     message = project.run("log", options=["--vars", "up_to: 12"]).message("log")
 
@@ -226,16 +234,15 @@ def test_two_concurrent_appends_with_different_last_batches_append_every_batch_o
 def test_two_concurrent_stamped_appends_never_share_a_version(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both plan version 2; the second one to commit appends nothing, and version 3 next time."""
+    """Both plan version 2; the second one to commit plans again, and appends version 3."""
     select = "select id from range(1, 20) where id <= {{ var('up_to') }}"
     log(project, select, unique_key="id", meta={"history": NUMBERED})
     project.run("log", options=["--vars", "up_to: 2"])
-    hold_run(project, monkeypatch, "up_to: 3", until="insert into")
+    hold_run(project, monkeypatch, "up_to: 3")
 
     message = project.run("log", options=["--vars", "up_to: 5"]).message("log")
-    project.run("log", options=["--vars", "up_to: 5"])
 
-    assert message == "applied by another run"
+    assert message == "2 rows appended"
     assert values(project, "id", "valid_from") == [(1, 1), (2, 1), (3, 2), (4, 3), (5, 3)]
 
 

@@ -5,7 +5,7 @@
 {% macro _capture_comment(capture) %}
     {%- set note = {
         'source': capture.source, 'number': capture.taken.number, 'before': capture.taken.watermark,
-        'after': capture.watermark,
+        'after': none if capture.get('is_partial') else capture.watermark,
         'about': capture.get('about', {}),
     } -%}
     {%- set bookkeeping = [] -%}

@@ -124,7 +124,10 @@
     {% if own.reset %}
         {% do return({'reset': own.reset}) %}
     {% endif %}
-    {% if metrics is none %}
+    {% if metrics is none and plan.kind in ['key', 'rows'] %}
+        {# Another run took the number, perhaps with other rows. #}
+        {% do return({'reset': 'by rows of another run'}) %}
+    {% elif metrics is none %}
         {% do return({'added': 0, 'message': 'applied by another run'}) %}
     {% endif %}
     {% set added = metrics.get('numOutputRows', 0) | int %}

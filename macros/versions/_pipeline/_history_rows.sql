@@ -12,22 +12,36 @@
 {% macro _capture_and_write(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% set log = none if existing is none or full_refresh
         else dbt_history._log_to_write(existing, caller_name) %}
-    {# With --empty and --sample dbt hides rows of the sources: they were not deleted. #}
+    {#
+        With --empty and --sample dbt hides rows of the sources: they were not deleted, and the
+        sources count as read only as far as before.
+    #}
     {% set is_partial = invocation_args_dict.get('empty') or invocation_args_dict.get('sample') %}
     {% set rows = dbt_history._history_rows(
-        select_sql, dict(settings, source='changes') if is_partial else settings, log,
+        select_sql, dict(settings, source='changes', is_partial=true) if is_partial else settings,
+        log,
     ) %}
     {% if log is not none %}
         {% do model.update({'_last_batch_log': log}) %}
     {% endif %}
-    {% do return(dbt_history._plan_and_write_batches(
+    {% set result = dbt_history._plan_and_write_batches(
         target, existing, rows, settings, full_refresh, caller_name,
-    )) %}
+    ) %}
+    {#
+        Another run took the number of the batch. Its rows may be others, and only a SELECT of all
+        rows would return these again.
+    #}
+    {% if settings.source == 'changes' and result.get('replayed') and not result.get('batches')
+        and '(select)' in dbt_history._notes('capture', rows) | map(attribute='source') %}
+        {% do return({'reset': 'by a batch of another run'}) %}
+    {% endif %}
+    {% do return(result) %}
 {% endmacro %}
 
 
 {% macro _history_rows(select_sql, settings, log) %}
     {%- set capture = dbt_history._capture_of_select(select_sql, settings, log) -%}
+    {%- do capture.update({'is_partial': settings.get('is_partial', false)}) -%}
     {%- do dbt_history._refuse_history_columns(capture, settings) -%}
     {%- do dbt_history._let_times_increase(
         capture, dbt_history._first_floor(capture, settings),
