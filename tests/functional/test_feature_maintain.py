@@ -412,8 +412,8 @@ def test_a_cleaning_beside_a_new_base_removes_neither_base(
 def test_a_cleaning_leaves_all_that_branches_of_branches_read(project: Project) -> None:
     """
     txn      1       2          3          4
-    main     f1                 f3
-    draft    base 1  g1 f-      f5         base 4, by a rebase
+    main     f1 h1              h3
+    draft    base 1  g1 f-                 f5, base 4 by a rebase
     detail           base 2                reads draft as of 2, and main as of 1
     """
     edits = Edits(project)

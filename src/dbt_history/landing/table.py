@@ -178,9 +178,12 @@ class LandingTable:
         names = self.spark.table(self.full_name).columns
         return [name for name in names if name not in BOOKKEEPING_TYPES]
 
-    def has_mapping(self) -> bool:
+    def properties(self) -> dict[str, str]:
         rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
-        return any(row[0] == "delta.columnMapping.mode" and row[1] != "none" for row in rows)
+        return {row[0]: row[1] for row in rows}
+
+    def has_mapping(self) -> bool:
+        return self.properties().get("delta.columnMapping.mode", "none") != "none"
 
     def set_property(self, name: str, value: str) -> None:
         self.spark.sql(
@@ -220,8 +223,7 @@ class LandingTable:
 
     def whole_batches(self, numbers: Iterable[int]) -> set[int]:
         """Those of the batches whose rows are there with all their columns."""
-        rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
-        emptied = int({row[0]: row[1] for row in rows}.get(EMPTIED, "0"))
+        emptied = int(self.properties().get(EMPTIED, "0"))
         listed = ", ".join(map(str, numbers))
         found = self.spark.sql(
             f"select distinct `_batch` from {self.full_name}"

@@ -294,17 +294,17 @@ class Target:
         """Complete or undo a type change that was interrupted; returns the columns after it."""
         if not any(name.startswith(NEW_PREFIX) for name in fields):
             return fields
-        changing = self.properties().get(CHANGING)
-        interrupted = [name for name in fields if name == changing]
-        for name in interrupted:
-            if name.removeprefix(NEW_PREFIX) in fields:
-                self.spark.sql(f"alter table {self.full_name} drop column {quoted(name)}")
-            else:
-                old = quoted(name.removeprefix(NEW_PREFIX))
-                self.spark.sql(
-                    f"alter table {self.full_name} rename column {quoted(name)} to {old}"
-                )
-        return self.fields() if interrupted else fields
+        new = self.properties().get(CHANGING)
+        if new not in fields:
+            return fields
+        old = new.removeprefix(NEW_PREFIX)
+        if old in fields:
+            self.spark.sql(f"alter table {self.full_name} drop column {quoted(new)}")
+        else:
+            self.spark.sql(
+                f"alter table {self.full_name} rename column {quoted(new)} to {quoted(old)}"
+            )
+        return self.fields()
 
     def enable(self, property_: str, value: str) -> None:
         """Set a table property that old readers do not support, with a warning in the log."""
@@ -355,11 +355,10 @@ def is_lost(column: str, before: str, after: str) -> str:
         return f"{new} is null"
     if before != "string":
         return f"not ({column} <=> try_cast({new} as {before}))"
-    wide = {"date": "timestamp_ntz"}.get(after)
-    if after.startswith("decimal"):
-        wide = "decimal(38, 18)"
-    exact = f"coalesce({new} <> try_cast({column} as {wide}), false)" if wide else "false"
-    return f"({new} is null or {exact})"
+    if after != "date" and not after.startswith("decimal"):
+        return f"{new} is null"
+    exact = f"try_cast({column} as {'timestamp_ntz' if after == 'date' else 'decimal(38, 18)'})"
+    return f"({new} is null or coalesce({new} <> {exact}, false))"
 
 
 def contract_type(type_: DataType, recorded: str | None) -> ColumnType:
