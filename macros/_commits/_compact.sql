@@ -18,7 +18,7 @@
 
 {#
     A file with deleted rows is rewritten even if it is the only one. Expiring snapshots also
-    removes the branches of killed runs; before it, the number of the last batch is stored in a
+    removes the branches of killed runs; before it, the records of the batches are stored in a
     table property.
 #}
 {% macro _iceberg_compact(relation, cluster_by, vacuum_hours) %}
@@ -32,7 +32,7 @@
         'call system.rewrite_data_files(table => ' ~ name ~ order ~ ', options => ' ~ options ~ ')'
     ) %}
     {% if vacuum_hours is not none %}
-        {% do dbt_history._keep_last_batch(relation) %}
+        {% do dbt_history._keep_records(relation) %}
         {% set cutoff = run_query(
             'select cast(current_timestamp() - interval ' ~ (vacuum_hours | int)
                 ~ ' hours as string)'

@@ -23,7 +23,10 @@
             {% set state.failed = dbt_history._guarded_statement(
                 statement,
                 dict(
-                    dbt_history._commit_settings(plan, dict(state.log, seen=log.seen)), **settings,
+                    dbt_history._commit_settings(plan, dict(
+                        state.log, seen=log.seen, unseen_control=log.get('unseen_control'),
+                    )),
+                    **settings,
                 ),
                 before,
             ) %}

@@ -9,8 +9,9 @@
     The newest record after the newest reset is the last batch; after a RESTORE the search continues
     at the restored version. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
     'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced', 'appended',
-    'rows'}.
-    `is_empty` is valid only without a batch. `is_known`: whether a batch, numbered or not, was
+    'rows', 'is_unknown'}.
+    `is_empty` is valid only without a batch. `is_unknown`: the entries that would tell the last
+    batch have expired. `is_known`: whether a batch, numbered or not, was
     merged into the table before. `owner`: the model that wrote the last batch. `watermarks`: how
     far the batch's sources were read (none: the log's entries have expired). `control`: whether
     capture was suspended or resumed since. `key`: the `unique_key` of that batch (none: not
@@ -37,21 +38,20 @@
             'is_empty': (detail['numFiles'] or 0) == 0,
         } %}
     {% endif %}
-    {% if not found.is_final and not found.is_restored %}
-        {% set found = dbt_history._last_batch_in_checkpoint(log) %}
+    {% if not found.is_final %}
+        {% set found = dict(found, **dbt_history._last_batch_in_checkpoint(log, found)) %}
     {% endif %}
     {% do log.update({
         'epoch': found.epoch or 0, 'last_batch': found.last_batch,
-        'is_known': found.get('is_known', false),
+        'is_known': found.is_known, 'is_unknown': not found.is_final and found.last_batch is none,
     }) %}
     {% do log.update({
-        'watermarks': found.get('watermarks'), 'about': found.get('about'),
-        'control': found.get('control') or dbt_history._control_by_property(relation, found),
+        'watermarks': found.watermarks, 'about': found.about,
+        'control': found.control or dbt_history._control_by_property(relation, found),
     }) %}
     {% do log.update({
         'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
-        'owner': found.get('owner'), 'misplaced': found.get('misplaced'), 'seen': seen,
-        'key': found.get('key'),
+        'owner': found.owner, 'misplaced': found.misplaced, 'seen': seen, 'key': found.key,
         'appended': none if log.is_empty else dbt_history._newest_append(entries),
     }) %}
     {% do log.update({'rows': dbt_history._rows_by_log(log)}) %}
@@ -80,7 +80,7 @@
     have expired. None: it is not, or the log says it.
 #}
 {% macro _control_by_property(relation, found) %}
-    {% set is_asked = found.get('is_reset') or not found.is_final %}
+    {% set is_asked = found.is_reset or not found.is_final %}
     {% do return(
         {'suspended': true} if is_asked
             and dbt_history._table_property(relation, 'dbt_history.suspended') == 'true' else none
@@ -206,7 +206,8 @@
                 {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none
                     else walk.epoch %}
                 {% set walk.is_final = true %}
-                {% set walk.control = walk.control or dbt_history._unseen_control(entry, entries) %}
+                {% set walk.control = walk.control or dbt_history._unseen_control(entry, entries)
+                    or entry.record.get('unseen_control') %}
             {% elif entry.record is not none and walk.control is none %}
                 {% set walk.control = entry.record.get('control') %}
             {% endif %}
@@ -218,7 +219,7 @@
     {% do return({
         'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch,
         'table_id': walk.table_id,
-        'is_restored': walk.resume_at is not none, 'is_known': walk.is_known, 'owner': walk.owner,
+        'restored_to': walk.resume_at, 'is_known': walk.is_known, 'owner': walk.owner,
         'misplaced': walk.misplaced,
         'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}),
         'control': walk.control, 'is_reset': walk.is_reset,
@@ -229,10 +230,12 @@
 
 {#
     What was suspended or resumed between the commit that the batch's run had `seen` and the batch:
-    the run did not know it. None if nothing was.
+    the run did not know it. None if nothing was. Later batches of the run have seen more, and
+    repeat it in their record:
 
-        version   4          5          6
-                  batch 2    suspend    batch 3, seen 4      the table is suspended
+        version   4          5          6                  7
+                  batch 2    suspend    batch 3, seen 4    batch 4, seen 6,         the table is
+                                                           unseen_control: suspend  suspended
 #}
 {% macro _unseen_control(batch, entries) %}
     {% set seen = batch.record.get('seen') %}
@@ -370,10 +373,14 @@
 
 {#
     For a log whose entries have expired (delta.logRetentionDuration): the transaction ids in the
-    checkpoint never expire. They also survive a RESTORE, so they are not used after one: the
-    batches are applied again, which does not change rows that are already correct.
+    checkpoints do not expire. A RESTORE does not remove them, so after one only the checkpoints up
+    to the restored version count; if they have expired, too, the last batch is not known.
+
+        version   3              4          9           10              11
+                  checkpoint:    batch 3    checkpoint: restore to 4    log from 4 or 9 on
+                  2              .          3           .
 #}
-{% macro _last_batch_in_checkpoint(log) %}
+{% macro _last_batch_in_checkpoint(log, found) %}
     {% set pattern = '^dbt_history:(.+):' ~ log.table_id ~ ':([0-9]+)$' %}
     {% set sql %}
         select
@@ -387,15 +394,19 @@
                 regexp_extract(txn.appId, {{ dbt_history._string_literal(pattern) }}, 1) as owner
             )) as newest
         from parquet.`{{ log.location }}/_delta_log/*.checkpoint*.parquet`
-        where txn.appId rlike {{ dbt_history._string_literal(pattern) }}
+        where
+            txn.appId rlike {{ dbt_history._string_literal(pattern) }}
+            {%- if found.restored_to is not none %}
+            and cast(left(_metadata.file_name, 20) as bigint) <= {{ found.restored_to }}
+            {%- endif %}
     {% endset %}
     {% set row = run_query(
         'select newest.epoch, newest.last_batch, newest.owner from (' ~ sql ~ ') as found'
     ).rows[0] %}
+    {% set epoch = found.epoch if found.restored_to is not none else row[0] %}
     {% do return({
-        'is_final': true,
-        'epoch': row[0] | int if row[0] is not none else none,
+        'epoch': epoch | int if epoch is not none else none,
         'last_batch': row[1] | int if row[1] is not none else none,
-        'owner': row[2],
+        'owner': row[2], 'watermarks': none, 'about': none,
     }) %}
 {% endmacro %}

@@ -99,7 +99,7 @@
 {#
     This run's commit of the batch: {'metrics': none without a commit, 'reset': how another writer
     reset the table since `log` was read, or none}. Without a reset `log.seen` becomes the newest
-    commit.
+    commit, and `log.unseen_control` what was suspended or resumed up to it.
 #}
 {% macro _own_commit(target, plan, log) %}
     {% set found = namespace(metrics=none, reset=none) %}
@@ -118,10 +118,15 @@
         {% set found.reset = log.get('reset') %}
     {% else %}
         {% set found.reset = dbt_history._reset_since(log, entries) %}
-        {% do log.update({
-            'seen': {'version': entries[0].version, 'timestamp': entries[0].timestamp}
-        })
-            if not found.reset %}
+        {% if not found.reset %}
+            {% for entry in entries | sort(attribute='version')
+                if entry.version > log.seen.version and (entry.record or {}).get('control') %}
+                {% do log.update({'unseen_control': entry.record.control}) %}
+            {% endfor %}
+            {% do log.update({
+                'seen': {'version': entries[0].version, 'timestamp': entries[0].timestamp}
+            }) %}
+        {% endif %}
     {% endif %}
     {% do return({'metrics': found.metrics, 'reset': found.reset}) %}
 {% endmacro %}

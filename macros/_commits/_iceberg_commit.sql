@@ -65,13 +65,17 @@
 {% endmacro %}
 
 
-{# Reads the log again. A table without a snapshot gets an empty one, to create the branch at. #}
+{#
+    Reads the log again. A table without a snapshot gets an empty one, to create the branch at. What
+    was suspended or resumed since the run planned is repeated in its commits: they come after it.
+#}
 {% macro _look_again(target, log) %}
     {% set found = dbt_history._iceberg_commit_log(target) %}
     {% if found.snapshot is none %}
         {% do run_query(dbt_history._empty_commit_sql(target)) %}
         {% set found = dbt_history._iceberg_commit_log(target) %}
     {% endif %}
+    {% do found.update({'unseen_control': found.control}) if found.control != log.control %}
     {% do log.update(found) %}
 {% endmacro %}
 
@@ -156,7 +160,10 @@
 {% endmacro %}
 
 
-{# Drops the branch, and stores the last batch in a property that outlives expired snapshots. #}
+{#
+    Drops the branch, and keeps the records of the batches for when their snapshots have expired,
+    also those of a run that was killed before it could.
+#}
 {% macro _iceberg_finish_writes(target, log) %}
     {% if 'branch_at' in log %}
         {% do run_query(
@@ -165,8 +172,13 @@
         ) %}
     {% endif %}
     {% if log.get('has_written') %}
-        {% do dbt_history._keep_last_batch(target) %}
+        {% do dbt_history._keep_records(target) %}
         {% do dbt_history._drop_left_branches(target) %}
+    {% elif log.last_batch is not none and log.last_batch != (
+        dbt_history._kept_records(target) | selectattr('batch', 'defined') | map(attribute='batch')
+        | first
+    ) %}
+        {% do dbt_history._keep_records(target) %}
     {% endif %}
 {% endmacro %}
 
@@ -189,28 +201,6 @@
     {% endset %}
     {% for row in run_query(sql).rows %}
         {% do run_query('alter table ' ~ name ~ ' drop branch if exists ' ~ row[0]) %}
-    {% endfor %}
-{% endmacro %}
-
-
-{% macro _keep_last_batch(relation) %}
-    {% set chain = dbt_history._snapshot_chain(relation, 30) %}
-    {% for entry in chain.entries
-        if entry.record is not none and entry.record.get('batch') is not none %}
-        {% if loop.first %}
-            {% set kept = {
-                'batch': entry.record.batch, 'micros': entry.micros,
-                'model': entry.record.get('model'),
-            } %}
-            {% for name in ['watermarks', 'about', 'key'] if entry.record.get(name) %}
-                {% do kept.update({name: entry.record[name]}) %}
-            {% endfor %}
-            {% do run_query(
-                'alter table ' ~ dbt_history._quoted_relation(relation)
-                    ~ " set tblproperties ('dbt_history.last_batch' = "
-                ~ dbt_history._string_literal(tojson(kept)) ~ ')'
-            ) %}
-        {% endif %}
     {% endfor %}
 {% endmacro %}
 

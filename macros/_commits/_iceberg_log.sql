@@ -9,9 +9,8 @@
 
     The newest record on the chain is the last batch. The walk ends at a snapshot that replaced all
     rows without a record (truncate, overwrite) and at the first snapshot: no batch is applied. If
-    snapshots have expired, the table property `dbt_history.last_batch`, written after each run,
-    gives the last batch; it is ignored if it is newer than the oldest remaining snapshot, because
-    then a rollback has undone that batch.
+    snapshots have expired, it goes on with the records in a property of the table, see
+    `_keep_records`.
 
     Returns what `_delta_commit_log` returns, and `snapshot`, the id of s4 (none: an empty table
     without one).
@@ -23,18 +22,23 @@
         {% set chain = dbt_history._snapshot_chain(relation) %}
         {% set found = dbt_history._last_record(chain) %}
     {% endif %}
-    {% set record = found.record if found.is_final
-        else dbt_history._expired_record(relation, chain) %}
+    {% if not found.is_final %}
+        {% set expired = dbt_history._expired_entries(
+            dbt_history._kept_records(relation), chain.entries[-1].micros,
+        ) %}
+        {% set found = dbt_history._last_record(dict(chain, entries=chain.entries + expired)) %}
+    {% endif %}
+    {% set record = found.record %}
     {% set head = chain.entries[0] if chain.entries else {} %}
     {% do return({
         'snapshot': head.get('version'), 'table_id': none, 'epoch': 0, 'app_id': none,
         'is_empty': (head.get('summary') or {}).get('total-records', '0') == '0',
-        'is_known': found.is_known or record is not none,
+        'is_known': found.is_known, 'is_unknown': not found.is_final,
         'last_batch': record.batch | int if record is not none else none,
         'owner': (record or {}).get('model'),
         'watermarks': (record or {}).get('watermarks', {}),
         'about': (record or {}).get('about', {}), 'control': found.control,
-        'key': found.key or (record or {}).get('key'),
+        'key': found.key,
     }) %}
 {% endmacro %}
 
@@ -49,6 +53,7 @@
             {% set walk.is_final = true %}
         {% elif entry.record is not none and entry.record.get('batch') is not none %}
             {% set walk.record = entry.record %}
+            {% set walk.control = walk.control or entry.record.get('unseen_control') %}
             {% set walk.is_final = true %}
         {% elif entry.record is not none and walk.control is none %}
             {% set walk.control = entry.record.get('control') %}
@@ -61,12 +66,74 @@
 {% endmacro %}
 
 
-{% macro _expired_record(relation, chain) %}
+{#
+    The records in the table's property, newest first. A release before this one kept only one.
+#}
+{% macro _kept_records(relation) %}
     {% set said = dbt_history._table_property(relation, 'dbt_history.last_batch') %}
-    {% set record = fromjson(said) if said is not none else none %}
-    {% do return(
-        record if record is not none and record.micros <= chain.entries[-1].micros else none
-    ) %}
+    {% set kept = fromjson(said) if said is not none else [] %}
+    {% do return([kept] if kept is mapping else kept) %}
+{% endmacro %}
+
+
+{# The kept records up to a time, as entries of the chain: a later one is on the chain, or undone. #}
+{% macro _expired_entries(kept, micros) %}
+    {% set entries = [] %}
+    {% for record in kept if record.micros <= micros %}
+        {% do entries.append({
+            'record': record, 'micros': record.micros, 'replaces_all': false, 'is_first': false,
+        }) %}
+    {% endfor %}
+    {% do return(entries) %}
+{% endmacro %}
+
+
+{#
+    Stores the records of batches and controls in a property of the table, for when their snapshots
+    have expired. Those after the oldest remaining snapshot are of no use then: a rollback undid
+    them, or they are on the chain.
+
+        chain      s1 ------ s2 ------ s3 ------- s4           property: 3 at s4, 2 at s2, 1 at s1
+                   batch 1   batch 2   compact    batch 3
+        expired                        s3 ------- s4
+        rollback                       s3                      the newest up to s3: batch 2
+#}
+{% macro _keep_records(relation) %}
+    {% set chain = dbt_history._snapshot_chain(relation, 30) %}
+    {% set before = dbt_history._kept_records(relation) %}
+    {% set kept = [] %}
+    {% set walk = namespace(is_ended=not chain.entries, has_batch=false) %}
+    {% set expired = dbt_history._expired_entries(before, chain.entries[-1].micros - 1)
+        if chain.entries else [] %}
+    {% for entry in chain.entries + expired if not walk.is_ended and kept | length < 100 %}
+        {% if entry.record is none %}
+            {% set walk.is_ended = entry.replaces_all %}
+        {% elif entry.record.get('batch') is not none or entry.record.get('control') %}
+            {% do kept.append(dbt_history._kept_record(entry, not walk.has_batch)) %}
+            {% set walk.has_batch = walk.has_batch or entry.record.get('batch') is not none %}
+        {% endif %}
+    {% endfor %}
+    {% if kept != before %}
+        {% do run_query(
+            'alter table ' ~ dbt_history._quoted_relation(relation)
+                ~ " set tblproperties ('dbt_history.last_batch' = "
+            ~ dbt_history._string_literal(tojson(kept)) ~ ')'
+        ) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# Only the last batch keeps how far it read its sources; of earlier ones this is not known. #}
+{% macro _kept_record(entry, is_last) %}
+    {% set kept = {'micros': entry.micros} %}
+    {% for name, value in entry.record.items() if value is not none and name in [
+        'batch', 'model', 'key', 'control', 'unseen_control', 'watermarks', 'about',
+    ] %}
+        {% do kept.update({
+            name: none if name in ['watermarks', 'about'] and not is_last else value
+        }) %}
+    {% endfor %}
+    {% do return(kept) %}
 {% endmacro %}
 
 

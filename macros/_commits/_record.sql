@@ -15,6 +15,8 @@
     {% do record.update({'stored': plan.stored}) if plan.get('stored') is not none %}
     {# The last id before this append of a mirror's rows: see `_last_hx_id`. #}
     {% do record.update({'last_id': plan.last_id}) if plan.get('last_id') is not none %}
+    {# Suspended or resumed since the run planned: see `_unseen_control`. #}
+    {% do record.update({'unseen_control': log.unseen_control}) if log.get('unseen_control') %}
     {# Of several batches in one commit `batch` is the last. #}
     {% if plan.get('parts') %}
         {% do record.update({'first_batch': plan.first_batch, 'batches': plan.parts | length}) %}

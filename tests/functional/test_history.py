@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -11,10 +12,9 @@ from typing import Any
 import pytest
 
 from dbt_history.doctor import CATALOG, FACTS
-from tests.functional.test_history_append import hold_run
 from tests.functional.test_resets import Interrupt, before_statement, fail
 from tests.support.markdown import blocks, page, table_after
-from tests.support.processes import start, together
+from tests.support.processes import hold_run, start, together
 from tests.support.project import Project
 from tests.support.selection import thorough
 
@@ -334,6 +334,39 @@ def test_a_restored_table_and_a_killed_run_take_the_changes_again(
     project.run("feed", "h")
     found.append((2, "b", True))
     assert versions(project, "feed") == versions(project, "h") == found
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("later", [1, 40])
+def test_a_table_whose_files_were_set_back_is_compared(
+    project: Project, warehouse: Path, tmp_path: Path, later: int
+) -> None:
+    """The table keeps its id, and the version that was read exists, but is another one.
+
+    version      1            2                 3
+    read         1 a, 2 b     1 x
+    set back     1 a, 2 b     9 n inserted      2 B, once or several times
+    """
+    spark, table = project.spark, items(project)
+    model(project, "h", f"select * from {table}")
+    spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
+    place = warehouse / f"{project.schema}.db" / "items"
+    shutil.copytree(place, tmp_path / "saved")
+    spark.sql(f"update {table} set v = 'x' where id = 1")
+    project.run("h")
+
+    shutil.rmtree(place)
+    shutil.copytree(tmp_path / "saved", place)
+    project.forget_logs()
+    spark.sql(f"refresh table {table}")
+    spark.sql(f"insert into {table} values (9, 'n')")
+    for number in range(later):
+        spark.sql(f"update {table} set v = '{'B' if number == later - 1 else number}' where id = 2")
+    project.run("h")
+
+    found = [(1, "x", False), (1, "a", True), (2, "b", False), (2, "B", True), (9, "n", True)]
+    assert versions(project) == found
+    assert project.run("h").message("h").startswith("no new batch")
 
 
 @pytest.mark.thorough

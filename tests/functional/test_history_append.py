@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from dbt.adapters.spark.session import Cursor
 
-from tests.support.processes import fail_before
+from tests.support.processes import fail_before, hold_run
 from tests.support.project import Project
 
 
@@ -180,37 +179,6 @@ def test_a_log_left_unlocked_by_a_killed_full_refresh_is_locked_by_the_next_run(
     project.run("log")
     with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
         project.spark.sql(f"delete from {project.table('log')}")
-
-
-def hold_run(
-    project: Project,
-    monkeypatch: pytest.MonkeyPatch,
-    variables: str,
-    until: str = "insert into",
-    name: str = "log",
-) -> None:
-    """Plan a run of a model, and hold its first statement with `until` until the next run's."""
-    held: list[str] = []
-    execute = Cursor.execute
-
-    def hold(cursor: Cursor, sql: str, *parameters: Any) -> None:
-        """Stop the first run before it writes; its staged rows stay for the statement."""
-        if until in sql.lower():
-            held.append(sql)
-        if held:
-            raise RuntimeError("held")
-        execute(cursor, sql)
-
-    def release(cursor: Cursor, sql: str, *parameters: Any) -> None:
-        """When the second run comes to this statement, let the first run's INSERT finish first."""
-        if until in sql.lower() and held:
-            execute(cursor, held.pop())
-        execute(cursor, sql)
-
-    monkeypatch.setattr(Cursor, "execute", hold)
-    project.run(name, options=["--vars", variables], check=False)
-    assert len(held) == 1
-    monkeypatch.setattr(Cursor, "execute", release)
 
 
 @pytest.mark.thorough

@@ -42,12 +42,6 @@ def write_reference(project: Project, column: str = "a_id", commit_delay: int = 
     model(project, "b", "b_id", reference, commit_delay)
 
 
-def forget_logs(project: Project) -> None:
-    """Let Spark read the logs of all tables again."""
-    jvm: Any = project.spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-
-
 @pytest.fixture
 def change(project: Project) -> Any:
     """Tables a and b with their mirrors; returns a function that changes a or b."""
@@ -258,14 +252,14 @@ def test_commit_delay_waits_for_commits_that_become_visible_late(
     log = Path(detail["location"].removeprefix("file:")) / "_delta_log"
     commit = max(log.glob("*.json"))
     hidden = [file.rename(tmp_path / file.name) for file in log.glob(f"{commit.stem}*")]
-    forget_logs(project)
+    project.forget_logs()
     waited = project.run("b_hx")
     assert "earlier commits may become visible within 3600 s (commit_delay)" in waited.log
     assert links(project) == []
 
     for file in hidden:
         file.rename(log / file.name)
-    forget_logs(project)
+    project.forget_logs()
     project.run("a_hx")
     change("insert into a values (6, 0)")
     project.run("b_hx")

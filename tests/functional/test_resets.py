@@ -147,6 +147,156 @@ def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next
     assert commits(project, "h")[5:] == ["RESTORE", 1, 2, 3, 4]
 
 
+def suspend(project: Project, name: str = "h") -> None:
+    """What the run-operation `suspend_history` does, between the statements of another run."""
+    spark = project.spark
+    setting = "spark.databricks.delta.commitInfo.userMetadata"
+    before = spark.conf.get(setting, None)
+    spark.conf.set(setting, json.dumps({"dbt_history": "1", "control": {"suspended": True}}))
+    spark.sql(
+        f"alter table {project.table(name)} set tblproperties ('dbt_history.suspended' = 'true')"
+    )
+    spark.conf.unset(setting) if before is None else spark.conf.set(setting, before)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("commit", [2, 4])
+def test_a_table_suspended_during_a_run_is_suspended_after_it(
+    project: Project, before_statement: Interrupt, commit: int
+) -> None:
+    """
+    version    1          2          3          4          5          run ends
+               batch 1    suspend    batch 2    batch 3    batch 4
+    """
+    project.history("h", SELECT, batches_per_commit=1)
+    before_statement("merge into", commit, lambda: suspend(project))
+    assert project.run("h").message("h").startswith("4 batches")
+    project.history("h", batches_of_one(5)[0], batches_per_commit=1)
+
+    assert project.run("h").message("h").endswith("4 replayed, 1 held back")
+
+    arguments = f"{{table: {project.table('h')}}}"
+    project.dbt("run-operation", "resume_history", "--args", arguments)
+    assert project.run("h").message("h").startswith("1 batch:")
+    assert project.run("h").message("h").startswith("no new batch")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("macro", ["hx_rows", "event_rows"])
+def test_a_capture_suspended_after_it_was_compiled_takes_nothing(
+    project: Project, before_statement: Interrupt, macro: str
+) -> None:
+    spark = project.spark
+    spark.sql(f"create schema if not exists {project.schema}")
+    main = project.table("main")
+    spark.sql(f"create table {main} using delta as select 1L as id, 'a' as v")
+    source = f"api.Relation.create(schema='{project.schema}', identifier='main')"
+    select = f"select * from {{{{ dbt_history.{macro}({source}, 'id') }}}}"
+    project.model("h", select, materialized="history_append")
+    project.run("h")
+    first = len(project.rows("h"))
+    spark.sql(f"insert into {main} values (2, 'b')")
+    before_statement("create temporary view", 1, lambda: suspend(project))
+
+    assert project.run("h").message("h") == "nothing new"
+    assert project.run("h").message("h") == "nothing new"
+
+    arguments = f"{{table: {project.table('h')}}}"
+    project.dbt("run-operation", "resume_history", "--args", arguments)
+    project.run("h")
+    assert len(project.rows("h")) == first + 1
+
+
+def expire(project: Project, warehouse: Path, before: int, files: str = "*.json") -> None:
+    """Remove what Delta's log cleanup removes, up to a version, whatever its age."""
+    log = warehouse / f"{project.schema}.db" / "h" / "_delta_log"
+    for entry in log.glob(files):
+        if entry.name[:20].isdigit() and int(entry.name[:20]) < before:
+            entry.unlink()
+    project.forget_logs()
+    project.spark.sql(f"refresh table {project.table('h')}")
+
+
+def write_log_with_checkpoints(project: Project, up_to: int) -> None:
+    """A numbered log of one row a batch, with a checkpoint every three commits."""
+    properties = {
+        "delta.appendOnly": "false", "delta.checkpointInterval": "3",
+        "delta.enableExpiredLogCleanup": "false",
+    }  # fmt: skip
+    project.model(
+        "h",
+        f"select id as _batch, id from range(1, {up_to + 1})",
+        materialized="history_append",
+        tblproperties=properties,
+    )
+    project.run("h")
+
+
+def touch(project: Project, times: int) -> None:
+    for number in range(times):
+        project.spark.sql(
+            f"alter table {project.table('h')} set tblproperties ('touched' = '{number}')"
+        )
+
+
+@pytest.mark.thorough
+def test_an_expired_log_that_was_restored_appends_the_undone_batches_only(
+    project: Project, warehouse: Path
+) -> None:
+    """
+    version   1            2 3 4       5          6                 7            8
+              batch 1, 2   properties  batch 3    properties (3)    restore to 4 batch 3
+                           |- checkpoint          |- checkpoint, the log begins here
+    """
+    write_log_with_checkpoints(project, 2)
+    touch(project, 3)
+    version = project.log_of("h")[0]["version"]
+    write_log_with_checkpoints(project, 3)
+    expire(project, warehouse, 3)
+    project.spark.sql(f"restore table {project.table('h')} to version as of {version}")
+
+    write_log_with_checkpoints(project, 3)
+
+    assert sorted(row["id"] for row in project.rows("h")) == [1, 2, 3]
+
+
+@pytest.mark.thorough
+def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(
+    project: Project, warehouse: Path
+) -> None:
+    """The commits and the checkpoints up to the restored version have expired."""
+    write_log_with_checkpoints(project, 2)
+    version = project.log_of("h")[0]["version"]
+    write_log_with_checkpoints(project, 3)
+    project.spark.sql(f"restore table {project.table('h')} to version as of {version}")
+    touch(project, 5)
+    commits = project.log_of("h")
+    restored = next(row["version"] for row in commits if row["operation"] == "RESTORE")
+    expire(project, warehouse, restored, "*")
+
+    refused = project.run("h", check=False)
+
+    assert "the number of the last batch is not known any more" in refused.message("h")
+    assert "2 rows; the commits" in refused.message("h")
+    assert "--vars 'dbt_history_last_batch: 7'" in refused.message("h")
+    said = ["--vars", "dbt_history_last_batch: 2"]
+    assert project.run("h", options=said).message("h") == "1 row appended"
+    assert project.run("h").message("h") == "nothing new"
+    assert sorted(row["id"] for row in project.rows("h")) == [1, 2, 3]
+
+
+@pytest.mark.thorough
+def test_a_table_is_suspended_after_its_log_has_expired(project: Project, warehouse: Path) -> None:
+    write_log_with_checkpoints(project, 2)
+    arguments = f"{{table: {project.table('h')}}}"
+    project.dbt("run-operation", "suspend_history", "--args", arguments)
+    touch(project, 5)
+    expire(project, warehouse, 6)
+    project.model("h", "select id as _batch, id from range(1, 4)", materialized="history_append")
+
+    assert project.run("h").message("h") == "suspended: 1 row held back"
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("moment", "number"), [("describe history", 2), ("create temporary view", 1)]

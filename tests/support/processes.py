@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from dbt.adapters.spark.session import Cursor
 
-from tests.support.project import ROOT
+from tests.support.project import ROOT, Project
 
 # Seconds; longer than any step of these tests needs.
 TIMEOUT = 240
@@ -139,3 +139,34 @@ def fail_before(patch: pytest.MonkeyPatch, statement: str) -> None:
         execute(self, sql, *arguments)
 
     patch.setattr(Cursor, "execute", run)
+
+
+def hold_run(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: str,
+    until: str = "insert into",
+    name: str = "log",
+) -> None:
+    """Plan a run of a model, and hold its first statement with `until` until the next run's."""
+    held: list[str] = []
+    execute = Cursor.execute
+
+    def hold(cursor: Cursor, sql: str, *parameters: Any) -> None:
+        """Stop the first run before it writes; its staged rows stay for the statement."""
+        if until in sql.lower():
+            held.append(sql)
+        if held:
+            raise RuntimeError("held")
+        execute(cursor, sql)
+
+    def release(cursor: Cursor, sql: str, *parameters: Any) -> None:
+        """When the second run comes to this statement, let the first run's INSERT finish first."""
+        if until in sql.lower() and held:
+            execute(cursor, held.pop())
+        execute(cursor, sql)
+
+    monkeypatch.setattr(Cursor, "execute", hold)
+    project.run(name, options=["--vars", variables], check=False)
+    assert len(held) == 1
+    monkeypatch.setattr(Cursor, "execute", release)

@@ -193,6 +193,11 @@ class Project:
         history = self.spark.sql(f"describe history {self.table(name)}")
         return [row.asDict() for row in history.collect()]
 
+    def forget_logs(self) -> None:
+        """Let Spark read the logs of all tables again."""
+        jvm: Any = self.spark._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
 
 def drop_schema(spark: SparkSession, schema: str, warehouse: Path) -> None:
     """Remove a test's schema with its files."""

@@ -21,6 +21,7 @@
             way_out='try again when no other run writes to it',
         )) %}
     {% endif %}
+    {% do dbt_history._finish_writes(relation, {'has_written': true}) %}
     {# The commit's record is lost when the table's log expires; the mark is kept. #}
     {% set now = run_query('select unix_micros(current_timestamp())').rows[0][0] %}
     {% do dbt_history._add_mark(
@@ -28,4 +29,9 @@
         instant=dbt_history._axis_text(now, {'type': 'timestamp'}),
     ) %}
     {% do log('dbt_history: ' ~ line, info=true) %}
+{% endmacro %}
+
+
+{% macro _log_suspended(relation) %}
+    {% do log('dbt_history: capture into ' ~ relation ~ ' is suspended', info=true) %}
 {% endmacro %}

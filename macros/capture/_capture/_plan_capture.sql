@@ -43,7 +43,7 @@
         'taken': taken, 'head': head, 'table': dbt_history._quoted_relation(relation),
     }) %}
     {% if taken.is_suspended %}
-        {% do log('dbt_history: capture into ' ~ this ~ ' is suspended', info=true) %}
+        {% do dbt_history._log_suspended(this) %}
     {% elif not head.is_delta and head.waits is none %}
         {% do dbt_history._plan_unversioned(capture, method) %}
     {% elif head.version is not none %}
@@ -88,8 +88,7 @@
 {% macro _plan_versioned(capture, method) %}
     {% set taken, head = capture.taken, capture.head %}
     {% set last = (taken.watermark or {}).get('version') %}
-    {% set is_same = last is not none and taken.watermark.get('table_id') == head.table_id
-        and last <= head.newest %}
+    {% set is_same = dbt_history._is_as_read(capture.relation, head, taken.watermark) %}
     {% set resume_at, resumed = taken.resumed.get(capture.source), none %}
     {% do capture.update({'is_same': is_same}) %}
     {% if is_same and head.version <= last %}
@@ -99,7 +98,7 @@
         {% do dbt_history._refuse_feed(
             capture,
             'how far the table was read is not known' if last is none
-                else 'the table was dropped and made again',
+                else 'the table was dropped and made again, or set back',
         ) %}
     {% endif %}
     {% set diff_at = none %}
@@ -134,6 +133,7 @@
     {% do capture.update({'watermark': {
         'version': head.version, 'table_id': head.table_id,
         'commit': dbt_history._mark_of_version(head.entries, head.version),
+        'micros': dbt_history._version_micros(capture, head.version),
         'populated': (taken.watermark or {}).get('populated') if taken.watermark
             else (micros if not taken.has_rows else none),
     }}) %}

@@ -52,7 +52,7 @@
     {% set entries, properties = facts.entries, facts.properties %}
     {% set head = {
         'is_delta': true, 'table_id': facts.table_id, 'location': facts.location,
-        'entries': entries, 'newest': entries[0].version,
+        'entries': entries, 'newest': entries[0].version, 'is_marked': facts.is_marked,
         'has_feed': (properties.get('delta.enableChangeDataFeed') or 'false') | lower == 'true',
         'tracks_rows': (properties.get('delta.enableRowTracking') or 'false') | lower == 'true',
     } %}

@@ -1,11 +1,11 @@
 {#
     A Delta table that capture reads: {'table_id', 'entries': its newest commits, 'properties',
-    'location'}; none for anything else. `watermark`: how far it was read, or none.
+    'location', 'is_marked'}; none for anything else. `watermark`: how far it was read, or none.
 
     Only DESCRIBE DETAIL returns the table's id, and it makes Delta read the state of the table. If
     the log has the very commit that the watermark was taken at, and nothing since that may give the
     table another id, the table is the one that was read; one that was dropped and made again, or
-    swapped with another, has another commit there. `location` is then none.
+    swapped with another, has another commit there. `is_marked` is true then, and `location` none.
 #}
 {% macro _table_facts(table, watermark) %}
     {% set table = dbt_history._with_format(table) %}
@@ -24,7 +24,7 @@
         {% endfor %}
         {% do return({
             'table_id': watermark.table_id, 'entries': entries, 'properties': properties,
-            'location': none,
+            'location': none, 'is_marked': true,
         }) %}
     {% endif %}
     {% set detail = run_query('describe detail ' ~ dbt_history._quoted_relation(table)).rows[0] %}
@@ -32,8 +32,36 @@
     {% do return({
         'table_id': detail['id'], 'entries': entries or dbt_history._history_entries(table, 30),
         'properties': dbt_history._as_mapping(detail['properties']),
-        'location': detail['location'],
+        'location': detail['location'], 'is_marked': false,
     }) %}
+{% endmacro %}
+
+
+{#
+    Whether the table is the one that was read up to `watermark`: it has its id, and at its version
+    the same commit. A table whose files were set back outside Delta keeps its id:
+
+        read up to 6      4 --- 5 --- 6
+        set back to 4     4 --- 5' -- 6' -- 7'     5' and 6' were never read
+
+    `facts`: what `_table_facts` returned; gets all commits of the table if they are needed. If the
+    commit has expired, or a record of an earlier release has no `micros`, the id decides.
+#}
+{% macro _is_as_read(table, facts, watermark) %}
+    {% set last = (watermark or {}).get('version') %}
+    {% if last is none or watermark.get('table_id') != facts.table_id
+        or last > facts.entries[0].version %}
+        {% do return(false) %}
+    {% elif facts.is_marked or watermark.get('micros') is none %}
+        {% do return(true) %}
+    {% endif %}
+    {% if facts.entries[-1].version > last %}
+        {% do facts.update({'entries': dbt_history._history_entries(table)}) %}
+    {% endif %}
+    {% for entry in facts.entries if entry.version == last %}
+        {% do return(dbt_history._micros_of(entry.timestamp) == watermark.micros) %}
+    {% endfor %}
+    {% do return(true) %}
 {% endmacro %}
 
 

@@ -94,18 +94,18 @@
 {% macro _untaken_after(reference, source, watermark) %}
     {% set table = dbt_history._source_of_reference(reference, source) %}
     {% set facts = dbt_history._table_facts(table, watermark) %}
-    {% set entries = (facts or {}).get('entries') %}
-    {% if facts is none or facts.table_id != watermark.get('table_id')
-        or entries[0].version < watermark.version %}
+    {% if facts is none or not dbt_history._is_as_read(table, facts, watermark) %}
         {% set last = run_query(
             'select unix_micros(max(`mod_time`)) from '
                 ~ dbt_history._quoted_relation(reference.history)
         ).rows[0][0] %}
         {% do return({
             'before': last | int if last is not none else none,
-            'why': source ~ ' was made again since it was read',
+            'why': source ~ ' was made again, or set back, since it was read',
         }) %}
-    {% elif entries[-1].version > watermark.version + 1 %}
+    {% endif %}
+    {% set entries = facts.entries %}
+    {% if entries[-1].version > watermark.version + 1 %}
         {% set entries = dbt_history._history_entries(table) %}
     {% endif %}
     {% set untaken = entries | selectattr('version', 'gt', watermark.version) | list %}

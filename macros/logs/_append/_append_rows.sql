@@ -71,17 +71,23 @@
     {% endif %}
     {% set plan = dict(
         dbt_history._plan_append(
-            target, staged, log, settings, captured, dbt_history._noted_batch(select_sql),
-            caller_name,
+            target, staged, dict(log, stored=stored), settings, captured,
+            dbt_history._noted_batch(select_sql), caller_name,
         ),
         stored=stored, last_id=dbt_history._noted_last_id(select_sql),
     ) %}
     {% if not plan.is_new %}
+        {% do dbt_history._finish_writes(target, log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({
             'added': 0, 'message': 'applied by another run' if plan.is_taken else 'nothing new',
         }) %}
-    {% elif dbt_history._is_suspended(log) and captured is none %}
+    {% elif dbt_history._is_suspended(log) and captured is not none %}
+        {# Suspended since dbt compiled the model: a run after the resumption takes the changes. #}
+        {% do dbt_history._log_suspended(target) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return({'added': 0, 'message': 'nothing new'}) %}
+    {% elif dbt_history._is_suspended(log) %}
         {% set held = dbt_history._count_held(target, staged, change.names, plan) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'added': 0, 'message': held}) %}
@@ -214,7 +220,7 @@
         {% endif %}
         {% do plan.update({'is_new': captured.is_new and not plan.is_taken}) %}
     {% elif '_batch' in staged.names %}
-        {% set last = log.last_batch if log.last_batch is not none else -1 %}
+        {% set last = dbt_history._last_number(log, staged, caller_name) %}
         {% if noted is not none %}
             {% do plan.update({
                 'kind': 'batch', 'from': last, 'batch': noted, 'is_new': noted > last,
@@ -252,6 +258,36 @@
         {% do plan.update({'is_new': found | length > 0}) %}
     {% endif %}
     {% do return(plan) %}
+{% endmacro %}
+
+
+{#
+    The last number of a numbered log, -1 before the first. If the table has rows and its log does
+    not say it any more, all rows would be appended again, so the user has to say it.
+
+        version    3          4          9          10              11
+                   batch 2    optimize   batch 3    restore to 4    the log and the checkpoints before
+                                                                    9 have expired
+#}
+{% macro _last_number(log, staged, caller_name) %}
+    {% if log.last_batch is not none %}
+        {% do return(log.last_batch) %}
+    {% elif not log.is_unknown or not log.stored %}
+        {% do return(-1) %}
+    {% endif %}
+    {% set said = var('dbt_history_last_batch', none) | string %}
+    {% if modules.re.match('-?[0-9]+$', said) %}
+        {% do return(said | int) %}
+    {% endif %}
+    {% do dbt_history._drop_staged(staged) %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        caller_name, 'the number of the last batch is not known any more; nothing was written',
+        got=log.stored ~ ' rows; the commits that recorded their numbers have expired',
+        expected='a commit with the number of the last batch', node=model.unique_id,
+        way_out='find out which batch the newest rows of the table came with, and say its number'
+            ~ ' once: dbt run --select ' ~ model.name
+            ~ " --vars 'dbt_history_last_batch: 7' (-1 if no row came with a number)",
+    )) %}
 {% endmacro %}
 
 

@@ -118,7 +118,7 @@
         {% do dbt_history._write_plan(dict(batch, plan=plan, rendered={}), total) %}
         {% do log.update({'is_empty': false}) %}
     {% endfor %}
-    {% if captured is not none and not pending.batches %}
+    {% if captured is not none and not pending.batches and not dbt_history._is_suspended(log) %}
         {% do dbt_history._commit_watermarks(target, staged, captured, log, before, caller_name) %}
     {% endif %}
     {% do dbt_history._finish_writes(target, log) %}

@@ -1,0 +1,165 @@
+"""What a table knows of its batches after their snapshots have expired."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.functional.test_resets import Interrupt, before_statement, fail
+from tests.support.iceberg import numbers
+from tests.support.project import Project
+from tests.support.staging import COLUMNS, batches_of_one
+from tests.support.tables import assert_same_rows
+
+__all__ = ["before_statement"]
+
+pytestmark = pytest.mark.thorough
+
+
+def write_log(project: Project, up_to: int) -> None:
+    project.model(
+        "h",
+        f"select id as _batch, id from range(1, {up_to + 1})",
+        materialized="history_append",
+        file_format="iceberg",
+    )
+
+
+def ids(project: Project) -> list[int]:
+    return sorted(row["id"] for row in project.rows("h"))
+
+
+def expire(project: Project) -> int:
+    """Rewrite all files and let the snapshots before that expire; returns the one left."""
+    spark, table = project.spark, project.table("h")
+    options = "options => map('rewrite-all', 'true')"
+    spark.sql(f"call system.rewrite_data_files(table => '{table}', {options})")
+    now = spark.sql("select current_timestamp()").collect()[0][0]
+    limits = f"older_than => timestamp'{now}', retain_last => 1"
+    spark.sql(f"call system.expire_snapshots(table => '{table}', {limits})")
+    snapshots = spark.sql(f"select snapshot_id from {table}.snapshots").collect()
+    assert len(snapshots) == 1
+    return int(snapshots[0][0])
+
+
+def control(project: Project, kind: str) -> None:
+    arguments = f"{{table: {project.table('h')}}}"
+    project.dbt("run-operation", f"{kind}_history", "--args", arguments)
+
+
+def test_a_log_rolled_back_past_its_expired_records_appends_the_undone_batch_only(
+    project: Project,
+) -> None:
+    """
+    s1 --- s2 --- s3 ------- s4          expired: s1 and s2; then s4 is rolled back
+    1      2      rewrite    batch 3
+    """
+    for up_to in (1, 2):
+        write_log(project, up_to)
+        project.run("h")
+    left = expire(project)
+    write_log(project, 3)
+    project.run("h")
+    project.spark.sql(f"call system.rollback_to_snapshot('{project.table('h')}', {left})")
+
+    assert project.run("h").message("h") == "1 row appended"
+
+    assert ids(project) == [1, 2, 3]
+
+
+def test_a_batch_undone_before_a_compaction_is_applied_again(project: Project) -> None:
+    """When the snapshots expire, the record of the undone batch is no longer kept."""
+    config = {"file_format": "iceberg"}
+    project.history("h", batches_of_one(2)[0], config=config)
+    project.run("h")
+    left = expire(project)
+    select, expected = batches_of_one(3)
+    project.history("h", select, config=config)
+    project.run("h")
+    project.spark.sql(f"call system.rollback_to_snapshot('{project.table('h')}', {left})")
+    arguments = f"{{table: {project.table('h')}, vacuum_hours: 0}}"
+    project.dbt("run-operation", "compact_history", "--args", arguments)
+
+    assert project.run("h").message("h").startswith("1 batch:")
+    assert_same_rows(project.rows("h"), expected, COLUMNS)
+
+
+def test_a_run_killed_before_it_kept_its_record_is_completed_by_the_next(
+    project: Project, before_statement: Interrupt
+) -> None:
+    write_log(project, 2)
+    project.run("h")
+    write_log(project, 3)
+    before_statement("'dbt_history.last_batch'", 1, fail)
+    assert not project.run("h", check=False).success
+    assert ids(project) == [1, 2, 3]
+
+    assert project.run("h").message("h") == "nothing new"
+    expire(project)
+
+    assert project.run("h").message("h") == "nothing new"
+    assert ids(project) == [1, 2, 3]
+
+
+def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(project: Project) -> None:
+    write_log(project, 2)
+    project.run("h")
+    project.spark.sql(
+        f"alter table {project.table('h')} unset tblproperties ('dbt_history.last_batch')"
+    )
+    expire(project)
+    write_log(project, 3)
+
+    refused = project.run("h", check=False).message("h")
+
+    assert "the number of the last batch is not known any more" in refused
+    said = ["--vars", "dbt_history_last_batch: 2"]
+    assert project.run("h", options=said).message("h") == "1 row appended"
+    assert project.run("h").message("h") == "nothing new"
+
+
+def test_a_table_is_suspended_after_its_snapshots_have_expired(project: Project) -> None:
+    write_log(project, 2)
+    project.run("h")
+    control(project, "suspend")
+    expire(project)
+    write_log(project, 3)
+
+    assert project.run("h").message("h") == "suspended: 1 row held back"
+
+    control(project, "resume")
+    expire(project)
+    assert project.run("h").message("h") == "1 row appended"
+
+
+@pytest.mark.parametrize("number", [2, 4])
+def test_a_table_suspended_during_a_run_is_suspended_after_it(
+    project: Project, spark: SparkSession, before_statement: Interrupt, number: int
+) -> None:
+    def suspend() -> None:
+        setting = "spark.sql.iceberg.snapshot-property.dbt_history"
+        before = spark.conf.get(setting, None)
+        table = project.table("h")
+        named = "`" + table.replace(".", "`.`") + "`"
+        record = {"dbt_history": "1", "control": {"suspended": True}, "table": named}
+        spark.conf.set(setting, json.dumps(record))
+        spark.sql(f"insert into {table} select * from {table} where false")
+        spark.conf.unset(setting) if before is None else spark.conf.set(setting, before)
+
+    act: Callable[[], Any] = suspend
+    config = {"file_format": "iceberg"}
+    project.history("h", batches_of_one(4)[0], batches_per_commit=1, config=config)
+    before_statement("merge into", number, act)
+    project.run("h")
+    assert numbers(spark, project.table("h")) == [1, 2, 3, 4]
+    expire(project)
+    project.history("h", batches_of_one(5)[0], batches_per_commit=1, config=config)
+
+    assert project.run("h").message("h").endswith("4 replayed, 1 held back")
+
+    control(project, "resume")
+    assert project.run("h").message("h").startswith("1 batch:")
