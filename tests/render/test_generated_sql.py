@@ -104,6 +104,8 @@ def source(name: str, columns: Mapping[str, str], head: Iterable[dict[str, Any]]
         f"describe query select * from table_changes('`golden`.`{name}`'": described(
             {**columns, **feed_columns}
         ),
+        "select unix_micros(moment)": [{"micros": 0, "moment": "1970-01-01 00:00:00"}],
+        "select version, unix_micros(": [{"version": 0, "micros": 1709424300000000}],
     }
 
 
@@ -139,8 +141,6 @@ def test_changes_by_comparison_with_the_stored_state(call: Renderer) -> None:
             **CUSTOMER_SOURCE,
             "describe history `golden`.`customer_changes`": captured("customers", 3),
             "describe `golden`.`customer_changes`": described(stored),
-            "select unix_micros(moment)": [{"micros": 0, "moment": "1970-01-01 00:00:00"}],
-            "select version, unix_micros(": [{"version": 0, "micros": 1709424300000000}],
         }
     )
     sql = call("changes", relation=call.table("customers"), key="id", method="diff")

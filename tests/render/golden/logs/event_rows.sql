@@ -14,7 +14,7 @@
         end as `_hist_event`,
         `_commit_timestamp` as `_hist_time`
     from (
-        /* dbt_history:capture {"source": "`golden`.`customers`", "number": 2, "before": {"version": 3, "table_id": "id of customers", "populated": 1709424000000000}, "after": {"version": 5, "table_id": "id of customers", "commit": "d299b28a96bf58e268c568b62fb97104", "populated": 1709424000000000}, "about": {"events": {"key": ["id"]}, "not_null": ["id"]}} */
+        /* dbt_history:capture {"source": "`golden`.`customers`", "number": 2, "before": {"version": 3, "table_id": "id of customers", "populated": 1709424000000000}, "after": {"version": 5, "table_id": "id of customers", "commit": "d299b28a96bf58e268c568b62fb97104", "micros": 1709424300000000, "populated": 1709424000000000}, "about": {"events": {"key": ["id"]}, "not_null": ["id"]}} */
         select
             `change`.`row`.`c_id` as `id`,
             `change`.`row`.`c_name` as `name`,
