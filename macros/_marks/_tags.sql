@@ -17,14 +17,46 @@
 {% endmacro %}
 
 
-{% macro _refuse_tag(tag, problems) %}
+{% macro _refuse_tag(tag, problems, caller_name) %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'create_tag', 'the tag ' ~ tag ~ ' cannot be made; no table got it',
+            caller_name, 'the tag ' ~ tag ~ ' cannot name this point; no table was changed',
             got='\n    ' ~ problems | join('\n    '),
-            way_out='choose a point at or after the horizon, or drop_tag first',
+            way_out='choose a point at or after the horizon'
+                ~ (', or drop_tag first' if caller_name == 'create_tag' else ''),
         )) %}
     {% endif %}
+{% endmacro %}
+
+
+{#
+    Protects the `instant` of each table by a tag, and looks at the horizons again, because a
+    cleaning may have begun since they were checked:
+
+        clean_history             horizon written             versions removed
+        here            checked                   tag written, checked again: a problem
+
+    If there is a problem, none of the tables keeps its new point. A point that a tag protected
+    before is kept below the horizon, too.
+#}
+{% macro _add_tags(tables, tag, problems, author=none, reason=none) %}
+    {% set added, unprotected = [], [] %}
+    {% for table in tables %}
+        {% set before = dbt_history._marks_of(table).tags %}
+        {% set points = before | map(attribute='instant') | list %}
+        {% set own = before | selectattr('name', 'equalto', tag) | map(attribute='instant') %}
+        {% do added.append(table) if table.instant not in own | list %}
+        {% do unprotected.append(table) if table.instant not in points %}
+    {% endfor %}
+    {% do dbt_history._add_marks(added, 'tag', tag, author, reason) %}
+    {% for table in unprotected %}
+        {% do dbt_history._check_above_retention_horizon(
+            table, dbt_history._marks_of(table), problems,
+        ) %}
+    {% endfor %}
+    {% for table in added if problems %}
+        {% do dbt_history._remove_tag(table, tag, table.instant) %}
+    {% endfor %}
 {% endmacro %}
 
 

@@ -35,12 +35,8 @@
     {% endfor %}
     {% do dbt_history._refuse_snapshot(snapshot, problems) %}
     {% if not dry_run and missing %}
-        {% do dbt_history._add_marks(missing, 'tag', snapshot, author, reason) %}
-        {% for table in missing %}
-            {# Checks again: a cleaning or a snapshot of the same name may have begun meanwhile. #}
-            {% do dbt_history._check_above_retention_horizon(
-                table, dbt_history._marks_of(table), problems,
-            ) %}
+        {% do dbt_history._add_tags(missing, snapshot, problems, author, reason) %}
+        {% for table in missing if not problems %}
             {% do problems.append(table.name ~ ': another run made it at the same time')
                 if dbt_history._number_of_tag(table, snapshot) != point %}
         {% endfor %}

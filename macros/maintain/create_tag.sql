@@ -46,22 +46,13 @@
             {% endfor %}
         {% endif %}
     {% endfor %}
-    {% do dbt_history._refuse_tag(tag, problems) %}
+    {% do dbt_history._refuse_tag(tag, problems, 'create_tag') %}
+    {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
+    {% do dbt_history._refuse_tag(tag, problems, 'create_tag') %}
     {% for table in tables %}
-        {% do dbt_history._add_mark(
-            table, 'tag', name=tag, instant=table.instant, author=author, reason=reason,
-        ) %}
-        {% do dbt_history._check_above_retention_horizon(
-            table, dbt_history._marks_of(table), problems,
-        ) %}
         {% do log(
             'dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is ' ~ table.instant, info=true,
         ) %}
         {% do dbt_history._log_unread(table) if table.log %}
     {% endfor %}
-    {% if problems %}
-        {# Checks again: a cleaning may have begun meanwhile. #}
-        {% do dbt_history.drop_tag(tag, tables | map(attribute='name') | list, convention, key) %}
-        {% do dbt_history._refuse_tag(tag, problems) %}
-    {% endif %}
 {% endmacro %}

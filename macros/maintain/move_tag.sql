@@ -31,19 +31,10 @@
             'move_tag', 'no table has a tag of this name', got=tag,
         )) %}
     {% endif %}
-    {% do dbt_history._refuse_tag(tag, problems) %}
+    {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
+    {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
+    {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
     {% for table in tables %}
-        {% do dbt_history._add_mark(
-            table, 'tag', name=tag, instant=table.instant, author=author, reason=reason,
-        ) %}
-        {% do dbt_history._check_above_retention_horizon(
-            table, dbt_history._marks_of(table), problems,
-        ) %}
-        {# Checks again: a cleaning may have begun meanwhile. #}
-        {% if problems and table.instant not in table.tags | map(attribute='instant') %}
-            {% do dbt_history._remove_tag(table, tag, table.instant) %}
-        {% endif %}
-        {% do dbt_history._refuse_tag(tag, problems) %}
         {% for mark in table.tags if mark.name == tag and mark.instant != table.instant %}
             {% do dbt_history._remove_tag(table, tag, mark.instant) %}
         {% endfor %}

@@ -528,6 +528,48 @@ def test_a_type_that_would_change_a_value_is_refused(
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("step", ["update", "drop column", "rename column"])
+@pytest.mark.parametrize("repeat", ["the alteration", "a batch"])
+def test_a_type_change_that_stopped_half_way_loses_no_value(
+    destination: Destination, client: Client, step: str, repeat: str
+) -> None:
+    """The next call completes it, or takes it back, and the table has one column of the name.
+
+    n: 1.5      __new_n added      filled: "1.5"      n dropped      renamed to n
+                            |- update          |- drop column |- rename column
+    """
+    name = f"half_{step}_{repeat}".replace(" ", "_")
+    columns = {"id": "INT", "n": "DOUBLE", "_fivetran_synced": "UTC_DATETIME"}
+    first = request(destination, name, columns)
+    first.add_csv("upsert", "u.csv", list(columns), [["1", "1.5", at(1)]])
+    assert client.call("WriteBatch", batch(first)).success
+    wanted = table(request(destination, name, {**columns, "n": "STRING"}))
+    alteration = pb.AlterTableRequest(schema_name=SCHEMA, table=wanted)
+    run = SparkSession.sql
+
+    def stop(session: SparkSession, sql: str, *arguments: Any, **named: Any) -> Any:
+        if "__new_n" in sql and step in sql or step == "drop column" and sql.endswith("`n`"):
+            raise OSError("stopped")
+        return run(session, sql, *arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SparkSession, "sql", stop)
+        assert not client.call("AlterTable", alteration).success
+
+    is_changed = step == "rename column"
+    if repeat == "a batch":
+        second = request(destination, name, {**columns, "n": "STRING" if is_changed else "DOUBLE"})
+        second.add_csv("upsert", "u.csv", list(columns), [["2", "2.5", at(2)]])
+        assert client.call("WriteBatch", batch(second)).success
+    assert client.call("AlterTable", alteration).success
+
+    stored = destination.spark.table(f"{SCHEMA}.{name}").orderBy("id")
+    assert set(stored.columns) == set(columns)
+    found = [row.n for row in stored.collect()]
+    assert found == (["1.5", "2.5"] if repeat == "a batch" else ["1.5"])
+
+
+@pytest.mark.thorough
 def test_batches_of_a_suspended_history_are_refused_and_kept(
     destination: Destination, client: Client
 ) -> None:

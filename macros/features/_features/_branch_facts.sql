@@ -104,8 +104,6 @@
         draft        forked at 1   rebased to 3
         detail       forked from draft at 2           reads draft as of 2 and main as of 1
 
-    The horizon is checked again after a tag is there, because a cleaning may have begun meanwhile;
-    a point that a tag protected before is kept below the horizon, too.
 #}
 {% macro _protect_bases(call, kind, parent, at, since) %}
     {% set tag = 'branch:' ~ call.branch %}
@@ -115,26 +113,13 @@
     {% set epochs = dbt_history._branch_epochs(call.facts + [fact]) %}
     {% set points = dbt_history._present_epoch(epochs, call.branch).chain
         | map(attribute='at') | unique | list %}
-    {% set before = dbt_history._marks_of(call.table).tags %}
-    {% set own = before | selectattr('name', 'equalto', tag) | map(attribute='number') | list %}
-    {% set added = points | reject('in', own) | list %}
-    {% for point in added %}
-        {% do dbt_history._add_mark(
-            call.table, 'tag', name=tag, instant=point, author=call.author,
-            reason='base of the branch',
-        ) %}
+    {% set bases = [] %}
+    {% for point in points %}
+        {% do bases.append(dict(call.table, instant=point | string)) %}
     {% endfor %}
-    {% set marks = dbt_history._marks_of(call.table) %}
-    {% for point in points if point not in before | map(attribute='number') %}
-        {% do dbt_history._check_above_retention_horizon(
-            dict(call.table, instant=point | string), marks, call.problems,
-        ) %}
-    {% endfor %}
-    {% if call.problems %}
-        {% for point in added %}
-            {% do dbt_history._remove_tag(call.table, tag, point | string) %}
-        {% endfor %}
-    {% endif %}
+    {% do dbt_history._add_tags(
+        bases, tag, call.problems, call.author, 'base of the branch',
+    ) %}
     {% do dbt_history._refuse_branch(call, 'a base is cleaned or is being cleaned') %}
     {% do return(points) %}
 {% endmacro %}
