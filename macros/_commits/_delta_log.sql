@@ -21,7 +21,7 @@
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}
     {% set found = dbt_history._find_last_batch(entries) %}
-    {% if not found.is_final %}
+    {% if not found.is_final or not found.is_whole %}
         {% set entries = dbt_history._delta_history_entries(relation) %}
         {% set found = dbt_history._find_last_batch(entries) %}
     {% endif %}
@@ -80,7 +80,7 @@
     have expired. None: it is not, or the log says it.
 #}
 {% macro _control_by_property(relation, found) %}
-    {% set is_asked = found.is_reset or not found.is_final %}
+    {% set is_asked = found.is_reset or not found.is_final or not found.is_whole %}
     {% do return(
         {'suspended': true} if is_asked
             and dbt_history._table_property(relation, 'dbt_history.suspended') == 'true' else none
@@ -170,7 +170,8 @@
 
 {#
     Walks the log as drawn above. `is_final` is false if entries older than `entries` may change the
-    answer. A batch counts only if the table was not reset between `seen`, the newest commit when
+    answer, `is_whole` if some are older than the batch and newer than what its run had seen. A
+    batch counts only if the table was not reset between `seen`, the newest commit when
     its run read the log, and the batch's own commit:
 
         version   3        4          5                      6
@@ -181,6 +182,7 @@
     {% set walk = namespace(
         is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none,
         oldest=none, record={}, control=none, owner=none, misplaced=none, key=none, is_reset=false,
+        is_whole=true,
     ) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
@@ -206,6 +208,8 @@
                 {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none
                     else walk.epoch %}
                 {% set walk.is_final = true %}
+                {% set seen = entry.record.get('seen') %}
+                {% set walk.is_whole = seen is none or entries[-1].version <= (seen | int) + 1 %}
                 {% set walk.control = walk.control or dbt_history._unseen_control(entry, entries)
                     or entry.record.get('unseen_control') %}
             {% elif entry.record is not none and walk.control is none %}
@@ -222,7 +226,7 @@
         'restored_to': walk.resume_at, 'is_known': walk.is_known, 'owner': walk.owner,
         'misplaced': walk.misplaced,
         'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}),
-        'control': walk.control, 'is_reset': walk.is_reset,
+        'control': walk.control, 'is_reset': walk.is_reset, 'is_whole': walk.is_whole,
         'key': walk.key,
     }) %}
 {% endmacro %}

@@ -8,7 +8,8 @@
                                           that was rolled back
 
     The newest record on the chain is the last batch. The walk ends at a snapshot that replaced all
-    rows without a record (truncate, overwrite) and at the first snapshot: no batch is applied. If
+    rows without a record (truncate, overwrite) and at the first snapshot: no batch is applied; a
+    table that was suspended before stays suspended. If
     snapshots have expired, it goes on with the records in a property of the table, see
     `_keep_records`.
 
@@ -18,11 +19,11 @@
 {% macro _iceberg_commit_log(relation) %}
     {% set chain = dbt_history._snapshot_chain(relation, 30) %}
     {% set found = dbt_history._last_record(chain) %}
-    {% if not found.is_final and chain.is_cut %}
+    {% if not found.is_whole and chain.is_cut %}
         {% set chain = dbt_history._snapshot_chain(relation) %}
         {% set found = dbt_history._last_record(chain) %}
     {% endif %}
-    {% if not found.is_final %}
+    {% if not found.is_whole %}
         {% set expired = dbt_history._expired_entries(
             dbt_history._kept_records(relation), chain.entries[-1].micros,
         ) %}
@@ -33,7 +34,7 @@
     {% do return({
         'snapshot': head.get('version'), 'table_id': none, 'epoch': 0, 'app_id': none,
         'is_empty': (head.get('summary') or {}).get('total-records', '0') == '0',
-        'is_known': found.is_known, 'is_unknown': not found.is_final,
+        'is_known': found.is_known, 'is_unknown': not found.is_final or found.may_be_update,
         'last_batch': record.batch | int if record is not none else none,
         'owner': (record or {}).get('model'),
         'watermarks': (record or {}).get('watermarks', {}),
@@ -43,25 +44,38 @@
 {% endmacro %}
 
 
-{# The newest batch on the chain: {'record', 'is_final', 'is_known', 'control', 'key'}. #}
+{#
+    The newest batch on the chain: {'record', 'is_final', 'is_whole', 'is_known', 'control', 'key',
+    'may_be_update'}. `is_whole`: nothing older can change the answer; `is_final`: nor the batch.
+    `may_be_update`: the snapshot that ended the search may be an UPDATE that rewrote the only file.
+#}
 {% macro _last_record(chain) %}
-    {% set walk = namespace(record=none, is_final=false, is_known=false, control=none, key=none) %}
-    {% for entry in chain.entries if not walk.is_final %}
-        {% set walk.key = walk.key or (entry.record or {}).get('key') %}
-        {% set walk.is_known = walk.is_known or entry.record is not none %}
+    {% set walk = namespace(
+        record=none, is_known=false, control=none, key=none, is_reset=false, is_whole=false,
+        may_be_update=false,
+    ) %}
+    {% for entry in chain.entries if not walk.is_whole %}
+        {% if not walk.is_reset %}
+            {% set walk.key = walk.key or (entry.record or {}).get('key') %}
+            {% set walk.is_known = walk.is_known or entry.record is not none %}
+        {% endif %}
         {% if entry.record is none and entry.replaces_all %}
-            {% set walk.is_final = true %}
+            {% set walk.may_be_update = entry.may_be_update if not walk.is_reset
+                else walk.may_be_update %}
+            {% set walk.is_reset = true %}
         {% elif entry.record is not none and entry.record.get('batch') is not none %}
-            {% set walk.record = entry.record %}
+            {% set walk.record = none if walk.is_reset else entry.record %}
             {% set walk.control = walk.control or entry.record.get('unseen_control') %}
-            {% set walk.is_final = true %}
+            {% set walk.is_whole = true %}
         {% elif entry.record is not none and walk.control is none %}
             {% set walk.control = entry.record.get('control') %}
         {% endif %}
     {% endfor %}
+    {% set is_whole = walk.is_whole or not chain.entries or chain.entries[-1].is_first %}
     {% do return({
         'record': walk.record, 'is_known': walk.is_known, 'control': walk.control, 'key': walk.key,
-        'is_final': walk.is_final or not chain.entries or chain.entries[-1].is_first,
+        'is_final': is_whole or walk.is_reset, 'is_whole': is_whole,
+        'may_be_update': walk.may_be_update,
     }) %}
 {% endmacro %}
 
@@ -82,6 +96,7 @@
     {% for record in kept if record.micros <= micros %}
         {% do entries.append({
             'record': record, 'micros': record.micros, 'replaces_all': false, 'is_first': false,
+            'may_be_update': false,
         }) %}
     {% endfor %}
     {% do return(entries) %}
@@ -102,16 +117,18 @@
     {% set chain = dbt_history._snapshot_chain(relation, 30) %}
     {% set before = dbt_history._kept_records(relation) %}
     {% set kept = [] %}
-    {% set walk = namespace(is_ended=not chain.entries, has_batch=false) %}
+    {% set walk = namespace(is_reset=false, has_batch=false) %}
     {% set expired = dbt_history._expired_entries(before, chain.entries[-1].micros - 1)
         if chain.entries else [] %}
-    {% for entry in chain.entries + expired if not walk.is_ended and kept | length < 100 %}
-        {% if entry.record is none %}
-            {% set walk.is_ended = entry.replaces_all %}
-        {% elif entry.record.get('batch') is not none or entry.record.get('control') %}
+    {% for entry in chain.entries + expired if kept | length < 100 %}
+        {% set is_batch = (entry.record or {}).get('batch') is not none %}
+        {% if (is_batch and not walk.is_reset) or (entry.record or {}).get('control') %}
             {% do kept.append(dbt_history._kept_record(entry, not walk.has_batch)) %}
-            {% set walk.has_batch = walk.has_batch or entry.record.get('batch') is not none %}
+            {% set walk.has_batch = walk.has_batch or is_batch %}
         {% endif %}
+        {# Of what was there before all rows were replaced, only a suspension still holds. #}
+        {% set walk.is_reset = walk.is_reset or (entry.record is none and entry.replaces_all)
+            or entry.is_first %}
     {% endfor %}
     {% if kept != before %}
         {% do run_query(
@@ -224,6 +241,7 @@
             else {},
         metrics=metrics,
         replaces_all=snapshot.operation in ['delete', 'overwrite'] and (total == 0 or is_rewritten),
+        may_be_update=total > 0 and 'replace-partitions' not in summary,
         record=dbt_history._own_record(relation, snapshot),
         said=summary.get('dbt_history'),
         user=none,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -367,6 +369,36 @@ def test_a_table_whose_files_were_set_back_is_compared(
     found = [(1, "x", False), (1, "a", True), (2, "b", False), (2, "B", True), (9, "n", True)]
     assert versions(project) == found
     assert project.run("h").message("h").startswith("no new batch")
+
+
+@pytest.mark.thorough
+def test_a_commit_without_a_time_of_its_own_does_not_set_the_table_back(
+    project: Project, warehouse: Path
+) -> None:
+    """Delta shows a commit not later than the one before it a millisecond after that.
+
+    version         1 ... 2              3 ... 10      11 ... 36
+    file's time     now   in an hour     now           now
+    shown           now   in an hour     ... + n ms    now: the newest 30 begin after 2
+    """
+    spark, table = project.spark, items(project)
+    model(project, "h", f"select * from {table}")
+    spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
+    spark.sql(f"update {table} set v = 'x' where id = 1")
+    log = warehouse / f"{project.schema}.db" / "items" / "_delta_log"
+    later = time.time() + 3600
+    os.utime(log / f"{2:020}.json", (later, later))
+    for number in range(8):
+        spark.sql(f"alter table {table} set tblproperties ('touched' = '{number}')")
+    project.forget_logs()
+    project.run("h")
+    spark.sql(f"insert into {table} values (3, 'c')")
+    spark.sql(f"delete from {table} where id = 3")
+    for number in range(24):
+        spark.sql(f"alter table {table} set tblproperties ('touched' = '{number}')")
+    project.run("h")
+
+    assert versions(project) == [(1, "x", True), (2, "b", True), (3, "c", False)]
 
 
 @pytest.mark.thorough

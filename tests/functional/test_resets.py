@@ -182,6 +182,24 @@ def test_a_table_suspended_during_a_run_is_suspended_after_it(
 
 
 @pytest.mark.thorough
+def test_a_suspension_just_before_the_newest_commits_that_are_read_first_is_found(
+    project: Project, before_statement: Interrupt
+) -> None:
+    """
+    version    4          5          6                   7 ... 35
+               (newest)   suspend    batch 1, seen 4     the newest 30 begin at 6
+    """
+    project.history("h", batches_of_one(1)[0])
+    before_statement("merge into", 1, lambda: suspend(project))
+    project.run("h")
+    touch(project, 29)
+    assert project.log_of("h")[29]["operation"] == "MERGE"
+    project.history("h", batches_of_one(2)[0])
+
+    assert project.run("h").message("h").endswith("1 replayed, 1 held back")
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("macro", ["hx_rows", "event_rows"])
 def test_a_capture_suspended_after_it_was_compiled_takes_nothing(
     project: Project, before_statement: Interrupt, macro: str

@@ -33,11 +33,16 @@ def ids(project: Project) -> list[int]:
     return sorted(row["id"] for row in project.rows("h"))
 
 
+def rewrite(project: Project) -> None:
+    """Write all rows to one file."""
+    table, options = project.table("h"), "options => map('rewrite-all', 'true')"
+    project.spark.sql(f"call system.rewrite_data_files(table => '{table}', {options})")
+
+
 def expire(project: Project) -> int:
     """Rewrite all files and let the snapshots before that expire; returns the one left."""
     spark, table = project.spark, project.table("h")
-    options = "options => map('rewrite-all', 'true')"
-    spark.sql(f"call system.rewrite_data_files(table => '{table}', {options})")
+    rewrite(project)
     now = spark.sql("select current_timestamp()").collect()[0][0]
     limits = f"older_than => timestamp'{now}', retain_last => 1"
     spark.sql(f"call system.expire_snapshots(table => '{table}', {limits})")
@@ -163,3 +168,39 @@ def test_a_table_suspended_during_a_run_is_suspended_after_it(
 
     control(project, "resume")
     assert project.run("h").message("h").startswith("1 batch:")
+
+
+def test_a_truncated_table_is_still_suspended(project: Project) -> None:
+    config = {"file_format": "iceberg"}
+    project.history("h", batches_of_one(2)[0], config=config)
+    project.run("h")
+    control(project, "suspend")
+    project.spark.sql(f"truncate table {project.table('h')}")
+
+    assert project.run("h").message("h").endswith("2 held back")
+    expire(project)
+    assert project.run("h").message("h").endswith("2 held back")
+
+    control(project, "resume")
+    assert project.run("h").message("h").startswith("2 batches")
+
+
+def test_an_update_that_rewrites_the_only_file_of_a_log_appends_nothing_again(
+    project: Project,
+) -> None:
+    """Copy-on-write: its snapshot looks like that of an overwrite."""
+    write_log(project, 2)
+    project.run("h")
+    rewrite(project)
+    table = project.table("h")
+    modes = ", ".join(f"'write.{kind}.mode' = 'copy-on-write'" for kind in ("update", "delete"))
+    project.spark.sql(f"alter table {table} set tblproperties ({modes})")
+    project.spark.sql(f"update {table} set id = 7 where id = 2")
+    write_log(project, 3)
+
+    refused = project.run("h", check=False).message("h")
+
+    assert "the number of the last batch is not known any more" in refused
+    said = ["--vars", "dbt_history_last_batch: 2"]
+    assert project.run("h", options=said).message("h") == "1 row appended"
+    assert ids(project) == [1, 3, 7]

@@ -105,7 +105,10 @@ def source(name: str, columns: Mapping[str, str], head: Iterable[dict[str, Any]]
             {**columns, **feed_columns}
         ),
         "select unix_micros(moment)": [{"micros": 0, "moment": "1970-01-01 00:00:00"}],
-        "select version, unix_micros(": [{"version": 0, "micros": 1709424300000000}],
+        "select version, unix_micros(": [
+            {"version": version, "micros": 1709424000000000 + (version or 5) * 60_000_000}
+            for version in range(9)
+        ],
     }
 
 

@@ -133,7 +133,7 @@
     {% do capture.update({'watermark': {
         'version': head.version, 'table_id': head.table_id,
         'commit': dbt_history._mark_of_version(head.entries, head.version),
-        'micros': dbt_history._version_micros(capture, head.version),
+        'micros': dbt_history._own_micros(head.entries, head.version),
         'populated': (taken.watermark or {}).get('populated') if taken.watermark
             else (micros if not taken.has_rows else none),
     }}) %}

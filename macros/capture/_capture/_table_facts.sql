@@ -45,7 +45,7 @@
         set back to 4     4 --- 5' -- 6' -- 7'     5' and 6' were never read
 
     `facts`: what `_table_facts` returned; gets all commits of the table if they are needed. If the
-    commit has expired, or a record of an earlier release has no `micros`, the id decides.
+    commit has expired, or has no time of its own, the id decides.
 #}
 {% macro _is_as_read(table, facts, watermark) %}
     {% set last = (watermark or {}).get('version') %}
@@ -58,10 +58,23 @@
     {% if facts.entries[-1].version > last %}
         {% do facts.update({'entries': dbt_history._history_entries(table)}) %}
     {% endif %}
-    {% for entry in facts.entries if entry.version == last %}
-        {% do return(dbt_history._micros_of(entry.timestamp) == watermark.micros) %}
-    {% endfor %}
-    {% do return(true) %}
+    {% set micros = dbt_history._own_micros(facts.entries, last) %}
+    {% do return(micros is none or micros == watermark.micros) %}
+{% endmacro %}
+
+
+{#
+    The time of a commit in microseconds since 1970. None if it is not among these commits, or has
+    not its own time: DESCRIBE HISTORY shows a commit that is not later than the one before it a
+    millisecond after that, which depends on the commits that are listed.
+#}
+{% macro _own_micros(entries, version) %}
+    {% set times = dbt_history._micros_of_all(
+        entries | selectattr('version', 'in', [version - 1, version]) | list
+    ) %}
+    {% set micros = times.get(version) %}
+    {% do return(none if micros is not none and micros == (times.get(version - 1) or 0) + 1000
+        else micros) %}
 {% endmacro %}
 
 

@@ -1,8 +1,8 @@
-/* dbt_history:ids {"last": 40, "text": "c0c799a11386b0824d6f04bd3b168a9d"} */
+/* dbt_history:ids {"last": 40, "text": "33f0ed12b2b01fe004c072ad68a94dd1"} */
 (
     with changes as (
         select * from (
-            /* dbt_history:capture {"source": "`golden`.`stations`", "number": 2, "before": {"version": 5, "table_id": "id of stations", "populated": 1709424000000000}, "after": {"version": 7, "table_id": "id of stations", "commit": "4ed49360f75c1a5c6332c8a5381c3262", "micros": 1709424300000000, "populated": 1709424000000000}, "about": {"hx": {"id": "stations_hx_id", "key": ["id"], "links": ["networks_hx_id"]}}} */
+            /* dbt_history:capture {"source": "`golden`.`stations`", "number": 2, "before": {"version": 5, "table_id": "id of stations", "populated": 1709424000000000}, "after": {"version": 7, "table_id": "id of stations", "commit": "4ed49360f75c1a5c6332c8a5381c3262", "micros": 1709424420000000, "populated": 1709424000000000}, "about": {"hx": {"id": "stations_hx_id", "key": ["id"], "links": ["networks_hx_id"]}}} */
             select
                 `change`.`row`.`c_id` as `id`,
                 `change`.`row`.`c_network` as `network`,
