@@ -90,7 +90,7 @@
 {% endmacro %}
 
 
-{# The kept records up to a time, as entries of the chain: a later one is on the chain, or undone. #}
+{# The kept records up to a time, as entries of the chain; a later one is on it, or undone. #}
 {% macro _expired_entries(kept, micros) %}
     {% set entries = [] %}
     {% for record in kept if record.micros <= micros %}

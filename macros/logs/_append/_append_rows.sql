@@ -266,8 +266,7 @@
     not say it any more, all rows would be appended again, so the user has to say it.
 
         version    3          4          9          10              11
-                   batch 2    optimize   batch 3    restore to 4    the log and the checkpoints before
-                                                                    9 have expired
+                   batch 2    optimize   batch 3    restore to 4    all before 9 has expired
 #}
 {% macro _last_number(log, staged, caller_name) %}
     {% if log.last_batch is not none %}
