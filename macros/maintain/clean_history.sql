@@ -40,12 +40,15 @@
         'before': before, 'age': age, 'keep_versions': keep_versions,
         'keep_referenced': keep_referenced,
     } %}
-    {% set results = {} %}
     {% for table in tables %}
         {% set cutoff = dbt_history._cutoff(table, before, none if table.namespace else age) %}
-        {% set limit = dict(
+        {% do table.update({'limit': dict(
             limits, cutoff=cutoff, last=dbt_history._last_to_clean(table, of_features),
-        ) %}
+        )}) %}
+    {% endfor %}
+    {% set results = {} %}
+    {% for table in tables %}
+        {% set limit = table.limit %}
         {% set plan = dbt_history._plan_cleaning(table, limit) %}
         {% if plan.retention_horizon is not none and not dry_run %}
             {#

@@ -18,7 +18,9 @@
     {% set problems = [] %}
     {% set call = dbt_history._reverted_table(main, history, problems) %}
     {% do dbt_history._refuse_revert(main, problems) %}
-    {% do call.update({'instant': dbt_history._evaluated_point(to, call.log, 'revert_table')}) %}
+    {% do call.update({
+        'instant': dbt_history._evaluated_point(to, call.log, 'revert_table', 'to'),
+    }) %}
     {% do dbt_history._check_revert(call, problems) %}
     {% do dbt_history._refuse_revert(main, problems) %}
     {% set counts = dbt_history._planned_revert(call, problems) %}

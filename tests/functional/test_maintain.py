@@ -244,6 +244,35 @@ def test_both_points_of_a_tag_are_protected_until_it_is_moved(
 
 
 @pytest.mark.thorough
+def test_a_point_that_is_null_is_refused_before_anything_is_written(
+    project: Project, operate: Operation
+) -> None:
+    """A sub-query without rows is NULL: neither "no limit" for a cleaning, nor a point of a tag."""
+    rows = [("a", "old", 1, 2), ("a", "mid", 2, 4), ("a", "new", 4, None)]
+    make_versions(project, "g", *rows)
+    make_versions(project, "h", *rows)
+    operate("create_tag", tag="released", table="g", at=3)
+    nothing = f"(select max(valid_from) from {project.table('h')} where v = 'approved')"
+
+    for name, argument, others in (
+        ("clean_history", "before", {}),
+        ("clean_history", "before", {"keep_versions": 1}),
+        ("create_tag", "at", {"tag": "other"}),
+        ("move_tag", "at", {"tag": "released"}),
+        ("rewind", "to", {}),
+        ("rewind", "at", {"to": 1}),
+    ):
+        refused = operate(name, table="g", **{argument: nothing}, **others, check=False)
+        assert f"dbt_history.{name}: {argument} is NULL" in refused.log
+    other = operate("clean_history", table=["g", "h"], before="tag:released", check=False)
+    assert not other.success
+
+    assert set(versions(project, "g")) == set(versions(project, "h")) == set(rows)
+    marks = [(row["kind"], row["name"], row["instant"]) for row in project.rows("history_marks")]
+    assert marks == [("tag", "released", "3")]
+
+
+@pytest.mark.thorough
 def test_a_rewind_of_a_suspended_table_is_refused_before_anything_is_written(
     project: Project, operate: Operation
 ) -> None:

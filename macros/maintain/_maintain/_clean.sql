@@ -45,8 +45,9 @@
 {% macro _cutoff(table, before, age) %}
     {% set points = [] %}
     {% if before is not none %}
-        {% do points.append(dbt_history._point(
-            before, {'convention': table.convention, 'table': table.relation}, 'clean_history',
+        {% do points.append(dbt_history._literal(
+            dbt_history._evaluated_point(before, table, 'clean_history', 'before'),
+            table.convention,
         )) %}
     {% endif %}
     {% if age is not none %}
@@ -127,7 +128,9 @@
     {% set points = [] %}
     {% set held = [] %}
     {% if limit.up_to is not none %}
-        {% set point = dbt_history._evaluated_point(limit.up_to, table, 'clean_history') | int %}
+        {% set point = dbt_history._evaluated_point(
+            limit.up_to, table, 'clean_history', 'up_to',
+        ) | int %}
         {% set head = run_query('select coalesce(max(`txn`), 0) from ' ~ states).rows[0][0] | int %}
         {% if not 0 <= point <= head %}
             {% do exceptions.raise_compiler_error(dbt_history._message(

@@ -55,7 +55,7 @@
         {% set convention = table.convention %}
         {% do table.update({
             'to': dbt_history._transaction_at_time(to, table)
-                or dbt_history._evaluated_point(to, table, 'rewind')
+                or dbt_history._evaluated_point(to, table, 'rewind', 'to')
         }) %}
         {% set current = dbt_history._axis_number('version', convention) ~ ' + '
             ~ ([dbt_history._gap_units(convention), 1] | max if convention.type != 'date' else 0) %}

@@ -63,17 +63,23 @@
 
 
 {#
-    `at` of an operation as text of the axis, evaluated now: a literal, an expression, `now` or a
-    tag. None means the current version.
+    The point `at` of an operation as text of the axis, evaluated now: a literal, an expression,
+    `now` or a tag. None means the current version; of an empty table it is none. An expression
+    that is NULL is refused: none has other meanings. `argument` is its name in the operation.
 #}
-{% macro _evaluated_point(at, table, caller_name) %}
+{% macro _evaluated_point(at, table, caller_name, argument='at') %}
     {% set reader = {'convention': table.convention, 'table': table.relation} %}
-    {% set point = dbt_history._point(at, reader, caller_name) if at is not none else none %}
-    {% if point is none %}
-        {% set point = dbt_history.current_version(table.relation, table.convention) %}
+    {% set said = dbt_history._point(at, reader, caller_name) if at is not none else none %}
+    {% set point = said if said is not none
+        else dbt_history.current_version(table.relation, table.convention) %}
+    {% set number = run_query(
+        'select ' ~ dbt_history._axis_number(point, table.convention)
+    ).rows[0][0] %}
+    {% if said is not none and number is none %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, argument ~ ' is NULL; nothing was done', got=at,
+            expected='a ' ~ table.convention.type ~ ' (literal, or an SQL expression)',
+        )) %}
     {% endif %}
-    {% do return(dbt_history._axis_text(
-        run_query('select ' ~ dbt_history._axis_number(point, table.convention)).rows[0][0],
-        table.convention
-    )) %}
+    {% do return(dbt_history._axis_text(number, table.convention)) %}
 {% endmacro %}
