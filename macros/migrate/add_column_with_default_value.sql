@@ -16,7 +16,9 @@
         'is_null': default is none, 'type': type | lower,
     } %}
     {% set is_there = column | lower in migrated.types %}
-    {% if is_there and dbt_history._is_migrated(migrated.relation, operation, caller) %}
+    {% if is_there
+        and dbt_history._is_migrated(migrated.relation, operation, caller, is_kept=true) %}
+        {% do dbt_history._keep_migration(migrated.relation, operation) if not dry_run %}
         {% do return(none) %}
     {% endif %}
     {% set rows = dbt_history._count_rows(migrated.relation, 'true') %}
@@ -31,6 +33,8 @@
                 ~ dbt_history._quote(column) ~ ' = ' ~ value %}
             {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
         {% endif %}
+        {% do dbt_history._keep_migration(migrated.relation, operation)
+            if default is not none %}
     {% endif %}
     {% do dbt_history._log_info(
         caller, migrated.relation,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -164,6 +165,45 @@ def test_a_default_is_set_in_every_row_and_a_repeat_keeps_later_values(project: 
 
     assert "nothing to do" in output
     assert {row["at"] for row in project.rows("t")} == {datetime(2024, 1, 1, 12), None}
+
+
+@pytest.mark.parametrize("moment", ["restored", "expired", "empty"])
+def test_a_repeated_default_keeps_later_values_whatever_the_log_still_says(
+    project: Project, warehouse: Path, moment: str
+) -> None:
+    """
+    version     1         2          3                  4          5
+                default   property   v = 'later'        delete     restore to 3
+                '- has expired, or the table was empty
+    """
+    rows = [] if moment == "empty" else [{"id": 1, "v": None}, {"id": 2, "v": None}]
+    table = write(project, "t", rows, {"id": "bigint", "v": "string"})
+    arguments: dict[str, Any] = {"table": table, "column": "v", "default": "first"}
+    migrate(project, "add_column_with_default_value", **arguments)
+    if moment == "empty":
+        project.spark.sql(f"insert into {table} values (1, 'first'), (2, 'first')")
+    project.spark.sql(f"update {table} set v = 'later' where id = 1")
+    kept = version_of(project, "t")
+    if moment == "restored":
+        project.spark.sql(f"delete from {table}")
+        project.spark.sql(f"restore table {table} to version as of {kept}")
+    elif moment == "expired":
+        for value in ("1", "100"):
+            properties = f"('delta.checkpointInterval' = '{value}')"
+            project.spark.sql(f"alter table {table} set tblproperties {properties}")
+        for entry in (warehouse / f"{project.schema}.db" / "t" / "_delta_log").glob("*.json"):
+            if entry.name[:20].isdigit() and int(entry.name[:20]) <= kept:
+                entry.unlink()
+        project.forget_logs()
+        project.spark.sql(f"refresh table {table}")
+
+    assert "nothing to do" in migrate(project, "add_column_with_default_value", **arguments)
+    assert {row["v"] for row in project.rows("t")} == {"first", "later"}
+
+    if moment == "restored":
+        project.spark.sql(f"restore table {table} to version as of 0")
+        migrate(project, "add_column_with_default_value", **arguments)
+        assert {row["v"] for row in project.rows("t")} == {"first"}
 
 
 def test_a_default_for_a_column_that_exists_is_set_in_every_row(project: Project) -> None:

@@ -32,35 +32,61 @@
 
 
 {#
-    True if this migration is in the table's log and no restore or overwrite came after it:
+    True if the table contains this migration: its commit is in the table's log, and no restore or
+    overwrite after it removed its rows. After a RESTORE the search continues at the restored
+    version. `is_kept`: a property tells it, too, if the commit has expired (`_keep_migration`).
 
-        version   4          5         6          7
-                  migration  batch 8   migration  batch 9      repeating either changes nothing
+        version   4          5         6          7         8
+                  migration  batch 8   migration  batch 9   restore to 5
+                                       '- undone            the first one is in the table
 #}
-{% macro _is_migrated(relation, operation, caller_name) %}
-    {% set walk = namespace(found=false, done=false) %}
-    {% for row in run_query('describe history ' ~ dbt_history._quoted_relation(relation)).rows
-        if not walk.done %}
-        {% set record = row['userMetadata'] %}
-        {% set record = fromjson(record)
-            if record is string and record.startswith('{') and 'history_migration' in record
-            else none %}
-        {% set entry = {
-            'operation': row['operation'],
-            'parameters': dbt_history._as_mapping(row['operationParameters']),
-        } %}
+{% macro _is_migrated(relation, operation, caller_name, is_kept=false) %}
+    {% set walk = namespace(found=false, done=false, resume_at=none) %}
+    {% for entry in dbt_history._delta_history_entries(relation) if not walk.done
+        and (walk.resume_at is none or entry.version <= walk.resume_at) %}
+        {% set record = fromjson(entry.said)
+            if entry.said is string and entry.said.startswith('{')
+                and 'history_migration' in entry.said else none %}
         {% if record is mapping
             and tojson(
                 record.history_migration, sort_keys=true,
             ) == tojson(operation, sort_keys=true) %}
             {% set walk.found = true %}
             {% set walk.done = true %}
-        {% elif entry.operation == 'RESTORE' or dbt_history._is_reset(entry) %}
+        {% elif entry.operation == 'RESTORE' %}
+            {% set walk.resume_at = dbt_history._restored_version(entry) %}
+        {% elif dbt_history._is_reset(entry) %}
             {% set walk.done = true %}
         {% endif %}
     {% endfor %}
+    {% if is_kept and not walk.done %}
+        {% set walk.found = dbt_history._table_property(
+            relation, dbt_history._migration_property(operation),
+        ) is not none %}
+    {% endif %}
     {% if walk.found %}
         {% do dbt_history._log_info(caller_name, relation, 'was migrated before; nothing to do') %}
     {% endif %}
     {% do return(walk.found) %}
+{% endmacro %}
+
+
+{# The property that says of a table that it contains this migration. #}
+{% macro _migration_property(operation) %}
+    {% do return('dbt_history.migration.' ~ local_md5(tojson(operation, sort_keys=true))) %}
+{% endmacro %}
+
+
+{#
+    Keeps a migration in a property of the table: the log's entries expire, properties do not, and a
+    RESTORE restores them, too. It is needed where a repeat would overwrite later values.
+#}
+{% macro _keep_migration(relation, operation) %}
+    {% set name = dbt_history._migration_property(operation) %}
+    {% if dbt_history._table_property(relation, name) is none %}
+        {% do run_query(
+            'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' set tblproperties ('
+                ~ dbt_history._string_literal(name) ~ " = 'true')"
+        ) %}
+    {% endif %}
 {% endmacro %}
