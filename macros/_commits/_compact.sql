@@ -4,6 +4,10 @@
 {% endmacro %}
 
 
+{#
+    OPTIMIZE leaves a large file with few deleted rows, whose values only a deletion vector hides:
+    before VACUUM, REORG writes it without them.
+#}
 {% macro _delta_compact(relation, cluster_by, vacuum_hours) %}
     {% set name = dbt_history._quoted_relation(relation) %}
     {% set columns = dbt_history._quoted(cluster_by) %}
@@ -11,6 +15,7 @@
         'optimize ' ~ name ~ (' zorder by (' ~ columns | join(', ') ~ ')' if columns else '')
     ) %}
     {% if vacuum_hours is not none %}
+        {% do run_query('reorg table ' ~ name ~ ' apply (purge)') %}
         {% do run_query('vacuum ' ~ name ~ ' retain ' ~ (vacuum_hours | int) ~ ' hours') %}
     {% endif %}
 {% endmacro %}

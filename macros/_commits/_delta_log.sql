@@ -99,7 +99,7 @@
 #}
 {% macro _newest_append(entries) %}
     {% set keep_rows = [
-        'OPTIMIZE', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES', 'ADD COLUMNS',
+        'OPTIMIZE', 'REORG', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES', 'ADD COLUMNS',
         'CHANGE COLUMN',
     ] %}
     {% set newest = entries | rejectattr('operation', 'in', keep_rows) | first %}

@@ -195,7 +195,9 @@
         ) %}
     {% endif %}
     {% do return(
-        entry.operation in ['OPTIMIZE', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES']
+        entry.operation in [
+            'OPTIMIZE', 'REORG', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES',
+        ]
     ) %}
 {% endmacro %}
 

@@ -3,23 +3,26 @@
     `table` is the name of a model, snapshot or seed of the project, a list of names, `all` for
     every version table of the project that has been built, or 'schema.table' for a table outside
     the project. `convention` and `key` apply where the node's settings have none. `or_none`: an
-    empty result is no error.
+    empty result is no error. `keeps_rows`: the operation changes no row, so that logs can be used,
+    too, and a key is not needed.
 #}
-{% macro _maintained(table, convention, key, caller_name, or_none=false) %}
+{% macro _maintained(table, convention, key, caller_name, or_none=false, keeps_rows=false) %}
     {% set tables = [] %}
     {% set problems = [] %}
-    {% for name in dbt_history._named_tables(table) %}
+    {% for name in dbt_history._named_tables(table, keeps_rows) %}
         {% set node = dbt_history._node_named(name) %}
+        {% set is_log = (node.config if node else {}).get('materialized') == 'history_append' %}
         {% set parts = (name | string).split('.') %}
         {% if node is none and parts | length != 2 %}
             {% do problems.append(
                 name ~ ': no model, snapshot or seed has this name (a table of another project:'
                     ~ ' schema.table)'
             ) %}
-        {% elif node is not none and (node.config or {}).get('materialized') == 'history_append' %}
+        {% elif is_log and not keeps_rows %}
             {% do problems.append(name ~ ': a log (history_append) keeps all rows for ever') %}
         {% else %}
-            {% set found = dbt_history._table_settings(node, convention, key, caller_name) %}
+            {% set found = {'key': [], 'convention': none} if is_log
+                else dbt_history._table_settings(node, convention, key, caller_name) %}
             {% set relation = load_relation(api.Relation.create(
                 database=node.database if node else none, schema=node.schema if node else parts[0],
                 identifier=node.alias if node else parts[1],
@@ -32,9 +35,9 @@
                 ) %}
             {% elif is_missing %}
                 {% do problems.append(name ~ ': there is no such table yet') %}
-            {% elif found.convention.get('append_only') %}
+            {% elif not keeps_rows and found.convention.get('append_only') %}
                 {% do problems.append(name ~ ': an append-only table keeps all rows for ever') %}
-            {% elif not found.key %}
+            {% elif not keeps_rows and not found.key %}
                 {% do problems.append(name ~ ': say which columns are the key') %}
             {% endif %}
             {% do none if is_missing
@@ -56,13 +59,15 @@
 {% endmacro %}
 
 
-{% macro _named_tables(table) %}
+{# The names of a call; `all` has the logs only if they are asked for. #}
+{% macro _named_tables(table, with_logs=false) %}
     {% if table is not string or table != 'all' %}
         {% do return([table] if table is string else (table or []) | list) %}
     {% endif %}
     {% set names = [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model' %}
         {% if node.config.get('materialized') in ['history', 'history_batch']
+                + (['history_append'] if with_logs else [])
             or node.config.get('incremental_strategy') == 'history_batch' %}
             {% do names.append(node.name) %}
         {% endif %}

@@ -2,12 +2,14 @@
     Combines small files (OPTIMIZE; Iceberg: rewrite_data_files), clustered by `cluster_by` if
     given. With `vacuum_hours` it also removes files that no version of the last so many hours needs
     (VACUUM; expire_snapshots): the format's own time travel to earlier versions ends, the history
-    in the rows is kept.
+    in the rows is kept. All rows are kept, so logs (history_append) are compacted, too.
 #}
 {% macro compact_history(
     table='all', cluster_by=none, vacuum_hours=none, dry_run=false, convention=none, key=none
 ) %}
-    {% for table in dbt_history._maintained(table, convention, key, 'compact_history') %}
+    {% for table in dbt_history._maintained(
+        table, convention, key, 'compact_history', keeps_rows=true,
+    ) %}
         {% set before = dbt_history._count_files(table.relation) %}
         {% if not dry_run %}
             {% do dbt_history._compact(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from tests.functional.test_readers import ALL, random_versions
@@ -534,3 +535,34 @@ def test_compaction_combines_small_files(
     run = operate("compact_history", table="h")
     assert "files are now 1" in run.log
     assert len(project.rows("h")) == 5
+
+
+@pytest.mark.thorough
+def test_compaction_removes_what_an_erasure_has_left_in_the_files(
+    project: Project, operate: Operation, spark: SparkSession, warehouse: Path
+) -> None:
+    """A deletion vector hides one row of a hundred: OPTIMIZE alone leaves the file."""
+    make_versions(project, "h", *((f"{n}", f"value {n}", 1, None) for n in range(100)))
+    events = "select 1 as _batch, id, concat('value ', id) as v from range(100)"
+    project.model("events", events, materialized="history_append")
+    project.run("events")
+    for name in ("h", "events"):
+        spark.sql(
+            f"alter table {project.table(name)} set tblproperties"
+            " ('delta.enableDeletionVectors' = 'true')"
+        )
+    operate("erase_subject", table="h", only={"id": 7}, mirrors=["events"])
+
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        operate("compact_history", table="h", vacuum_hours=0)
+        assert "events: " in operate("compact_history", table="all", vacuum_hours=0).log
+        assert "events: " in operate("compact_history", table="events").log
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+
+    for name in ("h", "events"):
+        assert len(project.rows(name)) == 100
+        files = (warehouse / f"{project.schema}.db" / name).glob("**/*.parquet")
+        stored = [row for file in files for row in parquet.read_table(file).to_pylist()]
+        assert [row["v"] for row in stored if str(row["id"]) == "7"] == [None]

@@ -28,7 +28,18 @@ from dbt_history.timeline.versions import is_data
 MAX_VERSIONS = 300_000
 MAX_COMMITS = 40
 DAY = 86_400_000_000
-METADATA = ("OPTIMIZE", "VACUUM", "SET ", "UNSET ", "ADD ", "RENAME", "CHANGE", "ALTER", "UPGRADE")
+METADATA = (
+    "OPTIMIZE",
+    "REORG",
+    "VACUUM",
+    "SET ",
+    "UNSET ",
+    "ADD ",
+    "RENAME",
+    "CHANGE",
+    "ALTER",
+    "UPGRADE",
+)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from dbt_history.timeline.versions import Version
 Identity = tuple[tuple[str, ...], int, int]
 METADATA_OPERATIONS = (
     "OPTIMIZE",
+    "REORG",
     "VACUUM",
     "SET ",
     "UNSET ",
