@@ -137,17 +137,68 @@
 {% endmacro %}
 
 
-{# {'id': 7} as a predicate; none selects all rows. #}
-{% macro _key_filter(only) %}
+{#
+    {'id': 7} as a predicate; none selects all rows. With the table's `columns` a value is compared
+    in the type of its column: by Spark's rules for two types the text '07' would equal the number
+    7, and a number equal NULL for a text that is no number.
+#}
+{% macro _key_filter(only, columns=[]) %}
+    {% set values = dbt_history._key_values(only, columns) %}
     {% set terms = [] %}
     {% for name, value in (only or {}).items() %}
         {% do terms.append(
             dbt_history._quote(name) ~ ' <=> '
                 ~ (
-                    value | string | lower if value is number or value is boolean
-                        else dbt_history._string_literal(value)
+                    'cast(' ~ values[name].text ~ ' as ' ~ values[name].type ~ ')'
+                        if name in values
+                    else value | string | lower if value is number or value is boolean
+                    else dbt_history._string_literal(value)
                 )
         ) %}
     {% endfor %}
     {% do return(terms | join(' and ') or 'true') %}
+{% endmacro %}
+
+
+{#
+    The values of a key that are compared in the types of their columns: {name: {'text': SQL,
+    'type', 'of_column'}}. A decimal keeps all the digits that are given, so that it equals no
+    rounded one.
+#}
+{% macro _key_values(only, columns) %}
+    {% set values = {} %}
+    {% for name, value in (only or {}).items() %}
+        {% for column in columns
+            if column.name | lower == name | lower and '<' not in column.type
+                and value is not none %}
+            {% set type = column.type | trim | lower %}
+            {% set digits = modules.re.match('^decimal[(]([0-9]+), *([0-9]+)[)]$', type) %}
+            {% set text = value | string | lower if value is boolean else value | string %}
+            {% do values.update({name: {
+                'text': dbt_history._string_literal(text),
+                'type': 'string' if modules.re.match('^(string|varchar|char)', type)
+                    else 'decimal(38,' ~ (38 - digits.group(1) | int + digits.group(2) | int) ~ ')'
+                        if digits
+                    else type,
+                'of_column': type,
+            }}) %}
+        {% endfor %}
+    {% endfor %}
+    {% do return(values) %}
+{% endmacro %}
+
+
+{# The values of a key that are none of their column's type, as texts. #}
+{% macro _key_problems(only, columns) %}
+    {% set values, cells, problems = dbt_history._key_values(only, columns), ['true'], [] %}
+    {% for value in values.values() %}
+        {% do cells.append('try_cast(' ~ value.text ~ ' as ' ~ value.type ~ ') is null') %}
+    {% endfor %}
+    {% set row = run_query('select ' ~ cells | join(', ')).rows[0] if values else [] %}
+    {% for name, value in values.items() %}
+        {% do problems.append(
+            'only: ' ~ name ~ ' is no ' ~ value.of_column ~ ': ' ~ only[name]
+        ) if row[loop.index] %}
+    {% endfor %}
+    {% do return(problems) %}
 {% endmacro %}

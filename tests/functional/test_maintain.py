@@ -497,6 +497,38 @@ def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_key_is_compared_in_the_type_of_its_column(
+    ansi: str, project: Project, operate: Operation, spark: SparkSession
+) -> None:
+    """For Spark the texts 7, 07 and, without ANSI mode, 7.9 equal the number 7."""
+    mode = str(spark.conf.get("spark.sql.ansi.enabled"))
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    rows = [(key, f"{key} {n}", n, n + 1) for key in ("7", "07", "7.9") for n in (1, 2)]
+    make_versions(project, "h", *rows)
+    mirror = project.table("main_hx")
+    spark.sql(
+        f"create table {mirror} using delta as select * from values"
+        " (7.00BD, 'secret'), (null, 'kept'), (7.01BD, 'kept') as main_hx (id, v)"
+    )
+    try:
+        restored = operate("rewind", table="h", to=1, only={"id": 7})
+        assert "records restored 1, ended 0" in restored.log
+        erased = {"table": "h", "mirrors": [f"{project.schema}.main_hx"]}
+        run = operate("erase_subject", only={"id": 7}, **erased)
+        assert "`h`: 3 versions erased" in run.log
+        assert "`main_hx`: 1 versions erased" in run.log
+        kept = {row["v"] for row in project.rows("h") if row["id"] != "7"}
+        assert kept == {value for key, value, *_ in rows if key != "7"}
+        for key, problem in (("07a", "only: id is no decimal(3,2): 07a"), ("7.001", "no table")):
+            refused = operate("erase_subject", only={"id": key}, **erased, check=False)
+            assert problem in refused.log
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", mode)
+    assert sorted(row["v"] or "" for row in project.rows("main_hx")) == ["", "kept", "kept"]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("moment", ["update `", "'delta.appendOnly' = 'true'", "insert into"])
 def test_a_killed_erasure_is_finished_by_the_next_and_its_log_is_locked_again(
     moment: str, project: Project, operate: Operation, spark: SparkSession

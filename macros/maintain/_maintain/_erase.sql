@@ -218,6 +218,9 @@
                 ) %}
                 {% do gone.append(column) %}
             {% endfor %}
+            {% for problem in dbt_history._key_problems(only, there) %}
+                {% do problems.append(relation ~ ': ' ~ problem) %}
+            {% endfor %}
             {% do places.append({
                 'name': dbt_history._quoted_relation(relation), 'relation': relation,
                 'columns': gone, 'there': there, 'rows': 0, 'changed': 0,
@@ -300,7 +303,7 @@
     {% for column in place.columns %}
         {% do cells.append(dbt_history._quote(column.name) ~ ' is not null') %}
     {% endfor %}
-    {% set filter = ' where ' ~ dbt_history._key_filter(only) %}
+    {% set filter = ' where ' ~ dbt_history._key_filter(only, place.there) %}
     {% set row = run_query(
         'select count(*), count_if(' ~ (cells | join(' or ') or 'false') ~ ') from ' ~ place.name
             ~ filter
@@ -361,7 +364,7 @@
             {% do terms.append(dbt_history._quote(column.name) ~ ' is not null') %}
         {% endfor %}
         {% set update = 'update ' ~ place.name ~ ' set ' ~ assignments | join(', ') ~ ' where '
-            ~ dbt_history._key_filter(only) ~ ' and (' ~ terms | join(' or ') ~ ')' %}
+            ~ dbt_history._key_filter(only, place.there) ~ ' and (' ~ terms | join(' or ') ~ ')' %}
         {% set record = dbt_history._record_setting(
             place.relation, {'history_operation': 'erase_subject'},
         ) %}

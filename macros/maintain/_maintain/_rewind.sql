@@ -34,6 +34,11 @@
                 table.name ~ ': only names ' ~ name ~ ', which is not a key column'
             ) %}
         {% endfor %}
+        {% for problem in dbt_history._key_problems(
+            only, dbt_history._table_columns(table.relation),
+        ) %}
+            {% do problems.append(table.name ~ ': ' ~ problem) %}
+        {% endfor %}
     {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
@@ -101,7 +106,9 @@
     {%- set was = dbt_history.as_of(table.relation, table.to, convention) -%}
     {%- set is_now = '(select * from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where '
         ~ dbt_history._is_open(convention) ~ ')' -%}
-    {%- set filter = dbt_history._key_filter(only) -%}
+    {%- set filter = dbt_history._key_filter(
+        only, dbt_history._table_columns(table.relation),
+    ) -%}
     {%- set same = [] -%}
     {%- for column in columns -%}
         {%- set name = dbt_history._quote(column.name) -%}
@@ -199,7 +206,8 @@
         'app_id': said.app_id, 'key': table.key, 'payload': features.payload,
         'json': features.json, 'author': said.author,
         'message': said.message or 'rewind to ' ~ table.to, 'at': none,
-        'where': dbt_history._key_filter(only) ~ on_main, 'is_resync': false, 'head': head.txn,
+        'where': dbt_history._key_filter(only, columns) ~ on_main, 'is_resync': false,
+        'head': head.txn,
     } %}
     {% set parts = dbt_history._resync_sql(call, head.txn + 1) %}
     {% set number = run_query(
