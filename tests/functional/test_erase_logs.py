@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml  # type: ignore[import-untyped]
@@ -105,6 +106,92 @@ def test_what_makes_a_row_of_a_log_is_not_erased(recorded: Project) -> None:
         assert f"{column} belongs to the log itself" in run.log
     assert "name belongs" not in run.log
     assert {row["name"] for row in recorded.rows("people_hx")} == {"Ada", "Ada!", "Ben", "Ben!"}
+
+
+def expire(project: Project, warehouse: Path, name: str) -> None:
+    """Add a checkpoint, and remove all commits before it."""
+    table = project.table(name)
+    spark = project.spark
+    spark.sql(f"alter table {table} set tblproperties ('delta.checkpointInterval' = '1')")
+    spark.sql(f"alter table {table} set tblproperties ('touched' = 'true')")
+    newest = int(project.log_of(name)[0]["version"])
+    for entry in (warehouse / f"{project.schema}.db" / name / "_delta_log").glob("*.json"):
+        if entry.name[:20].isdigit() and int(entry.name[:20]) < newest:
+            entry.unlink()
+    project.forget_logs()
+    spark.sql(f"refresh table {table}")
+
+
+@pytest.mark.thorough
+def test_selects_of_other_tables_are_no_mirrors_of_a_subject(
+    project: Project, spark: SparkSession, warehouse: Path
+) -> None:
+    """Compared SELECTs record no table: their source is that of dbt's lineage."""
+    spark.sql(f"create schema if not exists {project.schema}")
+    for name, value in (("people", "Ada"), ("products", "Pen")):
+        spark.sql(
+            f"create table {project.table(name)} (id bigint, name string, boss bigint)"
+            f" using delta {FEED}"
+        )
+        spark.sql(
+            f"insert into {project.table(name)} values (7, '{value}', null), (8, '{value}', 7)"
+        )
+        project.model(
+            f"{name}_h",
+            f"select id, name from {{{{ ref('stg_{name}') }}}}",
+            materialized="history",
+            unique_key="id",
+        )
+        source = f"{{{{ source('shop', '{name}') }}}}"
+        project.model(f"stg_{name}", f"select * from {source}", materialized="view")
+    sources = {
+        "name": "shop",
+        "schema": project.schema,
+        "tables": [{"name": "people"}, {"name": "products"}],
+    }
+    project.write("models/shop.yml", yaml.safe_dump({"version": 2, "sources": [sources]}))
+    link = "{'column': 'boss', 'history': this, 'key': 'id', 'name': 'led_by'}"
+    project.model(
+        "people_hx",
+        f"select * from {{{{ dbt_history.hx_rows(source('shop', 'people'), 'id',"
+        f" references=[{link}]) }}}}",
+        materialized="history_append",
+    )
+    project.run("stg_people", "stg_products", "people_h", "products_h", "people_hx")
+
+    def erase(**arguments: object) -> Run:
+        operation = {"mirrors": "all", **arguments}
+        return project.dbt(
+            "run-operation", "erase_subject", "--args", json.dumps(operation), check=False
+        )
+
+    def names(table: str) -> dict[int, str]:
+        return {row["id"]: row["name"] for row in project.rows(table)}
+
+    assert erase(table="people_h", only={"id": 7}).success
+    assert names("products_h") == {7: "Pen", 8: "Pen"}
+    assert names("people_h") == names("people_hx") == {7: None, 8: "Ada"}
+    expire(project, warehouse, "people_h")
+    expire(project, warehouse, "people_hx")
+    refused = erase(table="people_h", only={"id": 8})
+    assert "the commits that name its links have expired: name the columns" in refused.log
+    assert names("people_h") == names("people_hx") == {7: None, 8: "Ada"}
+    assert erase(table="people_hx", only={"id": 8}, columns="name", key="id").success
+    assert names("people_h") == names("people_hx") == {7: None, 8: None}
+    assert [row["led_by"] for row in project.rows("people_hx") if row["boss"] == 7] == [1]
+
+    project.model(
+        "both_h",
+        "select people.id, products.name from {{ ref('stg_people') }} as people"
+        " join {{ ref('stg_products') }} as products using (id)",
+        materialized="history",
+        unique_key="id",
+    )
+    project.run("both_h")
+    refused = erase(table="products_h", only={"id": 7})
+    assert "mirrors: all is not certain which table is the source of both_h" in refused.log
+    assert erase(table="products_h", only={"id": 7}, mirrors=["all", "both_h"]).success
+    assert names("products_h") == names("both_h") == {7: None, 8: "Pen"}
 
 
 WRITES = """

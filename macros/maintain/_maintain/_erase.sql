@@ -36,7 +36,8 @@
 
 {#
     A log: {'relation', 'is_log', 'key', 'kept'}; none if it is another table, or none at all. Kept
-    is what makes the row a row of the log, and who wrote it: an auditor still needs both.
+    is what makes the row a row of the log, and who wrote it: an auditor still needs both. The names
+    of a mirror's links may have expired with its commits (`has_unknown_links`).
 #}
 {% macro _erased_log(name) %}
     {% set relation = dbt_history._mirror_relation(name) %}
@@ -45,7 +46,8 @@
     {% endif %}
     {% set node = dbt_history._node_named(name) %}
     {% set relation = dbt_history._with_format(relation) %}
-    {% set about = (dbt_history._commit_log(relation, '') or {}).get('about') or {} %}
+    {% set recorded = (dbt_history._commit_log(relation, '') or {}).get('about') %}
+    {% set about = recorded or {} %}
     {% set of_log = about.get('hx') or about.get('events') or {} %}
     {% if not of_log and ((node or {}).get('config') or {}).get('materialized') != 'history_append'
         and (relation.is_iceberg
@@ -59,15 +61,16 @@
         '_commit_version', '_commit_timestamp', '_changed_by', '_batch',
     ] + [(of_log.get('id') or '') | lower] + of_log.get('links', []) | map('lower') | list %}
     {% for column in names if column.endswith('_hx_id') %}{% do kept.append(column) %}{% endfor %}
-    {% if 'mod_time' in names and 'deleted' in names %}
-        {% do kept.extend(['mod_time', 'mod_user', 'deleted']) %}
-    {% endif %}
+    {% set is_mirror = 'mod_time' in names and 'deleted' in names %}
+    {% do kept.extend(['mod_time', 'mod_user', 'deleted']) if is_mirror %}
+    {% set has_unknown_links = is_mirror and recorded is none %}
     {% set is_log_of_writes = dbt_history._is_log_of_writes(names) %}
     {% do kept.extend(dbt_history._write_columns().keys()) if is_log_of_writes %}
     {% do return({
         'relation': relation, 'is_log': true, 'is_log_of_writes': is_log_of_writes,
-        'key': of_log.get('key'),
-        'reserved': dbt_history._own_columns({'id': of_log.get('id')}) if about.get('hx') else [],
+        'key': of_log.get('key'), 'has_unknown_links': has_unknown_links,
+        'reserved': dbt_history._own_columns({'id': of_log.get('id')})
+            if about.get('hx') or has_unknown_links else [],
         'kept': kept | select('in', names) | unique | list,
     }) %}
 {% endmacro %}
@@ -84,14 +87,14 @@
 {#
     The tables that hold the same subject. Of a table of states, the logs of writes that its model
     reads; of a log of writes, the tables of states that read it; of any other table, the models
-    with the same source.
+    with the same source. `named`: the mirrors that are named beside them.
 
         source edits (the log)  -->  view stg_edits  -->  model states
         '- found by dbt's lineage, through views and other models -'
 #}
-{% macro _tables_of_subject(main, problems) %}
+{% macro _tables_of_subject(main, named, problems) %}
     {% if not main.get('namespace') and not main.get('is_log_of_writes') %}
-        {% do return(dbt_history._same_source(main)) %}
+        {% do return(dbt_history._same_source(main, named, problems)) %}
     {% endif %}
     {% set own = dbt_history._quoted_relation(main.relation) | lower %}
     {% set found = [] %}
@@ -120,7 +123,7 @@
         "mirrors: all finds no "
             ~ ('log of writes' if main.get('namespace') else 'table of states') ~ ' of ' ~ main.name
             ~ ' in the lineage: name it too, mirrors: [all, <schema.table>]'
-    ) if not found %}
+    ) if not found and not named %}
     {% do return(found | unique | sort) %}
 {% endmacro %}
 
@@ -146,27 +149,71 @@
 
 {#
     The models of the project that take their rows from the same source as a table, or from the
-    table itself, by the records in their commits. They hold the same keys.
+    table itself. They hold the same keys. A model whose source is not certain is a problem if it
+    may be the same one, unless it is named.
 #}
-{% macro _same_source(main) %}
-    {% set own = dbt_history._sources_of(main.relation)
-        + [dbt_history._quoted_relation(main.relation) | lower] %}
+{% macro _same_source(main, named, problems) %}
+    {% set own_name = dbt_history._quoted_relation(main.relation) | lower %}
+    {% set own = dbt_history._sources_of(
+        main.relation, dbt_history._node_of_relation(main.relation),
+    ) %}
+    {% set uncertain = [] if own.is_certain else [main.name] %}
     {% set found = [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model'
         and node.config.get('materialized') in ['history', 'history_append', 'history_batch'] %}
         {% set relation = dbt_history._mirror_relation(node.name) %}
-        {% if relation is not none and not relation.is_view
-            and dbt_history._sources_of(relation) | select('in', own) | list %}
+        {% set sources = dbt_history._sources_of(relation, node)
+            if relation is not none and not relation.is_view
+                and dbt_history._quoted_relation(relation) | lower != own_name
+            else {'names': [], 'is_certain': true} %}
+        {% set is_same = sources.names | select('in', own.names + [own_name]) | list | length > 0 %}
+        {% if is_same and sources.is_certain %}
             {% do found.append(node.name) %}
+        {% elif not sources.is_certain and (is_same or not sources.names)
+            and node.name not in named and node.schema ~ '.' ~ node.alias not in named %}
+            {% do uncertain.append(node.name) %}
         {% endif %}
     {% endfor %}
+    {% do problems.append(
+        'mirrors: all is not certain which table is the source of '
+            ~ uncertain | sort | join(', ') ~ ': name the mirrors instead'
+    ) if uncertain %}
     {% do return(found | sort) %}
 {% endmacro %}
 
 
-{% macro _sources_of(relation) %}
+{#
+    The sources of a model's rows: {'names', 'is_certain'}, by the record in its newest commit. If a
+    SELECT was compared, or the record has expired, by dbt's lineage up to the first table. It is
+    certain only if it does not fork: of two tables that are joined, one may only be looked up.
+
+        table people  -->  view stg_people  -->  model people_h: select id, name from stg_people
+#}
+{% macro _sources_of(relation, node) %}
     {% set log = dbt_history._commit_log(dbt_history._with_format(relation), '') or {} %}
-    {% do return((log.get('watermarks') or {}).keys() | map('lower') | list) %}
+    {% set watermarks = log.get('watermarks') %}
+    {% set names = (watermarks or {}).keys() | map('lower') | reject('equalto', '(select)')
+        | list %}
+    {% if watermarks is not none and '(select)' not in watermarks %}
+        {% do return({'names': names, 'is_certain': true}) %}
+    {% endif %}
+    {% set ids = (node or {}).get('depends_on', {}).get('nodes', []) | list %}
+    {% set walk = namespace(ids=ids, is_certain=ids | length > 0) %}
+    {% for step in range(1000) if walk.ids %}
+        {% set walk.is_certain = walk.is_certain and walk.ids | length == 1 %}
+        {% set id = walk.ids[0] %}
+        {% set found = graph.nodes.get(id) or graph.sources.get(id) or {} %}
+        {% set table = found.get('alias') or found.get('identifier') %}
+        {% do names.append(dbt_history._quoted_relation(
+            api.Relation.create(schema=found.schema, identifier=table),
+        ) | lower) if table %}
+        {% set is_table = (found.get('config') or {}).get('materialized')
+            not in ['view', 'ephemeral'] %}
+        {% set walk.ids = walk.ids[1:] + (
+            [] if is_table else found.get('depends_on', {}).get('nodes', []) | list
+        ) %}
+    {% endfor %}
+    {% do return({'names': names | unique | list, 'is_certain': walk.is_certain}) %}
 {% endmacro %}
 
 
@@ -185,7 +232,7 @@
     {% set is_all = 'all' in mirrors %}
     {% set named = mirrors | reject('equalto', 'all') | list %}
     {% if is_all %}
-        {% set named = named + dbt_history._tables_of_subject(main, [] if named else problems) %}
+        {% set named = named + dbt_history._tables_of_subject(main, named, problems) %}
     {% endif %}
     {% for mirror in named %}
         {% set relation = dbt_history._mirror_relation(mirror) %}
@@ -208,6 +255,11 @@
             {% do problems.append(relation ~ ': has no key column ' ~ lacking | join(', ')) %}
         {% else %}
             {% set kept = table.get('kept', []) + main.key | map('lower') | list %}
+            {% do problems.append(
+                relation ~ ': the commits that name its links have expired: name the columns to'
+                    ~ ' erase'
+            ) if table.get('has_unknown_links') and columns is none
+                and not main.get('namespace') %}
             {% set gone = [] %}
             {% for column in there if column.name | lower not in kept
                 and (
