@@ -417,11 +417,13 @@ def test_parquet_columns_may_be_native_or_text(tmp_path: Path) -> None:
     assert [row["_order"] % 10 for row in found] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("arrow", [pa.string(), pa.json_(pa.large_string())], ids=str)
 def test_a_parquet_file_of_few_bytes_and_long_repeated_cells_is_read_in_small_parts(
-    tmp_path: Path,
+    arrow: pa.DataType, tmp_path: Path
 ) -> None:
     cell = "x" * (1 << 20)
-    cells = {"id": range(300), "s": [cell] * 300, "_fivetran_start": [START] * 300}
+    texts = pa.array([cell] * 300, arrow)
+    cells = {"id": range(300), "s": texts, "_fivetran_start": [START] * 300}
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(pa.table(cells), sink, compression="zstd")
     data = sink.getvalue().to_pybytes()
@@ -542,6 +544,45 @@ def test_markers_are_recognised_in_byte_columns_of_a_parquet_file(
     array = pa.array(cells, pa.large_binary() if is_large else pa.binary())
 
     assert parquet_cells(tmp_path, type_, array) == expected
+
+
+@pytest.mark.parametrize(
+    "arrow",
+    [
+        pa.json_(pa.string()), pa.json_(pa.large_string()), pa.json_(pa.string_view()),
+        pa.string_view(), pa.large_string(), pa.dictionary(pa.int32(), pa.large_string()),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("is_named", [True, False])
+def test_markers_and_limits_apply_to_every_text_column_of_a_parquet_file(
+    arrow: pa.DataType, is_named: bool, tmp_path: Path
+) -> None:
+    """`is_named`: the file also has Arrow's own type."""
+    texts = pa.array(["{}", NULL, UNMODIFIED, None, "x" * 2000])
+    if pa.types.is_dictionary(arrow):
+        cells = texts.dictionary_encode().cast(arrow)
+    elif isinstance(arrow, pa.ExtensionType):
+        cells = pa.ExtensionArray.from_storage(arrow, texts.cast(arrow.storage_type))
+    else:
+        cells = texts.cast(arrow)
+
+    found = parquet_cells(tmp_path, "JSON", cells, store_schema=is_named)
+
+    assert found == ["{}", None, "unmodified", None, "x" * 2000]
+    path = tmp_path / "request.json"
+    assert "line 5, column v: is longer than 1,000 bytes" in problems(path, Limits(cell=1000))
+
+
+@pytest.mark.parametrize("arrow", [pa.binary_view(), pa.large_binary()], ids=str)
+def test_markers_and_limits_apply_to_every_byte_column_of_a_parquet_file(
+    arrow: pa.DataType, tmp_path: Path
+) -> None:
+    cells = pa.array([b"\0", NULL.encode(), UNMODIFIED.encode(), b"x" * 2000], arrow)
+
+    assert parquet_cells(tmp_path, "BINARY", cells)[:3] == [b"\0", None, "unmodified"]
+    path = tmp_path / "request.json"
+    assert "column v: is longer than 1,000 bytes" in problems(path, Limits(cell=1000))
 
 
 def test_the_unmodified_marker_in_a_byte_column_of_upsert_rows_is_refused(tmp_path: Path) -> None:

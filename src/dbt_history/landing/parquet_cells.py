@@ -21,6 +21,10 @@ from dbt_history.landing.files import CHUNK, RATIO_CHECKED_FROM, ByteStream, Lim
 MAGIC = b"PAR1"
 BATCH_ROWS = 4096
 BATCH_BYTES = 8 << 20
+BYTES = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+)  # fmt: skip
 
 
 @contextmanager
@@ -86,9 +90,10 @@ class SealedFile(io.RawIOBase):
 
 @contextmanager
 def open_parquet(file: IO[bytes]) -> Iterator[pyarrow.parquet.ParquetFile]:
-    """Open a Parquet file; text columns stay dictionary-encoded.
+    """Open a Parquet file; columns of text and bytes are read as dictionaries of string or binary.
 
-    INT96 times are read in microseconds: nanoseconds only cover the years 1677 to 2262.
+    JSON, which is an extension in Arrow, is read as text. INT96 times are read in microseconds:
+    nanoseconds only cover the years 1677 to 2262.
     """
     with refused_if_damaged():
         with pyarrow.parquet.ParquetFile(file) as parquet:
@@ -100,6 +105,7 @@ def open_parquet(file: IO[bytes]) -> Iterator[pyarrow.parquet.ParquetFile]:
             read_dictionary=texts,
             pre_buffer=False,
             coerce_int96_timestamp_unit="us",
+            arrow_extensions_enabled=False,
             page_checksum_verification=True,
         )
     with parquet:
@@ -116,7 +122,12 @@ def refused_if_damaged() -> Iterator[None]:
 
 
 def is_bytes(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
+    """Whether cells are text or bytes of any length, in any of Arrow's layouts."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return is_bytes(type_.storage_type)
+    if pa.types.is_dictionary(type_):
+        return is_bytes(type_.value_type)
+    return any(test(type_) for test in BYTES)
 
 
 def record_batches(
