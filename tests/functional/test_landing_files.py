@@ -23,6 +23,7 @@ import pytest
 
 from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
 from dbt_history.landing import read_request as read
+from dbt_history.landing.files import CHUNK
 from dbt_history.landing.land import find_sources
 from dbt_history.landing.parquet_cells import SealedFile, spooled
 from dbt_history.landing.rows import FileReader, checked, staged_rows
@@ -169,6 +170,22 @@ def test_a_cell_of_10_mb_is_landed_and_one_over_the_limit_is_refused(
     found = problems(path, Limits(cell=9_000_000))
     assert found == "rows.csv, line 3, column name: is longer than 9,000,000 bytes"
     assert "line 3: a row is longer than 5,000,000 bytes" in problems(path, Limits(row=5_000_000))
+
+
+def test_a_byte_order_mark_is_removed_from_the_start_of_a_file_only(tmp_path: Path) -> None:
+    """U+FEFF is the first character of every row, and so of every part that is parsed."""
+    columns = {"name": "STRING", "id": "LONG"}
+    mark, long = "\ufeff", "x" * (CHUNK // 2)
+    rows = [[mark + long, str(number), START] for number in range(8)]
+    data = csv_text(["name", "id", "_fivetran_start"], rows)
+    path = one_file(tmp_path, mark.encode() + data, "update", columns=columns)
+    source = find_sources(read(path), tmp_path, Limits())[0]
+
+    batches = list(staged_rows(source))
+
+    assert len(batches) > 1
+    names = [name for batch in batches for name in batch["name"].to_pylist()]
+    assert [name.removesuffix(long) for name in names] == [mark] * 8
 
 
 @pytest.mark.parametrize(

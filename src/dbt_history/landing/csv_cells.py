@@ -112,11 +112,11 @@ def read_cells(piece: Piece, width: int) -> pa.Table:
     names = [str(place) for place in range(width)]
     if not is_strict(piece.data):
         raise ValueError("a quote inside a cell")
+    # Arrow removes one mark from the start, which would else be one of the first cell.
+    data = BYTE_ORDER_MARK + piece.data
     return pyarrow.csv.read_csv(
-        pa.BufferReader(piece.data),
-        pyarrow.csv.ReadOptions(
-            column_names=names, use_threads=False, block_size=len(piece.data) + 1
-        ),
+        pa.BufferReader(data),
+        pyarrow.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
         pyarrow.csv.ParseOptions(
             double_quote=True,
             escape_char=False,
