@@ -330,6 +330,8 @@ def test_values_of_columns_are_migrated(server: Served) -> None:
     assert update("name", "'NULL'") == [("NULL",)]
     assert update("name", "NULL") == [(None,)]
     assert update("name", "") == [("",)]
+    odd = "\U0001f600 \x7f\x85\u2028\ufeff\uffff '\"\\ {{ x }}\n# : -"
+    assert update("name", odd) == [(odd,)]
     renamed = pb.RenameColumn(from_column="amount", to_column="amount renamed")
     migrate(server, "valued", rename=pb.RenameOperation(rename_column=renamed))
     assert server.rows("valued", "`amount renamed`") == [(None,), (None,)]

@@ -13,13 +13,15 @@ from typing import Any
 
 import click
 import pytest
+from dbt.config.utils import parse_cli_yaml_string
 from flit_core import buildapi  # type: ignore[import-untyped]
 
 from dbt_history import commit_log
 from dbt_history.commit_log import Entry
 from dbt_history.serve import destination_pb2 as pb
+from dbt_history.serve import engine
 from dbt_history.serve.command import serve_command
-from dbt_history.serve.engine import find_package
+from dbt_history.serve.engine import find_package, yaml_text
 from dbt_history.serve.migrations import MIGRATIONS
 from dbt_history.serve.service import SERVICE
 from tests.support.markdown import blocks, page, table_after
@@ -187,3 +189,25 @@ def test_a_log_that_was_read_before_is_read_from_its_newest_commits(
     assert [entry["userMetadata"] for entry in first] == [f"a {n}" for n in range(29, -1, -1)]
     assert [entry["userMetadata"] for entry in again] == [entry["userMetadata"] for entry in log]
     assert asked == [None, *limits]
+
+
+def test_a_migration_passes_every_character_of_its_arguments_to_dbt() -> None:
+    letters = [chr(code) for code in range(0x11000) if not 0xD800 <= code <= 0xDFFF]
+    arguments = {"value": "".join([*letters, "\U0001f600", "\U0010ffff"]), "key": ["a", None, True]}
+
+    text = yaml_text(arguments)
+
+    assert parse_cli_yaml_string(text, "args") == arguments
+    assert text.isascii()
+    assert "\n" not in text
+
+
+def test_arguments_that_dbt_refuses_are_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "yaml_text", lambda arguments: "[a secret")
+    running = engine.Engine(find_package(ROOT))
+
+    with pytest.raises(engine.EngineError) as failed:
+        running.run_operation("update_column_value", {})
+
+    running.close()
+    assert str(failed.value) == "dbt refused the arguments of its command"

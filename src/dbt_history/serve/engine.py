@@ -70,6 +70,15 @@ def find_package(start: Path) -> Path:
     )
 
 
+def yaml_text(arguments: Mapping[str, Any]) -> str:
+    """Arguments as YAML in one line of ASCII.
+
+    JSON would write a character beyond U+FFFF as two escapes, which YAML refuses.
+    """
+    text = json.dumps(arguments, ensure_ascii=False)
+    return re.sub(r"[^ -~]", lambda found: f"\\U{ord(found[0]):08x}", text)
+
+
 def jinja_literal(value: object) -> str:
     """A value as a Jinja literal; all characters other than letters and digits are escaped."""
     if isinstance(value, str):
@@ -149,10 +158,12 @@ class Engine:
     def run_operation(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Run one of the package's migrations. Raises RefusedError or EngineError."""
         with self.running:
-            self.dbt("run-operation", f"dbt_history.{name}", "--args", json.dumps(arguments))
+            self.dbt("run-operation", f"dbt_history.{name}", "--args", yaml_text(arguments))
 
     def dbt(self, *arguments: str) -> str:
-        from dbt.cli.main import dbtRunner  # here because the import takes a second
+        # Here because the import takes a second.
+        from dbt.cli.exceptions import DbtUsageException
+        from dbt.cli.main import dbtRunner
 
         events: list[str] = []
 
@@ -174,6 +185,9 @@ class Engine:
         messages = [str(result.message) for result in getattr(done.result, "results", None) or []]
         if done.success:
             return "; ".join(messages)
+        if isinstance(done.exception, DbtUsageException):
+            # dbt's message contains the arguments, which may be data.
+            raise EngineError("dbt refused the arguments of its command")
         text = "\n".join([*messages, *events, str(done.exception or "")]).strip()
         if own := PACKAGE_MESSAGE.search(text):
             raise RefusedError(without_call_stack(text[own.start() :]))
