@@ -36,6 +36,7 @@ from dbt_history.serve.destination import Destination
 from dbt_history.serve.engine import Engine, find_package
 from dbt_history.serve.logs import JsonFormatter
 from dbt_history.serve.service import SERVICE, Service, start
+from dbt_history.serve.tables import is_lost
 from dbt_history.session import start_session
 from tests.support.destination import NUMBERS, FolderWriter
 from tests.support.landing import END, HEADER, START
@@ -502,6 +503,8 @@ def test_a_type_that_would_change_a_value_is_refused(
         "flag": ("INT", "1", "BOOLEAN", "NAIVE_DATE"),
         "text": ("STRING", "1.999", ("DECIMAL", 10, 3), ("DECIMAL", 10, 2)),
         "day": ("STRING", "2024-01-02T10:00:00", "NAIVE_DATETIME", "NAIVE_DATE"),
+        "note": ("STRING", "2024-03-01 delivered", "STRING", "NAIVE_DATE"),
+        "long": ("STRING", "123456789012345678901.239", ("DECIMAL", 38, 3), ("DECIMAL", 38, 2)),
     }
     before = {name: type_ for name, (type_, *_) in cases.items()}
     columns = {"id": "INT", **before, "_fivetran_synced": "UTC_DATETIME"}
@@ -516,8 +519,8 @@ def test_a_type_that_would_change_a_value_is_refused(
         message = pb.AlterTableRequest(schema_name=SCHEMA, table=wanted)
         return client.call("AlterTable", message)
 
-    for name, (*_, wrong) in cases.items():
-        assert "cannot change" in alter({name: wrong}).task.message, name
+    answers = {name: alter({name: wrong}).task.message for name, (*_, wrong) in cases.items()}
+    assert [name for name, message in answers.items() if "cannot change" not in message] == []
     assert destination.spark.table(f"{SCHEMA}.types").collect() == stored
     assert alter({name: right for name, (_, _, right, _) in cases.items()}).success
     row = destination.spark.table(f"{SCHEMA}.types").collect()[0]
@@ -525,6 +528,51 @@ def test_a_type_that_would_change_a_value_is_refused(
     assert (str(row.midnight), row.large, str(row.text)) == (
         "2024-01-01", "9007199254740993", "1.999",
     )  # fmt: skip
+    assert str(row.long) == "123456789012345678901.239"
+
+
+@pytest.mark.thorough
+def test_a_text_is_kept_by_a_type_only_if_a_batch_can_have_it_with_all_its_digits(
+    spark: SparkSession,
+) -> None:
+    """Spark's casts also accept other texts, and change them."""
+    kept = {
+        "boolean": ["true", "False"],
+        "int": ["01", "-7", "+2147483647"],
+        "bigint": ["9007199254740993"],
+        "decimal(10,0)": ["12.50e1", "7.0", "1E+3"],
+        "decimal(38,3)": ["123456789012345678901.239", ".5", "5."],
+        "float": ["0.1", "16777216", "-1.50e-3"],
+        "double": ["+0.10", "-0", "9007199254740992", "1e300", "NaN", "-Infinity"],
+        "date": ["2024-02-29"],
+        "timestamp_ntz": ["2024-01-01T00:00", "2024-01-01 00:00:00.123456000"],
+        "timestamp": ["2024-01-01T00:00:00+05:00", "2024-01-01T00:00:00Z", "2024-01-01 00:00"],
+    }
+    lost = {
+        "boolean": ["yes", "t", "1", "0", " true"],
+        "int": ["1.5", "1.0", " 1", "1\n", "2147483648", "0x1F"],
+        "decimal(10,0)": ["12.5", "1e-30", "1e10", "1e400"],
+        "decimal(38,2)": ["123456789012345678901.239", "1e-30", "NaN"],
+        "float": ["16777217", "1e39"],
+        "double": ["9007199254740993", "1e400", "1e-400", "1d", " 1"],
+        "date": ["2024-03-01 delivered", "2024-03-01T00:00:00", "2024", "10:00", "2023-02-29"],
+        "timestamp_ntz": [
+            "2024-01-01T00:00:00+05:00", "2024-01-01T00:00:00.1234567", "2024-01-01", "10:00",
+        ],
+        "timestamp": ["10:00", "2024-01-01", "2024-01-01T00:00:00Z[UTC]"],
+    }  # fmt: skip
+
+    def lost_of(cases: dict[str, list[str]]) -> dict[str, list[str]]:
+        found = {}
+        for type_, texts in cases.items():
+            rows = spark.createDataFrame([[text] for text in texts], "value string")
+            found[type_] = [
+                row.value for row in rows.where(is_lost("`value`", "string", type_)).collect()
+            ]
+        return found
+
+    assert lost_of(kept) == {type_: [] for type_ in kept}
+    assert lost_of(lost) == lost
 
 
 @pytest.mark.thorough

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from dbt_history.landing.request import Markers
 from dbt_history.landing.types import ColumnType
 
+BOOLEAN = r"(?i)^(true|false)$"
 INTEGER = r"^[+-]?[0-9]+$"
 DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
 FLOAT = r"(?i)^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)$"
@@ -88,7 +89,7 @@ def check_pattern(text: pa.Array, pattern: str) -> None:
 
 
 def to_boolean(text: pa.Array, arrow: pa.DataType) -> pa.Array:
-    check_pattern(text, r"(?i)^(true|false)$")
+    check_pattern(text, BOOLEAN)
     return pc.equal(pc.utf8_lower(text), "true")
 
 

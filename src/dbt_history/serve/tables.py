@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, DecimalType
 
 from dbt_history.commit_log import CommitLogs
+from dbt_history.landing import cells
 from dbt_history.landing.errors import Problem, RefusedError
 from dbt_history.landing.request import ACTIVE, PERIOD, RESERVED_BY_DELTA, START, Column
 from dbt_history.landing.table import (
@@ -25,6 +26,7 @@ from dbt_history.landing.table import (
     needs_mapping,
     property_list,
     quoted,
+    string_literal,
 )
 from dbt_history.landing.types import ColumnType
 
@@ -49,6 +51,15 @@ WIDENINGS = {
     "int": ("bigint",),
     "float": ("double",),
 }
+# The texts of a type in a batch, as patterns. Spark's casts also accept others.
+PATTERNS = {
+    "boolean": cells.BOOLEAN, "smallint": cells.INTEGER, "int": cells.INTEGER,
+    "bigint": cells.INTEGER, "decimal": cells.DECIMAL, "float": cells.FLOAT,
+    "double": cells.FLOAT, "date": cells.DATE, "timestamp_ntz": cells.NAIVE,
+    "timestamp": cells.INSTANT,
+}  # fmt: skip
+# Digits that Spark does not store.
+NANOSECONDS = "[.][0-9]{6}0*[1-9]"
 
 log = logging.getLogger("dbt_history.serve")
 
@@ -344,8 +355,8 @@ def is_wider(before: str, after: str) -> bool:
 def is_lost(column: str, before: str, after: str) -> str:
     """SQL: whether a value that is not NULL is another one in the new type.
 
-    A text is compared with what it says: '1.5' is not the integer 1, '01' is. Every other value
-    must be the same after the way back.
+    A text is kept if a batch can have it as the new type, and all its digits are kept: '01' is the
+    integer 1, '1.5' is not. Every other value must be the same after the way back.
 
     12.0  double -> int 12 -> double 12.0    kept
     12.5  double -> int 12 -> double 12.0    lost
@@ -355,10 +366,39 @@ def is_lost(column: str, before: str, after: str) -> str:
         return f"{new} is null"
     if before != "string":
         return f"not ({column} <=> try_cast({new} as {before}))"
-    if after != "date" and not after.startswith("decimal"):
-        return f"{new} is null"
-    exact = f"try_cast({column} as {'timestamp_ntz' if after == 'date' else 'decimal(38, 18)'})"
-    return f"({new} is null or coalesce({new} <> {exact}, false))"
+    kind = after.split("(")[0]
+    rules = [f"{new} is not null"]
+    if kind in PATTERNS:
+        rules.append(matches(column, PATTERNS[kind]))
+    if kind.startswith("timestamp"):
+        rules.append(f"not {matches(column, NANOSECONDS)}")
+    if kind == "decimal":
+        type_ = DataType.fromDDL(after)
+        assert isinstance(type_, DecimalType)
+        rules.append(f"{decimal_places(column)} <= {type_.scale}")
+    if kind in ("float", "double"):
+        same = f"{digits(column)} = {digits(f'cast({new} as string)')}"
+        rules.append(f"({same} or isnan({new}) or {matches(column, cells.INFINITE)})")
+    return f"not ({' and '.join(rules)})"
+
+
+def matches(text: str, pattern: str) -> str:
+    """SQL: whether a text matches. Java's `$` also matches before a line break at the end."""
+    end = "\\z" if pattern.endswith("$") else ""
+    return f"{text} rlike {string_literal(pattern.removesuffix('$') + end)}"
+
+
+def decimal_places(text: str) -> str:
+    """SQL: the digits that a decimal in a text needs after the point: 1 for 1.50, 0 for 1.50e1."""
+    fraction = f"regexp_extract({text}, '[.]([0-9]*?)0*([eE]|$)', 1)"
+    exponent = f"try_cast(regexp_extract({text}, '[eE](.*)', 1) as int)"
+    return f"length({fraction}) - coalesce({exponent}, 0)"
+
+
+def digits(text: str) -> str:
+    """SQL: the digits of a number in a text, without the zeros around them: 15 for -0.150e3."""
+    mantissa = f"regexp_replace({text}, '[eE].*|[-+.]', '')"
+    return f"regexp_replace({mantissa}, '^0+|0+$', '')"
 
 
 def contract_type(type_: DataType, recorded: str | None) -> ColumnType:
