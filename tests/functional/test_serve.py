@@ -684,6 +684,34 @@ def test_undone_batches_whose_landed_rows_are_gone_are_named(
 
 
 @pytest.mark.thorough
+def test_a_copy_to_history_mode_has_no_batch_of_an_earlier_table_with_its_name(
+    destination: Destination, client: Client
+) -> None:
+    period = dict.fromkeys(HEADER[3:5], "UTC_DATETIME") | {HEADER[5]: "BOOLEAN"}
+    columns = {**LIVE, **period}
+    old, new, newer = (request(destination, "copied", columns) for _ in range(3))
+    for writer, key, day in ((old, "7", 1), (new, "8", 2), (newer, "9", 3)):
+        cells = [key, "x", "{}", at(day), at(day), END, "true"]
+        writer.add_csv("upsert", "u.csv", list(columns), [cells])
+    live = request(destination, "copied_live", LIVE).add_row(["1", "a", "{}", at(1)])
+    copying = pb.CopyOperation(copy_table_to_history_mode=pb.CopyTableToHistoryMode(
+        from_table="copied_live", to_table="copied"))  # fmt: skip
+    assert client.write(old).success
+    destination.spark.sql(f"drop table {SCHEMA}.copied")
+    assert client.call("WriteBatch", batch(live)).success
+
+    assert client.migrate(SCHEMA, "copied_live", copy=copying).success
+    assert client.write(new).success
+    # A repeat leaves the landed rows of the copy.
+    assert client.migrate(SCHEMA, "copied_live", copy=copying).success
+    assert client.write(newer).success
+
+    assert [row[0] for row in live_rows(destination, "copied")] == [1, 8, 9]
+    landed = destination.spark.table(f"{SCHEMA}.copied__landing").orderBy("id").collect()
+    assert [row.id for row in landed] == [8, 9]
+
+
+@pytest.mark.thorough
 def test_a_batch_that_delta_skips_keeps_its_landed_rows(
     destination: Destination, client: Client
 ) -> None:

@@ -226,7 +226,12 @@ def copy_table_to_history_mode(
             "to": str(to),
             "deleted_column": operation.soft_deleted_column or None,
         }
-        destination.engine.run_operation("copy_table_to_history_mode", arguments)
+        name = "copy_table_to_history_mode"
+        if not to.exists() and to.landing.exists():
+            # The batches of an earlier table with this name; a repeated call finds the copy.
+            destination.engine.run_operation(name, {**arguments, "dry_run": True})
+            source.spark.sql(f"drop table if exists {to.landing.full_name}")
+        destination.engine.run_operation(name, arguments)
     return "copied to history mode"
 
 
