@@ -684,6 +684,46 @@ def test_undone_batches_whose_landed_rows_are_gone_are_named(
 
 
 @pytest.mark.thorough
+def test_a_restore_of_a_table_without_history_is_refused_with_the_undone_batches(
+    destination: Destination, client: Client
+) -> None:
+    """Landed rows are deleted once they are applied, so a batch cannot be applied again.
+
+    version    1     2     3
+    commit     1: a  2: b  restore to 1
+    """
+    spark, name = destination.spark, f"{SCHEMA}.live_gap"
+    writers = [
+        request(destination, "live_gap", LIVE).add_row([str(day), "x", "{}", at(day)])
+        for day in (1, 2, 3)
+    ]
+
+    def write(writer: RequestWriter) -> Any:
+        return client.call("WriteBatch", batch(writer))
+
+    assert write(writers[0]).success
+    version = spark.sql(f"describe history {name} limit 1").collect()[0].version
+    assert write(writers[1]).success
+    restore = f"restore table {name} to version as of {version}"
+    spark.sql(restore).collect()
+    for writer in writers[1:]:
+        message = write(writer).task.message
+        assert "batch 2 was undone" in message
+    assert [row[0] for row in live_rows(destination, "live_gap")] == [1]
+
+    # Both ways out.
+    spark.sql(restore.replace(str(version), str(version + 1))).collect()
+    assert write(writers[1]).success
+    assert [row[0] for row in live_rows(destination, "live_gap")] == [1, 2]
+    spark.sql(restore).collect()
+    message = write(writers[2]).task.message
+    for statement in message.split("go on without: ")[1].split("; "):
+        spark.sql(statement)
+    assert write(writers[2]).success
+    assert [row[0] for row in live_rows(destination, "live_gap")] == [1, 3]
+
+
+@pytest.mark.thorough
 def test_a_copy_to_history_mode_has_no_batch_of_an_earlier_table_with_its_name(
     destination: Destination, client: Client
 ) -> None:

@@ -51,9 +51,9 @@ class Written:
 class Numbers:
     """The greatest batch number in a table's log, `taken`, and the last batch that is applied.
 
-    Batches of a history table that a later RESTORE or overwrite undid are pending, as
-    `last_batch()` says in the model. Landed rows of a table without history are deleted once they
-    are applied, so there nothing can be applied again.
+    Batches that a later RESTORE or overwrite undid are not applied. Those of a history table are
+    pending, as `last_batch()` says in the model. Landed rows of a table without history are deleted
+    once they are applied, so there `check_undone` refuses.
 
         version    1    2    3    4             5
         commit     a    b    c    restore to 1  OPTIMIZE     c is taken, a applied, b, c undone
@@ -199,14 +199,15 @@ class Destination:
                     kept += [] if is_undone else [number]
             if len(kept) > 1 or len(log) < (limit or 0):
                 break
-        applied = max(kept if has_history else taken)
+        applied = max(kept)
         undone = tuple(sorted({number for number in taken if number > applied}))
         return Numbers(has_history, max(taken), applied, undone)
 
     def check_undone(self, target: Target, numbers: Numbers) -> None:
         """Raises RefusedError if undone batches cannot be applied again from their landed rows.
 
-        A change of mode drops the landing table, and a change of columns empties them in it.
+        A change of mode drops the landing table, and a change of columns empties them in it. Those
+        of a table without history are deleted once they are applied.
         """
         if not numbers.undone:
             return
@@ -215,13 +216,14 @@ class Destination:
         if not (gone := [number for number in undone if number not in whole]):
             return
         listed, last = ", ".join(map(str, gone)), gone[-1]
+        reason = " since a change of columns or of the mode" if numbers.has_history else ""
         steps = [f"alter table {target} set tblproperties ('{LAST_BATCH}' = '{last}')"]
         if landing.exists():
             steps.insert(0, f"delete from {landing} where `_batch` <= {last}")
         raise RefusedError(
             f"{target}: batch {listed} was undone by a restore or an overwrite, and its landed rows"
-            " are gone since a change of columns or of the mode; nothing was landed. Restore the"
-            f" table to a version with batch {last}, or go on without: {'; '.join(steps)}"
+            f" are gone{reason}; nothing was landed. Restore the table to a version with batch"
+            f" {last}, or go on without: {'; '.join(steps)}"
         )
 
     def apply(
