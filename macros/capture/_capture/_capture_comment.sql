@@ -14,6 +14,11 @@
         {%- do bookkeeping.append(column.name) -%}
     {%- endfor -%}
     {%- do note.update({'bookkeeping': bookkeeping}) if bookkeeping -%}
+    {#- Its sources are not recorded: whether there are several, the whole SELECT shows. -#}
+    {%- if (capture.diff or {}).get('state') and capture.layout is none
+        and capture.taken.watermark is none -%}
+        {%- do note.update({'is_sole': true}) -%}
+    {%- endif -%}
     {%- do return(dbt_history._note('capture', note)) -%}
 {% endmacro %}
 
@@ -30,6 +35,10 @@
     {% set notes = dbt_history._notes('capture', select_sql) %}
     {% if not notes %}
         {% do return(none) %}
+    {% endif %}
+    {% set sources = notes | map(attribute='source') | unique | list %}
+    {% if sources | length > 1 and notes | selectattr('is_sole', 'defined') | list %}
+        {% do dbt_history._refuse_mixed_state('changes', sources) %}
     {% endif %}
     {% set captured = {
         'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {},

@@ -17,6 +17,11 @@
     {%- endfor -%}
     {%- set cells = cells | join(', ') or '1' -%}
     {%- set layout = capture.layout -%}
+    {%- if layout is none and capture.taken.other_sources -%}
+        {%- do dbt_history._refuse_mixed_state(
+            capture.caller_name, [capture.source] + capture.taken.other_sources,
+        ) -%}
+    {%- endif -%}
     {%- if (layout or {}).get('is_source') -%}
         {%- do return('select ' ~ cells ~ ' from ' ~ dbt_history._version_taken(capture)) -%}
     {%- elif (layout or {}).get('is_versions')
@@ -43,8 +48,7 @@
 
 {# The layout of a model that stores the result of `changes` unchanged. #}
 {% macro _layout_of_changes(capture, there) %}
-    {% if '_change_type' not in there or '_commit_version' not in there
-        or capture.taken.other_sources %}
+    {% if '_change_type' not in there or '_commit_version' not in there %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             capture.caller_name,
             'the model\'s table does not record which rows of the source it has taken',

@@ -164,6 +164,26 @@
 {% endmacro %}
 
 
+{#
+    Refuses a difference of one source from a table that has rows of several: the rows of the other
+    sources would count as deleted.
+#}
+{% macro _refuse_mixed_state(caller_name, sources) %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        caller_name,
+        'a difference is needed, and the table does not record which of its rows come from which'
+            ~ ' source; nothing was written',
+        got='the sources ' ~ sources | join(', '),
+        expected='a change data feed of each source that was on since the model read it last, or a'
+            ~ ' single source',
+        node=model.unique_id,
+        way_out='if only method diff asks for it, use the feeds; else write a model for each source'
+            ~ ' and read their tables together in a view: a new model begins with the rows that its'
+            ~ ' source has now',
+    )) %}
+{% endmacro %}
+
+
 {% macro _resync_by_diff() %}
     {% do return(
         'compare once with the newest known state: dbt run --select ' ~ model.name

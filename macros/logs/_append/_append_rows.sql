@@ -16,8 +16,8 @@
         'spark.databricks.delta.write.txnVersion',
     ] + dbt_history._defaults_of_tasks().keys() | list) %}
     {% set is_new = existing is none or full_refresh %}
-    {% set staged = dbt_history._staged_view(select_sql) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
+    {% set staged = dbt_history._staged_view(select_sql) %}
     {% do dbt_history._refuse_columns(
         dbt_history._check_log_columns(staged, settings, captured)
             + dbt_history._reserved_columns(staged, target),

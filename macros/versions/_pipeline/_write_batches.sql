@@ -22,6 +22,7 @@
         'spark.sql.constraintPropagation.enabled',
     ] + dbt_history._defaults_of_tasks().keys() | list) %}
     {% set settings = dbt_history._with_event_options(settings, select_sql, caller_name) %}
+    {% set captured = dbt_history._captured_sources(select_sql) %}
     {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
     {% set is_new = existing is none or full_refresh %}
     {% do dbt_history._refuse_columns(
@@ -52,7 +53,6 @@
     {% set log = none if is_new else dbt_history._log_to_write(
         existing, caller_name, model.pop('_last_batch_log', none),
     ) %}
-    {% set captured = dbt_history._captured_sources(select_sql) %}
     {% do dbt_history._refuse_columns(
         dbt_history._check_source_names(captured, staged, select_sql), staged, caller_name,
     ) %}

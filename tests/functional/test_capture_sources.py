@@ -1,0 +1,164 @@
+"""Sources that are made again, renamed, added or narrowed between two runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.project import Project
+
+FEED = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
+
+
+def source(project: Project, name: str, rows: str = "", properties: str = FEED) -> str:
+    """Create a table of id and v, each of `rows` in its own commit; returns its full name."""
+    table = project.table(name)
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(f"create table {table} (id bigint, v string) using delta {properties}")
+    for row in rows.split("; ") if rows else ():
+        project.spark.sql(f"insert into {table} values {row}")
+    return table
+
+
+def made_again(project: Project, name: str, rows: str = "", properties: str = FEED) -> str:
+    project.spark.sql(f"drop table {project.table(name)}")
+    return source(project, name, rows, properties)
+
+
+def relation(project: Project, name: str) -> str:
+    return f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
+
+
+def changes(project: Project, name: str) -> str:
+    return f"dbt_history.changes({relation(project, name)}, 'id')"
+
+
+def log(project: Project, macro: str, names: Sequence[str] = ("items",), model: str = "log") -> None:
+    """A log of one of the macros; of several sources, their union."""
+    parts = [
+        f"select * from {{{{ dbt_history.{macro}({relation(project, name)}, 'id') }}}}"
+        for name in names
+    ]
+    project.model(model, "\nunion all\n".join(parts), materialized="history_append")
+
+
+def log_by_difference(project: Project) -> None:
+    items = relation(project, "items")
+    project.model(
+        "log",
+        f"select * from {{{{ dbt_history.changes({items}, 'id', method='diff') }}}}",
+        materialized="history_append",
+    )
+
+
+def inbox(project: Project, *names: str) -> None:
+    """The coarse log of these tables, emptied after each run, and its inbox."""
+    listed = ", ".join(f"{{'main': {relation(project, name)}, 'key': 'id'}}" for name in names)
+    project.model(
+        "inbox",
+        f"select * from {{{{ dbt_history.core_temp_history([{listed}]) }}}}",
+        materialized="history_append",
+        tblproperties={"delta.appendOnly": "false"},
+    )
+    project.model(
+        "core",
+        "select * from {{ dbt_history.core_history(ref('inbox'), codes='words') }}",
+        materialized="history_append",
+        unique_key=["trans_id", "table", "event"],
+        post_hook="{{ dbt_history.drain_core_temp_history(ref('inbox'), this) }}",
+    )
+
+
+def both(project: Project) -> None:
+    """A version table of two sources."""
+    parts = " union all select * from ".join(
+        f"' ~ {changes(project, name)} ~ ' as {name}" for name in ("items", "others")
+    )
+    project.history(
+        "both",
+        f"select * from {{{{ dbt_history.batch_rows('(select * from {parts})', 'id', 'validity')"
+        " }}",
+        convention="validity",
+    )
+
+
+def forget_commits(project: Project, warehouse: Path, model: str) -> None:
+    """As if the commits of the table up to now had expired."""
+    table = project.table(model)
+    last = project.log_of(model)[0]["version"]
+    project.spark.sql(f"alter table {table} set tblproperties ('delta.checkpointInterval' = '2')")
+    for number in range(3):
+        project.spark.sql(f"alter table {table} set tblproperties ('touched' = '{number}')")
+    for entry in (warehouse / f"{project.schema}.db" / model / "_delta_log").glob("*.json"):
+        if int(entry.name[:20]) <= last:
+            entry.unlink()
+    project.forget_logs()
+    project.spark.sql(f"refresh table {table}")
+
+
+def open_rows(project: Project, model: str) -> list[tuple[Any, ...]]:
+    return sorted(
+        (row["id"], row["v"]) for row in project.rows(model) if row["valid_to"] is None
+    )
+
+
+def taken(project: Project, model: str = "log") -> list[tuple[Any, ...]]:
+    """The kinds of change of a log of `changes`, without the rows before an update."""
+    return sorted(
+        (row["_change_type"].removeprefix("update_"), row["id"], row["v"])
+        for row in project.rows(model)
+        if row["_change_type"] != "update_preimage"
+    )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", ["made again", "feed off", "diff"])
+def test_a_difference_of_one_of_two_sources_is_refused(project: Project, case: str) -> None:
+    items = source(project, "items", "(1, 'a'), (2, 'x')")
+    source(project, "others", "(3, 'o')")
+    both(project)
+    project.run("both")
+    options: tuple[str, ...] = ()
+    if case == "made again":
+        made_again(project, "items", "(1, 'a')")
+    elif case == "feed off":
+        project.spark.sql(
+            f"alter table {items} set tblproperties ('delta.enableChangeDataFeed' = 'false')"
+        )
+        project.spark.sql(f"update {items} set v = 'b' where id = 1")
+    else:
+        project.spark.sql(f"update {items} set v = 'b' where id = 1")
+        options = ("--vars", "dbt_history_capture: diff")
+    commits = len(project.log_of("both"))
+
+    failed = project.run("both", options=options, check=False)
+
+    message = failed.message("both")
+    assert "does not record which of its rows come from which source" in message
+    assert len(project.log_of("both")) == commits
+    assert open_rows(project, "both") == [(1, "a"), (2, "x"), (3, "o")]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("model", ["both", "log"])
+def test_a_difference_of_two_sources_is_refused_if_nothing_is_recorded_of_them(
+    project: Project, warehouse: Path, model: str
+) -> None:
+    source(project, "items", "(1, 'a')")
+    source(project, "others", "(3, 'o')")
+    both(project)
+    log(project, "changes", ("items", "others"))
+    project.run(model)
+    forget_commits(project, warehouse, model)
+    project.spark.sql(f"insert into {project.table('items')} values (4, 'd')")
+
+    failed = project.run(model, check=False)
+
+    message = failed.message(model)
+    assert "does not record which of its rows come from which source" in message
+    assert len(project.rows(model)) == 2
