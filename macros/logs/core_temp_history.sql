@@ -12,7 +12,7 @@
     The other tables are not affected.
 #}
 {% macro core_temp_history(tables, method='auto', noop_updates='record') %}
-    {%- set parts = [] -%}
+    {%- set parts, notes = [], [] -%}
     {%- for table in tables -%}
         {%- set capture = dbt_history._plan_capture(
             table.main, table.key, method, layout={'is_source': true},
@@ -28,6 +28,9 @@
                     ~ dbt_history._changes_sql(capture, table.get('user'), noop_updates)
                     ~ ' as changes'
             ) -%}
+        {%- endif -%}
+        {%- if execute and capture.get('is_parsed_only') -%}
+            {%- do notes.append(dbt_history._note_of_missing(capture)) -%}
         {%- endif -%}
         {%- if capture.get('gap') -%}
             {%- set trans_id = dbt_history._string_literal(
@@ -47,7 +50,8 @@
         ) -%}
     {%- endif -%}
     {%- do return(
-        '(\n    select trans_id, min(user) as user, `table`, event, min(at) as at\n    from (\n'
+        '(\n    ' ~ notes | join
+            ~ 'select trans_id, min(user) as user, `table`, event, min(at) as at\n    from (\n'
             ~ parts | join('\nunion all\n')
         ~ '\n    ) as found\n    group by trans_id, `table`, event\n)'
     ) -%}

@@ -38,7 +38,9 @@ def changes(project: Project, name: str) -> str:
     return f"dbt_history.changes({relation(project, name)}, 'id')"
 
 
-def log(project: Project, macro: str, names: Sequence[str] = ("items",), model: str = "log") -> None:
+def log(
+    project: Project, macro: str, names: Sequence[str] = ("items",), model: str = "log"
+) -> None:
     """A log of one of the macros; of several sources, their union."""
     parts = [
         f"select * from {{{{ dbt_history.{macro}({relation(project, name)}, 'id') }}}}"
@@ -102,9 +104,7 @@ def forget_commits(project: Project, warehouse: Path, model: str) -> None:
 
 
 def open_rows(project: Project, model: str) -> list[tuple[Any, ...]]:
-    return sorted(
-        (row["id"], row["v"]) for row in project.rows(model) if row["valid_to"] is None
-    )
+    return sorted((row["id"], row["v"]) for row in project.rows(model) if row["valid_to"] is None)
 
 
 def taken(project: Project, model: str = "log") -> list[tuple[Any, ...]]:
@@ -162,3 +162,26 @@ def test_a_difference_of_two_sources_is_refused_if_nothing_is_recorded_of_them(
     message = failed.message(model)
     assert "does not record which of its rows come from which source" in message
     assert len(project.rows(model)) == 2
+
+
+@pytest.mark.thorough
+def test_a_table_is_added_to_the_coarse_log_and_may_be_missing_for_a_run(project: Project) -> None:
+    a = source(project, "a", "(1, 'a')")
+    inbox(project, "a")
+    project.run("inbox")
+    source(project, "b", "(1, 'b')")
+    inbox(project, "a", "b")
+    project.run("inbox")
+    events = sorted((row["table"], row["event"]) for row in project.rows("inbox"))
+    assert events == [("a", "insert"), ("b", "insert")]
+    project.spark.sql(f"drop table {project.table('b')}")
+    project.spark.sql(f"update {a} set v = 'A'")
+    project.run("inbox")
+    source(project, "b", "(1, 'b'); (2, 'b')")
+
+    project.run("inbox")
+
+    events = sorted((row["table"], row["event"]) for row in project.rows("inbox"))
+    assert events == [
+        ("a", "insert"), ("a", "update"), ("b", "gap"), ("b", "insert"), ("b", "insert"),
+    ]  # fmt: skip

@@ -24,6 +24,19 @@
 
 
 {#
+    For a source that is missing for one run while the model reads others: it stays where it was.
+    Empty if it was never read.
+#}
+{% macro _note_of_missing(capture) %}
+    {%- set taken = dbt_history._taken_before(capture) -%}
+    {%- do return('' if taken.watermark is none else dbt_history._note('capture', {
+        'source': capture.source, 'number': taken.number, 'before': taken.watermark,
+        'after': none, 'about': {},
+    }) ~ '\n    ') -%}
+{% endmacro %}
+
+
+{#
     All captures of a compiled SELECT: {'number' of the batch, 'watermarks' after it, 'before' it,
     'about', 'is_new', 'has_moved', 'bookkeeping'}; none if there is no capture. With several
     sources use the lowest next batch number: if another run committed in between, that number is

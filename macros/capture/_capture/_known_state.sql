@@ -71,12 +71,12 @@
     others.
 #}
 {% macro _has_state(capture) %}
-    {% set taken = capture.taken %}
+    {% set taken, layout = capture.taken, capture.layout %}
+    {% if not taken.has_rows or taken.watermark is not none %}
+        {% do return(taken.has_rows) %}
+    {% endif %}
     {% do return(
-        taken.has_rows
-            and (
-                capture.layout is not none or taken.watermark is not none or not taken.other_sources
-            )
+        not layout.get('is_source') if layout is not none else not taken.other_sources
     ) %}
 {% endmacro %}
 

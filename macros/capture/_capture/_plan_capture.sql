@@ -143,12 +143,17 @@
 {#
     For a log whose known state is the source itself: sets `gap` to the difference, in which changes
     are not known one by one. It is the difference from the version last taken; none is taken if
-    that version cannot be read any more, and all rows are if the table is a different one.
+    that version is not known or cannot be read any more, and all rows are if the table is a
+    different one. A table that was added has no gap.
 #}
 {% macro _mark_gap(capture, is_same) %}
-    {% if (capture.layout or {}).get('is_source') and capture.taken.watermark is not none %}
+    {% set taken = capture.taken %}
+    {% set is_added = taken.watermark is none and (not taken.has_rows or taken.other_sources) %}
+    {% if (capture.layout or {}).get('is_source') and not is_added %}
         {% do capture.update({'gap': capture.diff}) %}
-        {% if not is_same %}
+        {% if taken.watermark is none %}
+            {% do capture.update({'diff': none}) %}
+        {% elif not is_same %}
             {% do capture.diff.update({'state': false}) %}
         {% elif not dbt_history._can_be_read(dbt_history._version_taken(capture)) %}
             {% do capture.update({'diff': none}) %}
