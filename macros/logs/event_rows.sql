@@ -15,7 +15,8 @@
     {%- set key = dbt_history._key_of(main, key, 'event_rows', or_own=true) -%}
     {%- set values = dbt_history._event_codes(codes, 'event_rows') -%}
     {%- set layout = {
-        'order': '_hist_time', 'rows': '`_hist_event` <> ' ~ values.update_preimage,
+        'order': '_hist_time', 'time': '_hist_time',
+        'rows': '`_hist_event` <> ' ~ values.update_preimage,
         'is_alive': '`_hist_event` <> ' ~ values.delete,
     } -%}
     {%- set capture = dbt_history._plan_capture(

@@ -18,7 +18,7 @@
     {%- set capture = dbt_history._plan_capture(
         main, key, method,
         layout={
-            'order': own_id, 'rows': '1 = 1', 'is_alive': 'not `deleted`',
+            'order': own_id, 'time': 'mod_time', 'rows': '1 = 1', 'is_alive': 'not `deleted`',
             'reserved': ['deleted', own_id],
         },
         references=links, caller_name='hx_rows', commit_delay=commit_delay,

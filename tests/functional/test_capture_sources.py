@@ -165,6 +165,60 @@ def test_a_difference_of_two_sources_is_refused_if_nothing_is_recorded_of_them(
 
 
 @pytest.mark.thorough
+def test_the_newest_row_of_a_log_is_found_after_the_versions_began_again(
+    project: Project,
+) -> None:
+    source(project, "items", "(1, 'a'); (2, 'b'); (3, 'c')")
+    log_by_difference(project)
+    project.run("log")
+    items = made_again(project, "items", "(1, 'x'), (2, 'b')")
+    project.run("log")
+    project.spark.sql(f"insert into {items} values (4, 'd')")
+
+    project.run("log")
+
+    assert taken(project) == [
+        ("delete", 3, "c"),
+        ("insert", 1, "a"),
+        ("insert", 2, "b"),
+        ("insert", 3, "c"),
+        ("insert", 4, "d"),
+        ("postimage", 1, "x"),
+    ]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("macro", ["event_rows", "hx_rows"])
+def test_the_times_of_a_log_increase_after_its_source_was_set_back(
+    project: Project, warehouse: Path, macro: str
+) -> None:
+    """
+    version    1      2      2
+    v          a      b      | a copy of the files as of version 1, with their times, then c
+    """
+    spark = project.spark
+    items = source(project, "items", "(1, 'a')")
+    files = warehouse / f"{project.schema}.db" / "items"
+    copy = warehouse / f"{project.schema}.db" / "copy"
+    shutil.copytree(files, copy)
+    log(project, macro)
+    project.run("log")
+    spark.sql(f"update {items} set v = 'b'")
+    project.run("log")
+    shutil.rmtree(files)
+    copy.rename(files)
+    project.forget_logs()
+    spark.sql(f"refresh table {items}")
+
+    project.run("log")
+
+    time = "mod_time" if macro == "hx_rows" else "_hist_time"
+    rows = [row for row in project.rows("log") if row.get("_hist_event") != 3]
+    assert [row["v"] for row in sorted(rows, key=lambda row: row[time])] == ["a", "b", "a"]
+    assert len({row[time] for row in rows}) == 3
+
+
+@pytest.mark.thorough
 def test_a_table_is_added_to_the_coarse_log_and_may_be_missing_for_a_run(project: Project) -> None:
     a = source(project, "a", "(1, 'a')")
     inbox(project, "a")

@@ -1,10 +1,10 @@
 {#
     The newest known state of the source according to the model's own table: the source's columns,
     one row per live key. `layout` of a log: `order` (the column that finds the newest row of a
-    key), `rows` (conditions on a row to count), `is_alive` (a condition on the newest row),
-    `reserved` (names of the log's own columns, see `_stored_name`); or `is_source`: the source at
-    the version last taken. Without `layout`: the open rows of a version table, or a table with the
-    columns that `changes` returns.
+    key, or several), `time` (the column with the time of a change), `rows` (conditions on a row to
+    count), `is_alive` (a condition on the newest row), `reserved` (names of the log's own columns,
+    see `_stored_name`); or `is_source`: the source at the version last taken. Without `layout`: the
+    open rows of a version table, or a table with the columns that `changes` returns.
 #}
 {% macro _known_state(capture) %}
     {%- set own = dbt_history._quoted_relation(this) -%}
@@ -39,8 +39,10 @@
     {%- do return(
         'select ' ~ cells ~ ' from (select *, row_number() over (partition by ' ~ keys
             ~ ' order by '
-        ~ dbt_history._quote(layout.order) ~ ' desc) as `__place` from ' ~ own ~ ' where '
-            ~ layout['rows']
+        ~ dbt_history._quoted(
+            [layout.order] if layout.order is string else layout.order
+        ) | join(' desc, ')
+            ~ ' desc) as `__place` from ' ~ own ~ ' where ' ~ layout['rows']
         ~ ') as `newest` where `__place` = 1 and ' ~ layout.is_alive
     ) -%}
 {% endmacro %}
@@ -60,7 +62,9 @@
         )) %}
     {% endif %}
     {% do return({
-        'order': '_commit_version', 'rows': "`_change_type` <> 'update_preimage'",
+        'order': ['_commit_timestamp', '_commit_version'] if '_commit_timestamp' in there
+            else '_commit_version',
+        'rows': "`_change_type` <> 'update_preimage'",
         'is_alive': "`_change_type` <> 'delete'",
     }) %}
 {% endmacro %}

@@ -129,6 +129,7 @@
             }
         }) %}
         {% do dbt_history._mark_gap(capture, is_same) %}
+        {% do dbt_history._let_difference_be_last(capture) %}
     {% endif %}
     {% do capture.update({'watermark': {
         'version': head.version, 'table_id': head.table_id,

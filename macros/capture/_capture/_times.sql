@@ -27,6 +27,34 @@
 {% endmacro %}
 
 
+{#
+    The same for a log. Only a table that was made again or set back has commits whose times are
+    before those of rows that the log has, and only a view has the time of the run's clock; then all
+    rows of the run come from a difference:
+
+        time of the log's rows        12:00    12:01
+        table set back to 12:00                        12:01:00.000001
+#}
+{% macro _let_difference_be_last(capture) %}
+    {% set diff, layout = capture.diff, capture.layout %}
+    {% set time = layout.get('time') if layout is not none
+        else '_commit_timestamp' if model.config.get('materialized') == 'history_append'
+        else none %}
+    {% if diff is none or not diff.state or capture.get('is_same') or not time %}
+        {% do return(none) %}
+    {% endif %}
+    {% set there = dbt_history._table_columns(this) | selectattr('name', 'equalto', time)
+        | selectattr('type', 'equalto', 'timestamp') | list %}
+    {% set last = run_query(
+        'select unix_micros(max(' ~ dbt_history._quote(time) ~ ')) from '
+            ~ dbt_history._quoted_relation(this)
+    ).rows[0][0] if there else none %}
+    {% if last is not none %}
+        {% do diff.update({'micros': [diff.micros, last | int + 1] | max}) %}
+    {% endif %}
+{% endmacro %}
+
+
 {# SQL: the time of a change, over `time` and `version`. #}
 {% macro _time_of_change(capture) %}
     {%- do return(
