@@ -34,7 +34,7 @@
         {%- endif -%}
         {%- if capture.get('gap') -%}
             {%- set trans_id = dbt_history._string_literal(
-                capture.source.replace('`', '') ~ ':' ~ capture.gap.version
+                dbt_history._name_of_versions(capture) ~ capture.gap.version
             ) -%}
             {%- do parts.append(
                 'select ' ~ trans_id ~ ' as trans_id, cast(null as string) as user, ' ~ name

@@ -165,6 +165,45 @@ def test_a_difference_of_two_sources_is_refused_if_nothing_is_recorded_of_them(
 
 
 @pytest.mark.thorough
+def test_the_coarse_log_has_the_changes_of_a_table_that_was_made_again(project: Project) -> None:
+    items = source(project, "items", "(1, 'a')")
+    inbox(project, "items")
+    project.run("inbox", "core")
+    for value in "bc":
+        made_again(project, "items", f"(1, '{value}')")
+        project.run("inbox", "core")
+    project.spark.sql(f"update {items} set v = 'd'")
+
+    project.run("inbox", "core")
+
+    name = f"{project.schema}.items"
+    assert sorted((row["trans_id"], row["event"]) for row in project.rows("core")) == [
+        (f"{name}#2:1", "gap"),
+        (f"{name}#2:1", "insert"),
+        (f"{name}#3:1", "gap"),
+        (f"{name}#3:1", "insert"),
+        (f"{name}#3:2", "update"),
+        (f"{name}:1", "insert"),
+    ]
+
+
+@pytest.mark.thorough
+def test_an_event_table_does_not_give_one_transaction_two_meanings(project: Project) -> None:
+    source(project, "items", "(1, 'a')")
+    log(project, "event_rows")
+    project.run("log")
+    made_again(project, "items", "(1, 'b')")
+
+    project.run("log")
+
+    name = f"{project.schema}.items"
+    rows = project.rows("log")
+    assert {(row["v"], row["_hist_event"], row["_hist_trans_id"]) for row in rows} == {
+        ("a", 1, f"{name}:1"), ("a", 3, f"{name}#2:1"), ("b", 4, f"{name}#2:1"),
+    }  # fmt: skip
+
+
+@pytest.mark.thorough
 def test_the_newest_row_of_a_log_is_found_after_the_versions_began_again(
     project: Project,
 ) -> None:

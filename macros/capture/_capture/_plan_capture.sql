@@ -82,6 +82,10 @@
             'populated': (taken.watermark or {}).get('populated', clock.micros),
         },
     }) %}
+    {% do dbt_history._let_difference_be_last(capture) %}
+    {% do dbt_history._set_generation(
+        capture, (taken.watermark or {}).get('version') is not none,
+    ) %}
 {% endmacro %}
 
 
@@ -138,6 +142,25 @@
         'populated': (taken.watermark or {}).get('populated') if taken.watermark
             else (micros if not taken.has_rows else none),
     }}) %}
+    {% do dbt_history._set_generation(capture, not is_same) %}
+{% endmacro %}
+
+
+{#
+    The generation of a source, for the ids of transactions: a table that was made again or set back
+    gives its versions to other commits.
+
+        items made    0 --- 1 --- 2 | again  0 --- 1
+        ids           items:1 items:2        items#2:1       the first has no number
+#}
+{% macro _set_generation(capture, is_another) %}
+    {% set before = capture.taken.watermark %}
+    {% set generation = 1 if before is none
+        else before.get('generation', 1) + (1 if is_another else 0) %}
+    {% if generation > 1 %}
+        {% do capture.update({'generation': generation}) %}
+        {% do capture.watermark.update({'generation': generation}) %}
+    {% endif %}
 {% endmacro %}
 
 

@@ -48,12 +48,21 @@
     table and version.
 #}
 {% macro _transaction_id(capture) %}
-    {%- set own = 'concat(' ~ dbt_history._string_literal(capture.source.replace('`', '') ~ ':')
+    {%- set own = 'concat(' ~ dbt_history._string_literal(dbt_history._name_of_versions(capture))
         ~ ', cast(`_commit_version` as string))' -%}
     {%- set said = dbt_history._by_version(
         dbt_history._attribution_of_versions(capture, 'transaction'), '`_commit_version`',
     ) -%}
     {%- do return('coalesce(' ~ said ~ ', ' ~ own ~ ')' if said is not none else own) -%}
+{% endmacro %}
+
+
+{# What a version follows in the id of a transaction: the table, and its generation from 2 on. #}
+{% macro _name_of_versions(capture) %}
+    {%- set generation = capture.get('generation') -%}
+    {%- do return(
+        capture.source.replace('`', '') ~ ('#' ~ generation if generation else '') ~ ':'
+    ) -%}
 {% endmacro %}
 
 
