@@ -227,7 +227,8 @@
         {% do return(false) %}
     {% endif %}
     {% set moved = [] %}
-    {% for source in captured.watermarks
+    {# A source that was renamed is recorded under its former name until the commit. #}
+    {% for source in dict(captured.watermarks, **captured.before)
         if captured.before.get(source) != (log.watermarks or {}).get(source) %}
         {% do moved.append(source) %}
     {% endfor %}

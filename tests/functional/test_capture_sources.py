@@ -204,6 +204,22 @@ def test_an_event_table_does_not_give_one_transaction_two_meanings(project: Proj
 
 
 @pytest.mark.thorough
+def test_a_renamed_source_is_read_on(project: Project) -> None:
+    items = source(project, "items", "(1, 'a'), (2, 'b')")
+    log(project, "changes")
+    project.run("log")
+    project.spark.sql(f"alter table {items} rename to {project.table('renamed')}")
+    project.spark.sql(f"delete from {project.table('renamed')} where id = 2")
+    log(project, "changes", ["renamed"])
+
+    project.run("log")
+
+    assert taken(project) == [("delete", 2, "b"), ("insert", 1, "a"), ("insert", 2, "b")]
+    record = json.loads(project.log_of("log")[0]["userMetadata"])
+    assert list(record["watermarks"]) == [f"`{project.schema}`.`renamed`"]
+
+
+@pytest.mark.thorough
 def test_the_newest_row_of_a_log_is_found_after_the_versions_began_again(
     project: Project,
 ) -> None:

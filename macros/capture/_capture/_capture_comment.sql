@@ -14,6 +14,7 @@
         {%- do bookkeeping.append(column.name) -%}
     {%- endfor -%}
     {%- do note.update({'bookkeeping': bookkeeping}) if bookkeeping -%}
+    {%- do note.update({'former': capture.taken.former}) if capture.taken.get('former') -%}
     {#- Its sources are not recorded: whether there are several, the whole SELECT shows. -#}
     {%- if (capture.diff or {}).get('state') and capture.layout is none
         and capture.taken.watermark is none -%}
@@ -60,7 +61,7 @@
     {% for note in notes %}
         {% set reached = note.after if note.after is not none else note.before %}
         {% if note.before is not none %}
-            {% do captured.before.update({note.source: note.before}) %}
+            {% do captured.before.update({note.get('former', note.source): note.before}) %}
         {% endif %}
         {% if reached is not none %}
             {% do captured.watermarks.update({note.source: reached}) %}

@@ -42,6 +42,7 @@
     {% do capture.update({
         'taken': taken, 'head': head, 'table': dbt_history._quoted_relation(relation),
     }) %}
+    {% do dbt_history._take_over_renamed(capture) %}
     {% if taken.is_suspended %}
         {% do dbt_history._log_suspended(this) %}
     {% elif not head.is_delta and head.waits is none %}
@@ -93,7 +94,7 @@
     {% set taken, head = capture.taken, capture.head %}
     {% set last = (taken.watermark or {}).get('version') %}
     {% set is_same = dbt_history._is_as_read(capture.relation, head, taken.watermark) %}
-    {% set resume_at, resumed = taken.resumed.get(capture.source), none %}
+    {% set resume_at, resumed = taken.resumed.get(taken.get('former', capture.source)), none %}
     {% do capture.update({'is_same': is_same}) %}
     {% if is_same and head.version <= last %}
         {% do return(none) %}

@@ -6,7 +6,7 @@
 {% macro _taken_before(capture) %}
     {% set taken = {
         'number': 1, 'watermark': none, 'has_rows': false, 'other_sources': [],
-        'is_suspended': false, 'resumed': {}, 'resumed_at': none, 'about': {},
+        'watermarks': {}, 'is_suspended': false, 'resumed': {}, 'resumed_at': none, 'about': {},
     } %}
     {% set own = load_relation(this) %}
     {% if own is none or own.is_view or should_full_refresh() %}
@@ -18,6 +18,7 @@
         'number': (log.last_batch or 0) + 1,
         'watermark': (log.watermarks or {}).get(capture.source),
         'has_rows': log.last_batch is not none or not log.is_empty,
+        'watermarks': log.watermarks or {},
         'other_sources': (log.watermarks or {}).keys() | reject('equalto', capture.source) | list,
         'is_suspended': dbt_history._is_suspended(log),
         'resumed': control.get('resumed', {}),
@@ -26,6 +27,30 @@
         'appended': log.get('appended'),
     }) %}
     {% do return(taken) %}
+{% endmacro %}
+
+
+{#
+    A table that was renamed has the id under which it was read: what was taken under its former
+    name counts, and the next commit names it as it is called now. Not if that name is in use, as
+    for two names of one folder.
+#}
+{% macro _take_over_renamed(capture) %}
+    {% set taken, head = capture.taken, capture.head %}
+    {% set former = [] %}
+    {% for source, watermark in taken.watermarks.items()
+        if taken.watermark is none and head.is_delta
+        and watermark.get('table_id') == head.table_id %}
+        {% do former.append(source) %}
+    {% endfor %}
+    {% if former | length != 1
+        or load_relation(dbt_history._relation_of_source(former[0])) is not none %}
+        {% do return(none) %}
+    {% endif %}
+    {% do taken.update({
+        'watermark': taken.watermarks[former[0]], 'former': former[0],
+        'other_sources': taken.other_sources | reject('equalto', former[0]) | list,
+    }) %}
 {% endmacro %}
 
 

@@ -122,11 +122,15 @@
 {% endmacro %}
 
 
-{% macro _source_of_reference(reference, source) %}
+{# The relation of a source as records name it. #}
+{% macro _relation_of_source(source) %}
     {% set parts = source.replace('`', '').split('.') %}
-    {% set table = load_relation(api.Relation.create(
-        schema=parts[:-1] | join('.'), identifier=parts[-1],
-    )) %}
+    {% do return(api.Relation.create(schema=parts[:-1] | join('.'), identifier=parts[-1])) %}
+{% endmacro %}
+
+
+{% macro _source_of_reference(reference, source) %}
+    {% set table = load_relation(dbt_history._relation_of_source(source)) %}
     {% if table is none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'hx_rows', 'the main table of a referenced mirror does not exist',
