@@ -294,3 +294,24 @@ def test_a_table_is_added_to_the_coarse_log_and_may_be_missing_for_a_run(project
     assert events == [
         ("a", "insert"), ("a", "update"), ("b", "gap"), ("b", "insert"), ("b", "insert"),
     ]  # fmt: skip
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("macro", ["event_rows", "hx_rows", "changes"])
+def test_a_narrower_type_of_the_source_changes_no_value_of_the_log(
+    project: Project, macro: str
+) -> None:
+    spark = project.spark
+    items = project.table("items")
+    spark.sql(f"create schema {project.schema}")
+    spark.sql(f"create table {items} (id bigint, v bigint) using delta")
+    spark.sql(f"insert into {items} values (1, 3000000000), (2, 2)")
+    log(project, macro)
+    project.run("log")
+    spark.sql(f"create or replace table {items} (id bigint, v int) using delta")
+    spark.sql(f"insert into {items} values (2, 2)")
+
+    project.run("log")
+
+    values = sorted((row["id"], row["v"]) for row in project.rows("log"))
+    assert values == [(1, 3000000000), (1, 3000000000), (2, 2)]

@@ -136,7 +136,36 @@
             {% do diff.update({'state_columns': there}) %}
         {% endif %}
     {% endif %}
-    {% do return(dbt_history._with_fields(capture, columns)) %}
+    {% do return(dbt_history._with_fields(
+        capture, dbt_history._with_widest_types(capture, columns),
+    )) %}
+{% endmacro %}
+
+
+{#
+    The columns with the widest type of number that a part of the rows has: in the present type of
+    the source, a value from before it was narrowed would be another one.
+
+        state of the log      v bigint    3000000000
+        source made again     v int                      captured as bigint
+#}
+{% macro _with_widest_types(capture, columns) %}
+    {% set diff = capture.diff or {} %}
+    {% set parts = capture.segments | map(attribute='columns') | list
+        + [diff.get('columns', []), diff.get('state_columns', [])] %}
+    {% set types = {} %}
+    {% for column in columns + parts | sum(start=[]) %}
+        {% set name = column.name | lower %}
+        {% set type = types.get(name, column.type) %}
+        {% set is_wider = modules.re.match('(tinyint|smallint|int|float|decimal)', type | lower)
+            and dbt_history._type_fits(type, column.type) %}
+        {% do types.update({name: column.type if is_wider else type}) %}
+    {% endfor %}
+    {% set found = [] %}
+    {% for column in columns %}
+        {% do found.append(dict(column, type=types[column.name | lower])) %}
+    {% endfor %}
+    {% do return(found) %}
 {% endmacro %}
 
 
