@@ -4,7 +4,12 @@
 
     `states` is the table of states, `after` the last transaction whose outcomes are known (the last
     batch of the model's own table): later writes are evaluated on the states as of then, even if
-    the table of states is newer. Without `states` the whole log is evaluated again.
+    the table of states is newer. Without `states` the whole log is evaluated again, and also if
+    states of then have been removed since (keep_states, clean_history); the rows are the same.
+
+        txn         1            2            3            keep_states: 1
+        states      [ f v1 ------)[ f v2 -----)[ f v3      f v1 is removed, the horizon is 2
+        outcomes    known        '-- evaluated now --'     after = 1: they need f v1
 #}
 {% macro feature_outcomes(
     writes, states=none, after=none, id='id', payload=none, json=[], columns={},
@@ -25,10 +30,15 @@
     {% set stored = load_relation(states) if states is not none else none %}
     {% set after = -1 if stored is none or after is none else after | int %}
     {# Before the first transaction there were no states. #}
+    {% set horizon = dbt_history._marks_of(
+        {'relation': stored, 'convention': dbt_history.convention('naksha')},
+    ).retention_horizon if after >= 0 else none %}
+    {% set is_whole = after < 0 or (horizon or 0) > after %}
     {% set pending = dbt_history._pending_writes(
-        features, stored if after >= 0 else none, after, stored,
+        features, none if is_whole else stored, -1 if is_whole else after, stored,
     ) %}
-    {% do dbt_history._refuse_lost_bases(features, pending, stored) %}
+    {% do dbt_history._refuse_lost_bases(features, dict(pending, after=after), stored) %}
+    {% do pending.update({'known': after if is_whole and after >= 0 else none}) %}
     {% set sql = dbt_history._feature_outcomes_sql(features, pending) | trim %}
     {% do return(
         dbt_history._note('writes', dict(pending.note, text=local_md5(sql))) ~ '\n' ~ sql
@@ -84,6 +94,9 @@ select
     outcome.commit_json as `commit_json`,
     timestamp_millis(outcome.at_ms) as `at`
 from outcomes
+{%- if pending.known is not none %}
+where outcome.txn > {{ pending.known }}L
+{%- endif %}
 {% endmacro %}
 
 

@@ -159,6 +159,41 @@ def test_the_argument_keep_states_holds_where_the_log_has_an_empty_column(
     assert kept == {3: 4, 4: None}
 
 
+@pytest.mark.thorough
+def test_outcomes_do_not_depend_on_states_that_keep_states_has_removed(
+    project: Project, spark: SparkSession
+) -> None:
+    """The outcomes are one run behind the states, which keep one closed state."""
+
+    def run(last: int) -> None:
+        spark.sql(
+            "create or replace temporary view kept_log as select txn, 0 as position,"
+            " if(txn = 1, 'CREATE', 'UPDATE') as action, 'f' as id, 'app' as app_id,"
+            f" timestamp'2024-01-01' as at, txn as v from range(1, {last + 1}) as writes(txn)"
+        )
+        project.run("states", "outcomes")
+
+    options = "payload='v', keep_states=1"
+    project.history(
+        "states", f"{{{{ dbt_history.feature_states('kept_log', {options}) }}}}",
+        convention="naksha",
+    )  # fmt: skip
+    project.model(
+        "outcomes",
+        "{{ dbt_history.feature_outcomes('kept_log', states=ref('states'),"
+        f" after=dbt_history.last_batch(), {options}) }}}}",
+        materialized="history_append",
+    )
+    run(1)
+    run(4)
+    run(4)
+    run(6)
+
+    assert sorted((row["txn"], row["outcome"]) for row in project.rows("outcomes")) == [
+        (1, "CREATED"), *((txn, "UPDATED") for txn in range(2, 7)),
+    ]  # fmt: skip
+
+
 def test_writes_without_a_unique_position_are_refused(
     project: Project, spark: SparkSession
 ) -> None:
