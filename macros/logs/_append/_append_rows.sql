@@ -30,6 +30,9 @@
         dbt_history._check_log_change(change, settings, is_new), staged, caller_name,
     ) %}
 
+    {% set commits_nothing = dbt_history._commits_nothing(
+        captured is not none or '_batch' in staged.names, staged, caller_name,
+    ) %}
     {% set not_null = ((captured or {}).get('about') or {}).get('not_null', []) %}
     {% if is_new %}
         {% do dbt_history._create_log(
@@ -76,7 +79,7 @@
         ),
         stored=stored, last_id=dbt_history._noted_last_id(select_sql),
     ) %}
-    {% if not plan.is_new %}
+    {% if commits_nothing or not plan.is_new %}
         {% do dbt_history._finish_writes(target, log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({

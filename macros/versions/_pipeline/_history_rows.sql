@@ -13,10 +13,9 @@
     {% set log = none if existing is none or full_refresh
         else dbt_history._log_to_write(existing, caller_name) %}
     {#
-        With --empty and --sample dbt hides rows of the sources: they were not deleted, and the
-        sources count as read only as far as before.
+        Rows that dbt hides were not deleted, and the sources count as read only as far as before.
     #}
-    {% set is_partial = invocation_args_dict.get('empty') or invocation_args_dict.get('sample') %}
+    {% set is_partial = dbt_history._hiding_option() is not none %}
     {% set rows = dbt_history._history_rows(
         select_sql, dict(settings, source='changes', is_partial=true) if is_partial else settings,
         log,
@@ -42,6 +41,7 @@
 {% macro _history_rows(select_sql, settings, log) %}
     {%- set capture = dbt_history._capture_of_select(select_sql, settings, log) -%}
     {%- do capture.update({'is_partial': settings.get('is_partial', false)}) -%}
+    {%- do dbt_history._leave_feed(capture) if capture.is_partial -%}
     {%- do dbt_history._refuse_history_columns(capture, settings) -%}
     {%- do dbt_history._let_times_increase(
         capture, dbt_history._first_floor(capture, settings),
@@ -172,6 +172,20 @@
         {% do dbt_history._compare_deletions(capture, settings.deleted) %}
     {% endif %}
     {% do return(capture) %}
+{% endmacro %}
+
+
+{#
+    A run with hidden rows takes nothing where the last whole run has read the feed of a table: the
+    next one reads the feed from there, and would find its changes once more.
+
+        feed    1: a           1: b   1: c
+        run     whole: a                       --sample: nothing     whole: b, c
+#}
+{% macro _leave_feed(capture) %}
+    {% if capture.segments or capture.taken.other_sources %}
+        {% do capture.update({'segments': [], 'diff': none, 'watermark': none}) %}
+    {% endif %}
 {% endmacro %}
 
 

@@ -61,10 +61,15 @@
         dbt_history._plan_batches(staged, columns, settings, last_batch), last_batch, settings,
         staged, caller_name, captured
     ) %}
+    {% set has_numbers = dbt_history._has_numbers(pending, staged, captured) %}
     {% do dbt_history._refuse_other_owner(
-        log or {}, settings, dbt_history._has_numbers(pending, staged, captured), staged,
-        caller_name,
+        log or {}, settings, has_numbers, staged, caller_name,
     ) %}
+    {# `history` has planned for hidden rows already. #}
+    {% if caller_name != 'history'
+        and dbt_history._commits_nothing(has_numbers, staged, caller_name) %}
+        {% set pending, captured = {'batches': [], 'replayed': 0}, none %}
+    {% endif %}
     {% if dbt_history._is_suspended(log) and pending.batches %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return(dbt_history._held_batches(pending, target)) %}
@@ -76,9 +81,7 @@
             target, columns, settings, replace=existing is not none,
         ) %}
         {% set log = dbt_history._log_to_write(target, caller_name) %}
-        {% do dbt_history._refuse_other_owner(
-            log, settings, dbt_history._has_numbers(pending, staged, captured), staged, caller_name,
-        ) %}
+        {% do dbt_history._refuse_other_owner(log, settings, has_numbers, staged, caller_name) %}
         {# A table of a killed run that was registered may have other columns than the new one. #}
         {% do dbt_history._refuse_columns(
             dbt_history._check_table_columns(staged, columns, settings), staged, caller_name,
