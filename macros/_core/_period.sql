@@ -194,9 +194,18 @@
 {% endmacro %}
 
 
-{# `expression` moved by one gap: `sign` is '-' or '+'. #}
+{#
+    `expression` moved by one gap: `sign` is '-' or '+'. Spark moves by whole days of an interval in
+    the calendar of the session's time zone, where a day may have 23 hours.
+#}
 {% macro _shift_by_gap(expression, convention, sign='-') %}
     {%- if not convention.gap -%} {%- do return(expression) -%}
+    {%- elif convention.type == 'timestamp'
+        and dbt_history._gap_units(convention) >= 86400000000 -%}
+        {%- do return(
+            'timestamp_micros(unix_micros(' ~ expression ~ ') ' ~ sign ~ ' '
+                ~ dbt_history._gap_units(convention) ~ 'L)'
+        ) -%}
     {%- elif convention.type == 'timestamp' -%}
         {%- do return('(' ~ expression ~ ' ' ~ sign ~ ' interval ' ~ convention.gap ~ ')') -%}
     {%- elif convention.type == 'date' -%}

@@ -473,3 +473,22 @@ def test_invalid_arguments_of_find_changes_are_refused(
 ) -> None:
     with pytest.raises(DbtRuntimeError, match=message):
         call("find_changes", hx="searched", key="id", id="hx_id", **arguments)
+
+
+@pytest.mark.thorough
+def test_days_and_gaps_have_24_hours_also_where_clocks_change(
+    spark: SparkSession, call: Renderer
+) -> None:
+    """In Berlin the last day of March 2024 has 23 hours."""
+    midnight = "timestamp'2024-03-31 00:00:00 UTC'"
+    day = {"type": "timestamp", "gap": "1 day"}
+    shifted = call("_shift_by_gap", expression=midnight, convention=day, sign="+")
+    where = call("_within_days", from_day="2024-03-31", to_day="2024-03-31")
+    times = "(timestamp'2024-03-31 23:30:00 UTC'), (timestamp'2024-04-01 00:00:00 UTC')"
+    sql = f"select count(*), max({shifted}) = timestamp'2024-04-01 00:00:00 UTC'"
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        found = spark.sql(f"{sql} from values {times} as t(`_hist_time`) where {where}")
+        assert tuple(found.collect()[0]) == (1, True)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -50,8 +50,10 @@
     {%- endif -%}
     {%- if to_day is not none -%}
         {%- do terms.append(
-            "`_hist_time` < timestamp'" ~ (to_day | string)[:10]
-                ~ " 00:00:00 UTC' + interval 24 hours"
+            '`_hist_time` < ' ~ dbt_history._shift_by_gap(
+                "timestamp'" ~ (to_day | string)[:10] ~ " 00:00:00 UTC'",
+                {'type': 'timestamp', 'gap': '1 day'}, '+',
+            )
         ) -%}
     {%- endif -%}
     {%- do return(terms | join(' and ')) -%}
