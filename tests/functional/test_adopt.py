@@ -86,7 +86,7 @@ def versions(project: Project, name: str) -> list[tuple[Any, ...]]:
         thorough({**TIMESTAMP, "hard_deletes": "ignore"}, '"source": "changes"'),
         thorough(
             {**TIMESTAMP, "dbt_valid_to_current": "to_date('9999-12-31')"},
-            '"open_end": "9999-12-31 00:00:00"',
+            '"open_end": "9999-12-31 00:00:00 UTC"',
         ),
         thorough(
             {
@@ -288,3 +288,52 @@ def test_a_snapshot_with_rows_for_deletions_goes_on_after_they_are_removed(
     project.dbt("snapshot")
     marked = [row for row in project.rows("kept") if row["gone"] == "True"]
     assert [(row["id"], row["dbt_valid_to"]) for row in marked] == [(2, None)]
+
+
+@pytest.mark.thorough
+def test_the_open_end_of_a_snapshot_is_read_in_the_zone_of_the_session(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        snapshot(project, "kept", **{**TIMESTAMP, "dbt_valid_to_current": "to_date('9999-12-31')"})
+        load(project, LOADS[0])
+        project.dbt("snapshot")
+        text = adopt(project, capsys, "kept")
+    finally:
+        project.spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+    assert '"open_end": "9999-12-30 23:00:00 UTC"' in text.replace("'", '"')
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("type_", "zone"), [("timestamp", " 00:00:00 UTC"), ("date", "")])
+def test_open_versions_that_would_not_count_as_open_are_refused(
+    project: Project, type_: str, zone: str
+) -> None:
+    """
+    table         [ a ------------- 9999-12-31
+    convention    an open version ends with NULL
+    """
+    project.spark.sql(f"create schema {project.schema}")
+    period = f"valid_from {type_}, valid_to {type_}"
+    project.spark.sql(
+        f"create table {project.table('h')} (id bigint, v string, {period}) using delta"
+    )
+    project.spark.sql(
+        f"insert into {project.table('h')} values"
+        f" (1, 'a', {type_}'2024-01-01', {type_}'2024-02-01'),"
+        f" (1, 'b', {type_}'2024-02-01', {type_}'9999-12-31')"
+    )
+    model = {"materialized": "history", "unique_key": "id"}
+    sql = "select 1L as id, 'b' as v"
+    project.model("h", sql, **model, meta={"history": {"type": type_}})
+
+    message = project.run("h", check=False).message("h")
+
+    assert "the existing table cannot be adopted; nothing was written" in message, message
+    assert f"set meta.history.open_end: '9999-12-31{zone}'" in message, message
+    meta = {"history": {"type": type_, "open_end": f"9999-12-31{zone}"}}
+    project.model("h", sql, **model, meta=meta)
+    assert project.run("h").message("h").startswith("no new batch")
+    assert len(project.rows("h")) == 2

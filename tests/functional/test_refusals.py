@@ -68,7 +68,7 @@ def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
     create(
         project,
         "made",
-        "id char(4), n bigint generated always as identity, v string,"
+        "id char(4), n bigint generated always as identity, v string, city char(10),"
         " g string generated always as (upper(v))",
     )
     project.spark.sql(
@@ -82,7 +82,8 @@ def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
     return {
         "made": (
             "the existing table cannot be adopted; nothing was written",
-            "key column id is char(4), which pads texts with blanks",
+            "column id is char(4), which pads texts with blanks",
+            "column city is char(10), which pads texts with blanks",
             "column n is an identity column",
             "column g is generated (upper(v))",
             "valid_from is NULL in some rows",

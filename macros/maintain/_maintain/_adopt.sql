@@ -55,12 +55,13 @@
     {% do settings.update({'snapshot_columns': renamed} if renamed else {}) %}
     {% set current = node.config.get('dbt_valid_to_current') %}
     {% if current %}
-        {% do settings.update({
-            'open_end': run_query(
-                'select cast(cast(' ~ current ~ ' as ' ~ settings.get('type', 'timestamp')
-                    ~ ') as string)'
-            ).rows[0][0]
-        }) %}
+        {% set axis = {'type': settings.get('type', 'timestamp')} %}
+        {% set number = run_query(
+            'select ' ~ dbt_history._axis_number(
+                'cast(' ~ current ~ ' as ' ~ axis.type ~ ')', axis,
+            )
+        ).rows[0][0] %}
+        {% do settings.update({'open_end': dbt_history._axis_text(number, axis)}) %}
     {% endif %}
     {% set strategy = node.config.get('strategy') %}
     {% if strategy not in ['timestamp', 'check', 'dbt_history.versions'] %}

@@ -4,8 +4,9 @@
     every column and to find a record by its key.
 #}
 {% macro _refuse_adoption(relation, settings, staged, caller_name) %}
-    {% set problems = dbt_history._unusable_columns(relation, settings)
-        + dbt_history._unusable_rows(relation, settings) %}
+    {% set problems = dbt_history._unusable_columns(relation)
+        + dbt_history._unusable_rows(relation, settings)
+        + dbt_history._unusable_ends(relation, settings.convention) %}
     {% if dbt_history._table_property(relation, 'delta.appendOnly') == 'true' %}
         {% do problems.append(
             "the table is append-only, and a batch closes and removes rows: alter table ... set"
@@ -26,8 +27,11 @@
 {% endmacro %}
 
 
-{# Identity and generated columns, and CHAR keys, which Spark pads with blanks. #}
-{% macro _unusable_columns(relation, settings) %}
+{#
+    Identity and generated columns; and CHAR, whose texts Spark pads with blanks, so that a key is
+    not found, and a value differs in every run.
+#}
+{% macro _unusable_columns(relation) %}
     {% set problems = [] %}
     {% for field in dbt_history._stored_fields(relation) %}
         {% set stored_type = field.metadata.get('__CHAR_VARCHAR_TYPE_STRING') or '' %}
@@ -42,10 +46,9 @@
                     ~ field.metadata['delta.generationExpression']
                     ~ '): copy the table into one where it is plain'
             ) %}
-        {% elif field.name | lower in settings.key | map('lower')
-            and stored_type.startswith('char') %}
+        {% elif stored_type.startswith('char') %}
             {% do problems.append(
-                'key column ' ~ field.name ~ ' is ' ~ stored_type
+                'column ' ~ field.name ~ ' is ' ~ stored_type
                     ~ ', which pads texts with blanks: copy the table into one where it is a'
                     ~ ' string'
             ) %}
@@ -84,6 +87,30 @@
         ) %}
     {% endif %}
     {% do return(problems) %}
+{% endmacro %}
+
+
+{#
+    Versions whose end is open by its year, and that the convention would take for ended.
+
+        table         [ a ------------- 9999-12-31
+        convention    an open version ends with NULL
+#}
+{% macro _unusable_ends(relation, convention) %}
+    {% if convention.active or convention.type == 'bigint' %}
+        {% do return([]) %}
+    {% endif %}
+    {% set row = run_query(
+        'select count(*), min('
+            ~ dbt_history._axis_number(dbt_history._quote(convention.end), convention) ~ ') from '
+            ~ dbt_history._quoted_relation(relation)
+        ~ ' where ' ~ dbt_history._has_open_end(convention) ~ ' and not '
+            ~ dbt_history._is_open(convention)
+    ).rows[0] %}
+    {% do return([
+        row[0] ~ ' versions end in the year 9999 or later and would count as ended: set'
+            ~ " meta.history.open_end: '" ~ dbt_history._axis_text(row[1], convention) ~ "'"
+    ] if row[0] else []) %}
 {% endmacro %}
 
 
