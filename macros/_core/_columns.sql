@@ -1,7 +1,8 @@
 {#
-    The columns of a table or view, in order: {'name', 'type', 'comment'}. Below them DESCRIBE lists
-    the partitioning, under headers that begin with `#`. A column name may begin with `#` too, but a
-    column has a type and a header has none.
+    The columns of a table or view, in order: {'name', 'type', 'comment'}, and `is_partition` of
+    those that it is partitioned by. Below them DESCRIBE lists the partitioning, under headers that
+    begin with `#`. A column name may begin with `#` too, but a column has a type and a header has
+    none.
 #}
 {% macro _table_columns(relation) %}
     {% set name = dbt_history._relation_name(relation) %}
@@ -43,14 +44,20 @@
 {% macro _described_columns(describe, from) %}
     {% set columns = [] %}
     {% set cut = [] %}
+    {% set partitions = [] %}
     {% set state = namespace(done=false) %}
-    {% for row in run_query(describe).rows if not state.done %}
-        {% set state.done = not row[1] %}
-        {% if not state.done %}
+    {% for row in run_query(describe).rows %}
+        {% set state.done = state.done or not row[1] %}
+        {% if state.done %}
+            {% do partitions.append(row[0]) if row[1] %}
+        {% else %}
             {% set column = {'name': row[0], 'type': row[1], 'comment': row[2]} %}
             {% do columns.append(column) %}
             {% do cut.append(column) if modules.re.search('[.]{3} [0-9]+ more fields>', row[1]) %}
         {% endif %}
+    {% endfor %}
+    {% for column in columns if column.name in partitions %}
+        {% do column.update({'is_partition': true}) %}
     {% endfor %}
     {% if cut %}
         {% set types = [] %}

@@ -140,3 +140,28 @@ def test_a_table_keeps_the_key_it_was_written_with(project: Project) -> None:
     write("id", batch=3, log_key="part", allow_full_refresh=True)
     project.run("h", "plain", "log", options=["--full-refresh"])
     assert [len(project.rows(name)) for name in ("h", "plain", "log")] == [1, 1, 1]
+
+
+@pytest.mark.thorough
+def test_an_empty_text_in_a_partition_column_is_refused(project: Project) -> None:
+    """Delta stores it as NULL, so the next row of the record would not find it."""
+    keyed = {"convention": "validity", "config": {"partition_by": "Part"}}
+    create(project, "adopted", "id bigint, v string", "partitioned by (v)")
+    project.history("keyed", select(id="1L", part="''"), ["part", "id"], **keyed)
+    project.history("adopted", select(id="1L", v="''"), convention="validity")
+    project.model(
+        "stated", "select 1L as id, '' as v", materialized="history", unique_key="id",
+        partition_by=["v"],
+    )  # fmt: skip
+
+    run = project.run("keyed", "adopted", "stated", check=False)
+
+    for name, column in (("keyed", "part"), ("adopted", "v"), ("stated", "v")):
+        message = run.message(name)
+        text = f"1 rows: an empty text in a partition column ({column}), which Delta stores as NULL"
+        assert "cannot be applied; nothing was written" in message, message
+        assert text in message, message
+        assert project.spark.catalog.tableExists(project.table(name)) == (name == "adopted")
+    project.history("keyed", select(id="1L", part="'x'"), ["part", "id"], **keyed)
+    project.run("keyed")
+    assert [row["part"] for row in project.rows("keyed")] == ["x"]

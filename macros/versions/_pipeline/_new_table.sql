@@ -40,6 +40,7 @@
 #}
 {% macro _new_columns(staged, settings) %}
     {% set convention = settings.convention %}
+    {% set partition_by = dbt_history._partition_columns(convention) | map('lower') | list %}
     {% set columns = [] %}
     {% for column in dbt_history._added_columns(staged, []) %}
         {% set type = convention.type
@@ -49,6 +50,7 @@
             'name': column.name,
             'type': 'boolean'
                 if convention.active and column.name | lower == convention.active | lower else type,
+            'is_partition': column.name | lower in partition_by,
         }) %}
     {% endfor %}
     {% do return(columns) %}

@@ -113,6 +113,18 @@
 {%- endmacro %}
 
 
+{# The partition columns in which Delta stores an empty text as NULL; Iceberg keeps it. #}
+{% macro _null_if_empty(columns, target) %}
+    {% set names = [] %}
+    {% for column in columns
+        if column.get('is_partition') and not target.is_iceberg
+            and modules.re.match('string|varchar|binary', column.type) %}
+        {% do names.append(column.name) %}
+    {% endfor %}
+    {% do return(names) %}
+{% endmacro %}
+
+
 {# The columns that `_unmodified` may name, in lower case: all but the key and the identity. #}
 {% macro _keepable_names(columns, settings) %}
     {% set identity = settings.key + dbt_history._identity_columns(settings.convention) %}
@@ -232,6 +244,26 @@
         },
         {'name': 'negative_batch', 'sql': 'batch < 0', 'reason': '_batch is negative'},
     ] %}
+    {% set empty = [] %}
+    {% for name in settings.get('null_if_empty', []) %}
+        {% set cell = dbt_history._prefixed(name) %}
+        {% do empty.append(
+            'length(' ~ cell ~ ') = 0' ~ (
+                '' if name | lower in settings.key | map('lower')
+                    else ' and kind in (' ~ kinds.upsert_row ~ ', ' ~ kinds.update_row
+                        ~ ') and not array_contains(unmodified, '
+                        ~ dbt_history._string_literal(name | lower) ~ ')'
+            )
+        ) %}
+    {% endfor %}
+    {% if empty %}
+        {% do problems.append({
+            'name': 'empty_partition', 'sql': '(' ~ empty | join(') or (') ~ ')',
+            'reason': 'an empty text in a partition column ('
+                ~ settings.null_if_empty | join(', ') ~ '), which Delta stores as NULL: replace it'
+                ~ ' in the SELECT, or partition by another column',
+        }) %}
+    {% endif %}
     {% if convention.open_end is not none %}
         {% do problems.append({
             'name': 'start_at_open_end',

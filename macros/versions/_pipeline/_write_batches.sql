@@ -50,6 +50,8 @@
         staged, caller_name,
     ) %}
 
+    {% set settings = dict(settings, null_if_empty=dbt_history._null_if_empty(columns, target)) %}
+
     {% set log = none if is_new else dbt_history._log_to_write(
         existing, caller_name, model.pop('_last_batch_log', none),
     ) %}
