@@ -184,7 +184,12 @@
 #}
 {% macro _leave_feed(capture) %}
     {% if capture.segments or capture.taken.other_sources %}
-        {% do capture.update({'segments': [], 'diff': none, 'watermark': none}) %}
+        {# Without the columns that only the feed has. #}
+        {% set there = capture.head_columns | map(attribute='name') | list %}
+        {% do capture.update({
+            'segments': [], 'diff': none, 'watermark': none,
+            'columns': capture.columns | selectattr('name', 'in', there) | list,
+        }) %}
     {% endif %}
 {% endmacro %}
 
