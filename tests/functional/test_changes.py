@@ -637,3 +637,29 @@ def test_columns_of_a_source_are_not_taken_for_bookkeeping(project: Project) -> 
     assert "column _batch of the source has a name that staged rows need" in run.log
     assert not project.spark.catalog.tableExists(project.table("h"))
     assert [row["load"] for row in project.rows("good")] == [3]
+
+
+@pytest.mark.thorough
+def test_a_difference_needs_every_column_of_the_source(project: Project) -> None:
+    """Without `seen` in the table, every run would find every record changed."""
+    project.model("items", "select 1L as id, 'a' as v, 7 as seen", materialized="view")
+    rows = "dbt_history.changes(ref('items'), 'id')"
+    batch = {
+        "materialized": "history_batch", "unique_key": "id",
+        "meta": {"history": {"convention": "validity"}},
+    }  # fmt: skip
+    for name, options in (("plain", ""), ("merged", ", merge_equal=true")):
+        staged = f"{{{{ dbt_history.batch_rows({rows}{options}) }}}}"
+        project.model(name, f"select * except (seen) from {staged}", **batch)
+    project.model("log", f"select * except (seen) from {{{{ {rows} }}}}",
+                  materialized="history_append")  # fmt: skip
+    project.run("items", "plain", "merged", "log")
+
+    run = project.run("plain", "merged", "log", check=False)
+
+    for name in ("plain", "log"):
+        message = run.message(name)
+        assert "column seen of the source is compared, and not stored" in message, message
+    assert [len(project.rows(name)) for name in ("plain", "log")] == [1, 1]
+    ends = [(row["valid_from"], row["valid_to"]) for row in project.rows("merged")]
+    assert len([end for start, end in ends if end is None or end > start]) == 1

@@ -20,6 +20,8 @@
         and capture.taken.watermark is none -%}
         {%- do note.update({'is_sole': true}) -%}
     {%- endif -%}
+    {%- set unstored = dbt_history._unstored_columns(capture) -%}
+    {%- do note.update({'unstored': unstored}) if unstored -%}
     {%- do return(dbt_history._note('capture', note)) -%}
 {% endmacro %}
 
@@ -38,12 +40,45 @@
 
 
 {#
+    The columns of a source that `changes` compares with the model's table, and that the table does
+    not have.
+#}
+{% macro _unstored_columns(capture) %}
+    {% set names = [] %}
+    {% if capture.diff is not none and capture.diff.state and capture.layout is none %}
+        {% set there = capture.diff.state_columns | map(attribute='name') | map('lower') | list %}
+        {% for column in capture.columns if column.name | lower not in there %}
+            {% do names.append(column.name) %}
+        {% endfor %}
+    {% endif %}
+    {% do return(names) %}
+{% endmacro %}
+
+
+{#
+    Problems of these columns, as text, unless the SELECT returns them, so that the table gets them:
+    compared with NULL, every record would differ in every run.
+#}
+{% macro _check_unstored_columns(captured, staged) %}
+    {% set problems = [] %}
+    {% for name in (captured or {}).get('unstored', []) | unique
+        if name | lower not in staged.names %}
+        {% do problems.append(
+            'column ' ~ name ~ ' of the source is compared, and not stored, so that every record'
+                ~ ' counts as changed: select it, or read the source through a view without it'
+        ) %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{#
     All captures of a compiled SELECT: {'number' of the batch, 'watermarks' after it, 'before' it,
-    'about', 'is_new', 'has_moved', 'bookkeeping'}; none if there is no capture. With several
-    sources use the lowest next batch number: if another run committed in between, that number is
-    taken. `has_moved`: a source was read further than before, or for the first time; this is
-    committed even if there are no rows. `bookkeeping`: columns of the sources that have names of
-    staged rows.
+    'about', 'is_new', 'has_moved', 'bookkeeping', 'unstored'}; none if there is no capture. With
+    several sources use the lowest next batch number: if another run committed in between, that
+    number is taken. `has_moved`: a source was read further than before, or for the first time; this
+    is committed even if there are no rows. `bookkeeping`: columns of the sources that have names of
+    staged rows. `unstored`: see `_unstored_columns`.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = dbt_history._notes('capture', select_sql) %}
@@ -57,6 +92,7 @@
     {% set captured = {
         'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {},
         'about': {}, 'is_new': false, 'has_moved': false, 'bookkeeping': [],
+        'unstored': [],
     } %}
     {% for note in notes %}
         {% set reached = note.after if note.after is not none else note.before %}
@@ -74,6 +110,7 @@
         {% do captured.about.update({'times': {'latest': latest | max}}) if latest %}
         {% do captured.update({
             'bookkeeping': captured.bookkeeping + note.get('bookkeeping', []),
+            'unstored': captured.unstored + note.get('unstored', []),
             'is_new': captured.is_new or note.after is not none,
             'has_moved': captured.has_moved or note.after not in [none, note.before],
         }) %}

@@ -55,8 +55,11 @@
     {% set log = none if is_new else dbt_history._log_to_write(
         existing, caller_name, model.pop('_last_batch_log', none),
     ) %}
+    {# Where equal versions are joined, a record that is staged without a change makes none. #}
     {% do dbt_history._refuse_columns(
-        dbt_history._check_source_names(captured, staged, select_sql), staged, caller_name,
+        dbt_history._check_source_names(captured, staged, select_sql)
+            + ([] if settings.tracked else dbt_history._check_unstored_columns(captured, staged)),
+        staged, caller_name
     ) %}
     {% set last_batch = log.last_batch if log else none %}
     {% set pending = dbt_history._pending_batches(
