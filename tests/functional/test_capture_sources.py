@@ -204,12 +204,15 @@ def test_an_event_table_does_not_give_one_transaction_two_meanings(project: Proj
 
 
 @pytest.mark.thorough
-def test_a_renamed_source_is_read_on(project: Project) -> None:
+@pytest.mark.parametrize("name_is_used", [False, True])
+def test_a_renamed_source_is_read_on(project: Project, name_is_used: bool) -> None:
     items = source(project, "items", "(1, 'a'), (2, 'b')")
     log(project, "changes")
     project.run("log")
     project.spark.sql(f"alter table {items} rename to {project.table('renamed')}")
     project.spark.sql(f"delete from {project.table('renamed')} where id = 2")
+    if name_is_used:
+        source(project, "items", "(1, 'other')")
     log(project, "changes", ["renamed"])
 
     project.run("log")

@@ -32,8 +32,8 @@
 
 {#
     A table that was renamed has the id under which it was read: what was taken under its former
-    name counts, and the next commit names it as it is called now. Not if that name is in use, as
-    for two names of one folder.
+    name counts, and the next commit names it as it is called now. Not if it has that name, too: two
+    names of one folder.
 #}
 {% macro _take_over_renamed(capture) %}
     {% set taken, head = capture.taken, capture.head %}
@@ -43,8 +43,12 @@
         and watermark.get('table_id') == head.table_id %}
         {% do former.append(source) %}
     {% endfor %}
-    {% if former | length != 1
-        or load_relation(dbt_history._relation_of_source(former[0])) is not none %}
+    {% if former | length != 1 %}
+        {% do return(none) %}
+    {% endif %}
+    {% set there = load_relation(dbt_history._relation_of_source(former[0])) %}
+    {% set facts = dbt_history._table_facts(there, none) if there is not none else none %}
+    {% if facts is not none and facts.table_id == head.table_id %}
         {% do return(none) %}
     {% endif %}
     {% do taken.update({
