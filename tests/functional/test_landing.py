@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from datetime import datetime
 from decimal import Decimal
@@ -241,6 +242,55 @@ def test_a_new_column_is_added_and_another_type_is_refused(
     assert rows_of(table)[1]["a b"] == datetime(2024, 1, 1)
     with pytest.raises(RefusedError, match="column name: is int in the request, string in"):
         land_request(table, other.write())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_an_update_landed_before_a_new_column_keeps_the_value_of_the_history(
+    is_killed: bool, table: LandingTable, tmp_path: Path, project: Project
+) -> None:
+    """The history has a column before the landing table, and the update is built after it.
+
+    request 1: insert   build   color = red   2: update   3: has color (killed, again)   build
+    """
+    noon = "2024-01-01T12:00:00Z"
+    first = RequestWriter(tmp_path, COLUMNS)
+    first.add_csv("upsert", "u1", HEADER, upserts(("1", "a", "1")))
+    second = RequestWriter(tmp_path, COLUMNS)
+    second.add_csv("earliest_start", "e2", ["id", "_fivetran_start"], [["1", noon]])
+    second.add_csv("update", "p2", HEADER, [["1", "b", UNMODIFIED, noon, END, "true"]])
+    more = {"color": "STRING", "a b": "UTC_DATETIME", "select`.'": ("DECIMAL", 10, 2)}
+    third = RequestWriter(tmp_path, {**COLUMNS, **more})
+    cells = [["2", "c", "3", START, END, "true", "blue", START, "1.5"]]
+    third.add_csv("upsert", "u3", [*HEADER, *more], cells)
+    project.history("h", f"select * from {table.full_name}")
+    land_request(table, first.write("1.json"))
+    project.run("h")
+    arguments = {"table": f"{project.schema}.h", "column": "color", "default": "red"}
+    project.dbt(
+        "run-operation", "add_column_with_default_value",
+        "--args", json.dumps({**arguments, "type": "string"}),
+    )  # fmt: skip
+    land_request(table, second.write("2.json"))
+    path = third.write("3.json")
+    if is_killed:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LandingTable, "append", stop)
+            with pytest.raises(KeyboardInterrupt):
+                land_request(table, path)
+
+    land_request(table, path)
+    project.run("h")
+
+    found = sorted((row["id"], row["name"], row["color"]) for row in project.rows("h"))
+    assert found == [(1, "a", "red"), (1, "b", "red"), (2, "c", "blue")]
+    update = next(row for row in rows_of(table) if row["_stage"] == "update")
+    assert update["_unmodified"] == ["amount", *more]
+    assert [update[name] for name in more] == [None] * 3
+
+
+def stop(*arguments: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def test_an_existing_table_must_be_a_landing_table(table: LandingTable, tmp_path: Path) -> None:

@@ -752,6 +752,42 @@ def test_a_copy_to_history_mode_has_no_batch_of_an_earlier_table_with_its_name(
 
 
 @pytest.mark.thorough
+def test_an_update_that_is_applied_again_keeps_a_column_that_it_did_not_have(
+    destination: Destination, client: Client
+) -> None:
+    """
+    version    1     2, 3         4     5            6
+    commit     1: a  color = red  2: b  3: has color restore to 3
+    """
+    spark, name = destination.spark, f"{SCHEMA}.later"
+    first = upserts(request(destination, "later"), ("1", "a", "1", 1))
+    second = updates(request(destination, "later"), ("1", "b", UNMODIFIED, 2))
+    third = request(destination, "later", {**COLUMNS, "color": "STRING"})
+    third.add_csv("earliest_start", "e.csv", ["id", "_fivetran_start"], [["2", at(3)]])
+    third.add_csv("upsert", "u.csv", [*ROW, "color"], [
+        ["2", "c", "3", at(3), END, "true", at(3), "blue"]])  # fmt: skip
+    adding = pb.AddOperation(add_column_with_default_value=pb.AddColumnWithDefaultValue(
+        column="color", column_type=pb.DataType.STRING, default_value="red"))  # fmt: skip
+    assert client.write(first).success
+    assert client.migrate(SCHEMA, "later", add=adding).success
+    version = spark.sql(f"describe history {name} limit 1").collect()[0].version
+    assert client.write(second).success
+    assert client.write(third).success
+
+    def colors() -> list[tuple[Any, ...]]:
+        rows = spark.table(name).orderBy("id", "_fivetran_start").collect()
+        return [(row.id, row.name, row.color) for row in rows]
+
+    expected = colors()
+    assert expected == [(1, "a", "red"), (1, "b", "red"), (2, "c", "blue")]
+    spark.sql(f"restore table {name} to version as of {version}").collect()
+
+    assert client.write(third).success
+
+    assert colors() == expected
+
+
+@pytest.mark.thorough
 def test_a_batch_that_delta_skips_keeps_its_landed_rows(
     destination: Destination, client: Client
 ) -> None:

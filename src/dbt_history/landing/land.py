@@ -69,7 +69,7 @@ def land(
     `root` is the folder that must contain every file of the request. `batch` is its number; None
     assigns the next one, which is greater than `above`. A request that was landed before changes
     nothing. `before_new_columns` is called before columns are added to an existing table: they are
-    NULL in the rows landed before.
+    NULL in the rows landed before, and unmodified in update rows.
     """
     refuse_iceberg(spark)
     sources = find_sources(request, root, limits or Limits())

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from dbt_history.commit_log import (
+    CONFLICTS,
     CommitLogs,
     Entry,
     read_log,
@@ -22,7 +23,7 @@ from dbt_history.commit_log import (
     restored_version,
     with_undone,
 )
-from dbt_history.landing.errors import Problem, RefusedError
+from dbt_history.landing.errors import BusyError, Problem, RefusedError
 from dbt_history.landing.request import Column
 
 BOOKKEEPING_TYPES = {
@@ -152,8 +153,36 @@ class LandingTable:
         if needs_mapping(missing) and not self.has_mapping():
             self.set_property("delta.columnMapping.mode", "name")
             notes.append(f"switched on column mapping in {self}")
-        self.spark.sql(f"alter table {self.full_name} add columns ({definitions(missing)})")
+        self.add(missing)
         return [*notes, f"added {', '.join(missing)} to {self}"]
+
+    def add(self, missing: Mapping[str, str]) -> None:
+        """Add columns; the update rows landed before keep the values of the history in them.
+
+        One commit, so that no update row has a new column without its name in `_unmodified`.
+        Raises BusyError if another writer committed first.
+
+        _stage   _unmodified                _unmodified   color
+        update   [name]              ->     [name, color] NULL
+        upsert   NULL                       NULL          NULL
+        """
+        nulls = (f"cast(null as {type_}) as {quoted(name)}" for name, type_ in missing.items())
+        cells = (f"{quoted(name)} = missing.{quoted(name)}" for name in missing)
+        names = f"array({', '.join(map(string_literal, missing))})"
+        try:
+            self.spark.sql(
+                f"merge with schema evolution into {self.full_name} as landed"
+                f" using (select {', '.join(nulls)}) as missing on landed.`_stage` = 'update'"
+                " when matched then update set `_unmodified` ="
+                f" array_union(coalesce(landed.`_unmodified`, array()), {names}),"
+                f" {', '.join(cells)}"
+            )
+        except PySparkException as error:
+            if any(name in str(error) for name in CONFLICTS):
+                raise BusyError(
+                    f"another writer changed {self}; nothing was landed, try again"
+                ) from None
+            raise
 
     def create(self, columns: Iterable[Column]) -> bool:
         """Create the table. Returns False if it was registered from existing files instead."""
