@@ -182,6 +182,26 @@ def test_a_log_left_unlocked_by_a_killed_full_refresh_is_locked_by_the_next_run(
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("key", [{"unique_key": ["region", "id"]}, {}], ids=["key", "rows"])
+def test_an_empty_text_in_a_partition_column_is_refused(
+    project: Project, key: dict[str, Any]
+) -> None:
+    """Delta stores NULL, so that every run would append the row again."""
+    log(project, "select 1 as id, 'eu' as region", partition_by="region", **key)
+    project.run("log")
+    rows = "select * from values (1, 'eu'), (2, '') as t (id, region)"
+    log(project, rows, partition_by="region", **key)
+
+    refused = project.run("log", check=False)
+
+    assert "an empty text in a partition column (region)" in refused.message("log")
+    log(project, rows.replace("''", "null"), partition_by="region", **key)
+    assert project.run("log").message("log") == "1 row appended"
+    assert project.run("log").message("log") == "nothing new"
+    assert values(project, "id", "region") == [(1, "eu"), (2, None)]
+
+
+@pytest.mark.thorough
 def test_two_concurrent_appends_with_different_last_batches_append_every_batch_once(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,9 +24,8 @@
             + dbt_history._reserved_columns(staged, target),
         staged, caller_name
     ) %}
-    {% set change = dbt_history._log_change(
-        staged, [] if is_new else dbt_history._table_columns(existing),
-    ) %}
+    {% set stored_columns = [] if is_new else dbt_history._table_columns(existing) %}
+    {% set change = dbt_history._log_change(staged, stored_columns) %}
     {% do dbt_history._refuse_columns(
         dbt_history._check_log_change(change, settings, is_new), staged, caller_name,
     ) %}
@@ -46,7 +45,8 @@
             A table taken over from a killed run, or made by another run at the same moment, may be
             another than the one asked for.
         #}
-        {% set change = dbt_history._log_change(staged, dbt_history._table_columns(target)) %}
+        {% set stored_columns = dbt_history._table_columns(target) %}
+        {% set change = dbt_history._log_change(staged, stored_columns) %}
         {% do dbt_history._refuse_columns(
             dbt_history._check_log_change(change, settings, false), staged, caller_name,
         ) %}
@@ -73,6 +73,9 @@
     {% if captured is none and '_batch' not in staged.names %}
         {% do dbt_history._refuse_other_key(log.key, settings.key, staged, caller_name) %}
     {% endif %}
+    {% set settings = dict(
+        settings, null_if_empty=dbt_history._null_if_empty(stored_columns, target),
+    ) %}
     {% set plan = dict(
         dbt_history._plan_append(
             target, staged, dict(log, stored=stored), settings, captured,
@@ -211,7 +214,7 @@
     {% set last = log.last_batch if log.last_batch is not none else 0 %}
     {% set plan = {
         'batch': last + 1, 'is_new': true, 'is_taken': false, 'stages': {}, 'key': [],
-        'kind': 'rows', 'from': last,
+        'kind': 'rows', 'from': last, 'null_if_empty': settings.get('null_if_empty', []),
     } %}
     {% if captured is not none %}
         {% do plan.update({
@@ -345,13 +348,20 @@
 
 {#
     The staged rows that the table does not have. One that reads the table itself loses against
-    another writer, and is tried again.
+    another writer, and is tried again. A row with an empty text in a partition column would be
+    stored with NULL, and appended again by each run: it fails.
 #}
 {% macro _new_rows_sql(target, staged, names, plan, place=none) %}
     {%- set stored = dbt_history._quoted_relation(place or target) -%}
     {%- set cells = [] -%}
     {%- for name in names -%}
-        {%- do cells.append('staged.' ~ dbt_history._quote(staged.names[name | lower])) -%}
+        {%- set cell = 'staged.' ~ dbt_history._quote(staged.names[name | lower]) -%}
+        {%- do cells.append(
+            'if(length(' ~ cell ~ ') = 0, raise_error('
+                ~ dbt_history._string_literal('dbt_history: ' ~ dbt_history._empty_partition(plan))
+                ~ '), ' ~ cell ~ ') as ' ~ dbt_history._quote(name)
+                if name | lower in plan.null_if_empty | map('lower') else cell
+        ) -%}
     {%- endfor -%}
     {%- set rows = 'select ' ~ cells | join(', ') ~ ' from ' ~ staged.view ~ ' as staged' -%}
     {%- if plan.kind == 'batch' -%}
@@ -383,6 +393,14 @@
         ) -%}
     {%- endif -%}
     {%- do return(rows) -%}
+{% endmacro %}
+
+
+{% macro _empty_partition(plan) %}
+    {%- do return(
+        'an empty text in a partition column (' ~ plan.null_if_empty | join(', ')
+            ~ '), which Delta stores as NULL'
+    ) -%}
 {% endmacro %}
 
 
@@ -444,6 +462,12 @@
             'shorten the text in the SELECT',
         ],
     } %}
+    {% if plan.null_if_empty %}
+        {% do reasons.update({'refused': [
+            dbt_history._empty_partition(plan),
+            'replace it in the SELECT, or make the log without this partition',
+        ]}) %}
+    {% endif %}
     {% set reason = reasons.get(
         failed,
         [

@@ -113,18 +113,6 @@
 {%- endmacro %}
 
 
-{# The partition columns in which Delta stores an empty text as NULL; Iceberg keeps it. #}
-{% macro _null_if_empty(columns, target) %}
-    {% set names = [] %}
-    {% for column in columns
-        if column.get('is_partition') and not target.is_iceberg
-            and modules.re.match('string|varchar|binary', column.type) %}
-        {% do names.append(column.name) %}
-    {% endfor %}
-    {% do return(names) %}
-{% endmacro %}
-
-
 {# The columns that `_unmodified` may name, in lower case: all but the key and the identity. #}
 {% macro _keepable_names(columns, settings) %}
     {% set identity = settings.key + dbt_history._identity_columns(settings.convention) %}
