@@ -298,7 +298,7 @@ def create_or_register(
         return True
     described = spark.sql(f"describe schema {quoted(schema)}").collect()
     folder = next(row[1] for row in described if row[0] == "Location")
-    location = f"{folder.rstrip('/')}/{name}"
+    location = f"{folder.rstrip('/')}/{name.lower()}"
     try:
         spark.sql(f"{create} using delta location {string_literal(location)}")
     except AnalysisException:
