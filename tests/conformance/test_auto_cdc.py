@@ -279,6 +279,7 @@ def in_order(row: tuple[Any, ...]) -> tuple[str, int]:
     return row[0], row[3]
 
 
+@pytest.mark.thorough
 def test_an_event_without_a_key_or_a_sequence_fails_its_microbatch(project: Project) -> None:
     """An empty first microbatch makes an empty table."""
     write_model(project, "h", "feed", "merge_equal=true")

@@ -9,7 +9,6 @@ import pytest
 
 from dbt_history.generate import read_files
 from tests.support.project import Project
-from tests.support.selection import thorough
 from tests.support.staging import day
 from tests.support.tables import data_frame
 
@@ -77,18 +76,19 @@ def versions(project: Project, name: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in found]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
         (TIMESTAMP, '"updated_at": "at"'),
-        thorough(CHECK, '"track_columns": ["city"]'),
-        thorough({**CHECK, "check_cols": "all"}, '"convention": "dbt_snapshot"'),
-        thorough({**TIMESTAMP, "hard_deletes": "ignore"}, '"source": "changes"'),
-        thorough(
+        (CHECK, '"track_columns": ["city"]'),
+        ({**CHECK, "check_cols": "all"}, '"convention": "dbt_snapshot"'),
+        ({**TIMESTAMP, "hard_deletes": "ignore"}, '"source": "changes"'),
+        (
             {**TIMESTAMP, "dbt_valid_to_current": "to_date('9999-12-31')"},
             '"open_end": "9999-12-31 00:00:00 UTC"',
         ),
-        thorough(
+        (
             {
                 **TIMESTAMP,
                 "snapshot_meta_column_names": {

@@ -49,6 +49,7 @@ def seen_versions(project: Project) -> Found:
     return stored(project, "valid_from < valid_to or valid_to is null")
 
 
+@pytest.mark.thorough
 def test_a_change_of_other_columns_updates_the_version_in_place(project: Project) -> None:
     """Names of record 1; `seen` is not tracked:
 

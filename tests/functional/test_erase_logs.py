@@ -60,6 +60,7 @@ def recorded(project: Project, spark: SparkSession) -> Project:
     return project
 
 
+@pytest.mark.thorough
 def test_a_subject_is_erased_in_all_logs_of_its_source(
     recorded: Project, spark: SparkSession
 ) -> None:

@@ -139,6 +139,7 @@ def test_all_problems_of_a_log_of_writes_are_reported_together(
         assert problem in message
 
 
+@pytest.mark.thorough
 def test_the_argument_keep_states_holds_where_the_log_has_an_empty_column(
     project: Project, spark: SparkSession
 ) -> None:

@@ -59,6 +59,7 @@ def test_a_deletion_is_kept_until_its_version_arrives(project: Project) -> None:
         assert_same_rows([row.asDict() for row in found.collect()], expected, COLUMNS, f"{commit}")
 
 
+@pytest.mark.thorough
 def test_no_reader_or_test_finds_a_tombstone_and_cleaning_removes_it(project: Project) -> None:
     rows = [
         upsert(1, 1, day(1)), delete(1, 1, day(3)), delete(1, 1, day(5)), delete(1, 2, day(5)),

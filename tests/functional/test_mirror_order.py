@@ -146,6 +146,7 @@ def test_a_mirror_waits_for_a_suspended_reference(project: Project, change: Any)
     assert links(project) == [(1, 1, 1), (2, 2, 2)]
 
 
+@pytest.mark.thorough
 def test_a_mirror_waits_for_a_missing_or_empty_reference(project: Project, change: Any) -> None:
     change("insert into a values (1, 1), (2, 2), (2, 2)")
     change("insert into b values (1, 1, 0), (2, 2, 0)")

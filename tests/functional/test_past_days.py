@@ -169,6 +169,7 @@ def test_bookmarks_of_all_kinds_of_tables_show_one_day_and_what_changed_since(
     assert "lies in the schema" in both.log
 
 
+@pytest.mark.thorough
 def test_a_main_table_is_reverted_in_one_merge_that_its_mirror_records(
     project: Project, spark: SparkSession, days: dict[str, str]
 ) -> None:

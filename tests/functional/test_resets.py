@@ -564,6 +564,7 @@ def test_a_mirror_waits_for_an_earlier_change_when_local_time_repeats_an_hour(
     assert sorted((row["b_id"], row["a_hx_id"]) for row in project.rows("b_hx")) == [(1, 1), (2, 2)]
 
 
+@pytest.mark.thorough
 def test_a_table_with_numbered_batches_of_another_model_is_refused_unless_continued(
     project: Project,
 ) -> None:

@@ -105,6 +105,7 @@ def test_the_site_of_a_project_shows_what_its_tables_have(
     assert command(project, "docs", *options).exit_code == 0, "a site is replaced"
 
 
+@pytest.mark.thorough
 def test_remembered_deletions_and_repeats_are_no_versions(project: Project) -> None:
     """The table after the batch, and a repeat that is added to it:
 

@@ -60,6 +60,7 @@ def states(project: Project) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.thorough
 def test_a_field_that_a_struct_gets_is_kept_with_the_changes_before_it(
     project: Project, spark: SparkSession, main: str
 ) -> None:
