@@ -11,10 +11,10 @@
     'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced', 'appended',
     'rows', 'is_unknown'}.
     `is_empty` is valid only without a batch. `is_unknown`: the entries that would tell the last
-    batch have expired. `is_known`: whether a batch, numbered or not, was
-    merged into the table before. `owner`: the model that wrote the last batch. `watermarks`: how
-    far the batch's sources were read (none: the log's entries have expired). `control`: whether
-    capture was suspended or resumed since. `key`: the `unique_key` of that batch (none: not
+    batch have expired. `is_known`: whether a batch, numbered or not, was merged into the table
+    before. `owner`: the model that wrote the last batch. `watermarks`: how far the batch's sources
+    were read (none: the log's entries have expired). `control`: whether capture was suspended or
+    resumed since. `key`: the `unique_key` of that batch (none: not
     recorded). `seen`: the newest commit. `misplaced`: a batch to be undone, see `_undo_misplaced`.
     `appended`: see `_newest_append`. `rows`: see `_rows_by_log`.
 #}
@@ -171,8 +171,8 @@
 {#
     Walks the log as drawn above. `is_final` is false if entries older than `entries` may change the
     answer, `is_whole` if some are older than the batch and newer than what its run had seen. A
-    batch counts only if the table was not reset between `seen`, the newest commit when
-    its run read the log, and the batch's own commit:
+    batch counts only if the table was not reset between `seen`, the newest commit when its run read
+    the log, and the batch's own commit:
 
         version   3        4          5                      6
                   batch 2  truncate   batch 3, seen 3        undo: restore to 4

@@ -9,9 +9,8 @@
 
     The newest record on the chain is the last batch. The walk ends at a snapshot that replaced all
     rows without a record (truncate, overwrite) and at the first snapshot: no batch is applied; a
-    table that was suspended before stays suspended. If
-    snapshots have expired, it goes on with the records in a property of the table, see
-    `_keep_records`.
+    table that was suspended before stays suspended. If snapshots have expired, it goes on with the
+    records in a property of the table, see `_keep_records`.
 
     Returns what `_delta_commit_log` returns, and `snapshot`, the id of s4 (none: an empty table
     without one).

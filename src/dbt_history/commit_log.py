@@ -23,6 +23,11 @@ CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentTransaction", "ConcurrentAppend", "M
 Entry = Mapping[str, Any]
 
 
+def is_conflict(error: Exception) -> bool:
+    """Whether a statement failed because another writer committed first."""
+    return any(name in str(error) for name in CONFLICTS)
+
+
 def new_record(**fields: Any) -> dict[str, Any]:
     return {"dbt_history": __version__, **fields}
 

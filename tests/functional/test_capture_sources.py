@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.coarse_log import write_coarse_log
 from tests.support.project import Project
 
 FEED = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
@@ -58,24 +59,6 @@ def log_by_difference(project: Project) -> None:
     )
 
 
-def inbox(project: Project, *names: str) -> None:
-    """The coarse log of these tables, emptied after each run, and its inbox."""
-    listed = ", ".join(f"{{'main': {relation(project, name)}, 'key': 'id'}}" for name in names)
-    project.model(
-        "inbox",
-        f"select * from {{{{ dbt_history.core_temp_history([{listed}]) }}}}",
-        materialized="history_append",
-        tblproperties={"delta.appendOnly": "false"},
-    )
-    project.model(
-        "core",
-        "select * from {{ dbt_history.core_history(ref('inbox'), codes='words') }}",
-        materialized="history_append",
-        unique_key=["trans_id", "table", "event"],
-        post_hook="{{ dbt_history.drain_core_temp_history(ref('inbox'), this) }}",
-    )
-
-
 def both(project: Project) -> None:
     """A version table of two sources."""
     parts = " union all select * from ".join(
@@ -89,18 +72,14 @@ def both(project: Project) -> None:
     )
 
 
-def forget_commits(project: Project, warehouse: Path, model: str) -> None:
+def forget_commits(project: Project, model: str) -> None:
     """As if the commits of the table up to now had expired."""
     table = project.table(model)
     last = project.log_of(model)[0]["version"]
     project.spark.sql(f"alter table {table} set tblproperties ('delta.checkpointInterval' = '2')")
     for number in range(3):
         project.spark.sql(f"alter table {table} set tblproperties ('touched' = '{number}')")
-    for entry in (warehouse / f"{project.schema}.db" / model / "_delta_log").glob("*.json"):
-        if int(entry.name[:20]) <= last:
-            entry.unlink()
-    project.forget_logs()
-    project.spark.sql(f"refresh table {table}")
+    project.expire_log(model, last + 1)
 
 
 def open_rows(project: Project, model: str) -> list[tuple[Any, ...]]:
@@ -147,14 +126,14 @@ def test_a_difference_of_one_of_two_sources_is_refused(project: Project, case: s
 @pytest.mark.thorough
 @pytest.mark.parametrize("model", ["both", "log"])
 def test_a_difference_of_two_sources_is_refused_if_nothing_is_recorded_of_them(
-    project: Project, warehouse: Path, model: str
+    project: Project, model: str
 ) -> None:
     source(project, "items", "(1, 'a')")
     source(project, "others", "(3, 'o')")
     both(project)
     log(project, "changes", ("items", "others"))
     project.run(model)
-    forget_commits(project, warehouse, model)
+    forget_commits(project, model)
     project.spark.sql(f"insert into {project.table('items')} values (4, 'd')")
 
     failed = project.run(model, check=False)
@@ -167,7 +146,7 @@ def test_a_difference_of_two_sources_is_refused_if_nothing_is_recorded_of_them(
 @pytest.mark.thorough
 def test_the_coarse_log_has_the_changes_of_a_table_that_was_made_again(project: Project) -> None:
     items = source(project, "items", "(1, 'a')")
-    inbox(project, "items")
+    write_coarse_log(project, {"items": "id"}, codes="words")
     project.run("inbox", "core")
     for value in "bc":
         made_again(project, "items", f"(1, '{value}')")
@@ -279,10 +258,10 @@ def test_the_times_of_a_log_increase_after_its_source_was_set_back(
 @pytest.mark.thorough
 def test_a_table_is_added_to_the_coarse_log_and_may_be_missing_for_a_run(project: Project) -> None:
     a = source(project, "a", "(1, 'a')")
-    inbox(project, "a")
+    write_coarse_log(project, {"a": "id"}, codes="words")
     project.run("inbox")
     source(project, "b", "(1, 'b')")
-    inbox(project, "a", "b")
+    write_coarse_log(project, {"a": "id", "b": "id"}, codes="words")
     project.run("inbox")
     events = sorted((row["table"], row["event"]) for row in project.rows("inbox"))
     assert events == [("a", "insert"), ("b", "insert")]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.coarse_log import write_coarse_log
 from tests.support.project import ROOT, Project
 
 FEED = (
@@ -135,23 +136,7 @@ def test_the_documented_tables_and_transaction_come_out_as_documented(project: P
         f"select * from {{{{ dbt_history.event_rows({relation}'x'), '_id') }}}}",
         materialized="history_append",
     )
-    listed = ", ".join(
-        f"{{'main': {relation}'{name}'), 'key': '{columns.split()[0]}'}}"
-        for name, columns in tables.items()
-    )
-    project.model(
-        "inbox",
-        f"select * from {{{{ dbt_history.core_temp_history([{listed}]) }}}}",
-        materialized="history_append",
-        tblproperties={"delta.appendOnly": "false"},
-    )
-    project.model(
-        "core",
-        "select * from {{ dbt_history.core_history(ref('inbox')) }}",
-        materialized="history_append",
-        unique_key=["trans_id", "table", "event"],
-        post_hook="{{ dbt_history.drain_core_temp_history(ref('inbox'), this) }}",
-    )
+    write_coarse_log(project, {name: columns.split()[0] for name, columns in tables.items()})
     project.run("x_history", "inbox", "core")
     metadata = "spark.databricks.delta.commitInfo.userMetadata"
     spark.conf.set(metadata, '{"user": "xyz", "transaction": "122323"}')

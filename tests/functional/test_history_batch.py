@@ -416,11 +416,7 @@ def test_the_last_batch_is_found_when_the_log_has_expired(
     table, log = project.table("h"), warehouse / f"{project.schema}.db" / "h" / "_delta_log"
     for number in range(3):
         project.spark.sql(f"alter table {table} set tblproperties ('touched' = '{number}')")
-    newest = max(log.glob("*.checkpoint*.parquet")).name[:20]
-    for entry in log.glob("*.json"):
-        if entry.name < newest:
-            entry.unlink()
-    project.spark.sql(f"refresh table {table}")
+    project.expire_log("h", int(max(log.glob("*.checkpoint*.parquet")).name[:20]))
     stage(project, "staged", [*rows, upsert(6, 6, day(1))])
 
     run = project.run("h")

@@ -58,12 +58,6 @@ def change(project: Project) -> Any:
     return change
 
 
-def control(project: Project, kind: str, *names: str) -> None:
-    for name in names:
-        table = project.table(f"{name}_hx")
-        project.dbt("run-operation", f"{kind}_history", "--args", f"{{table: {table}}}")
-
-
 def links(project: Project) -> list[tuple[Any, ...]]:
     """The rows of b's mirror: own id, item, link."""
     rows = project.rows("b_hx")
@@ -84,17 +78,17 @@ def test_rows_of_a_resumption_link_to_each_other_in_any_order_of_resuming(
     change("insert into b values (1, 1, 0)")
     project.run("a_hx", "b_hx")
 
-    control(project, "suspend", "a", "b")
+    project.control("suspend", "a_hx", "b_hx")
     for statement in (
         "insert into a values (5, 5)",
         "insert into b values (5, 5, 0), (7, 7, 0)",
         "insert into a values (6, 6), (7, 7)",
     ):
         change(statement)
-    control(project, "resume", "b")
+    project.control("resume", "b_hx")
     assert "b_hx waits for" in project.run("b_hx").log, "a has nothing of the resumption yet"
     assert len(project.rows("b_hx")) == 1
-    control(project, "resume", "a")
+    project.control("resume", "a_hx")
     change("update a set x = 70 where a_id = 7")
     change("update b set y = 1 where b_id = 7")
     project.run("a_hx", "b_hx")
@@ -113,11 +107,11 @@ def test_a_resumption_is_captured_as_a_whole_when_its_mirror_runs_first(
     change("insert into b values (1, 1, 0)")
     project.run("a_hx", "b_hx")
 
-    control(project, "suspend", "a", "b")
+    project.control("suspend", "a_hx", "b_hx")
     for number in range(1, 4):
         change(f"update b set y = {number}")
         change(f"update a set x = {number * 10}")
-    control(project, "resume", "a", "b")
+    project.control("resume", "a_hx", "b_hx")
     project.run("b_hx")
     project.run("a_hx", "b_hx")
 
@@ -130,7 +124,7 @@ def test_a_mirror_waits_for_a_suspended_reference(project: Project, change: Any)
     change("insert into a values (1, 1)")
     project.run("a_hx", "b_hx")
 
-    control(project, "suspend", "a")
+    project.control("suspend", "a_hx")
     change("insert into b values (1, 1, 0)")
     change("insert into a values (2, 2)")
     change("insert into b values (2, 2, 0)")
@@ -139,7 +133,7 @@ def test_a_mirror_waits_for_a_suspended_reference(project: Project, change: Any)
     assert "b_hx waits for" in waited.log
     assert "suspended" in waited.log
     change("update a set x = 3 where a_id = 2")
-    control(project, "resume", "a")
+    project.control("resume", "a_hx")
     project.run("a_hx", "b_hx")
 
     assert items(project) == [(1, 1, 1), (2, 2, 3)]

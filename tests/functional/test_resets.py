@@ -175,8 +175,7 @@ def test_a_table_suspended_during_a_run_is_suspended_after_it(
 
     assert project.run("h").message("h").endswith("4 replayed, 1 held back")
 
-    arguments = f"{{table: {project.table('h')}}}"
-    project.dbt("run-operation", "resume_history", "--args", arguments)
+    project.control("resume", "h")
     assert project.run("h").message("h").startswith("1 batch:")
     assert project.run("h").message("h").startswith("no new batch")
 
@@ -219,24 +218,13 @@ def test_a_capture_suspended_after_it_was_compiled_takes_nothing(
     assert project.run("h").message("h") == "nothing new"
     assert project.run("h").message("h") == "nothing new"
 
-    arguments = f"{{table: {project.table('h')}}}"
-    project.dbt("run-operation", "resume_history", "--args", arguments)
+    project.control("resume", "h")
     project.run("h")
     assert len(project.rows("h")) == first + 1
 
 
-def expire(project: Project, warehouse: Path, before: int, files: str = "*.json") -> None:
-    """Remove what Delta's log cleanup removes, up to a version, whatever its age."""
-    log = warehouse / f"{project.schema}.db" / "h" / "_delta_log"
-    for entry in log.glob(files):
-        if entry.name[:20].isdigit() and int(entry.name[:20]) < before:
-            entry.unlink()
-    project.forget_logs()
-    project.spark.sql(f"refresh table {project.table('h')}")
-
-
 def write_log_with_checkpoints(project: Project, up_to: int) -> None:
-    """A numbered log of one row a batch, with a checkpoint every three commits."""
+    """A numbered log with one row in each batch and a checkpoint at every third commit."""
     properties = {
         "delta.appendOnly": "false", "delta.checkpointInterval": "3",
         "delta.enableExpiredLogCleanup": "false",
@@ -258,9 +246,7 @@ def touch(project: Project, times: int) -> None:
 
 
 @pytest.mark.thorough
-def test_an_expired_log_that_was_restored_appends_the_undone_batches_only(
-    project: Project, warehouse: Path
-) -> None:
+def test_an_expired_log_that_was_restored_appends_the_undone_batches_only(project: Project) -> None:
     """
     version   1            2 3 4       5          6                 7            8
               batch 1, 2   properties  batch 3    properties (3)    restore to 4 batch 3
@@ -270,7 +256,7 @@ def test_an_expired_log_that_was_restored_appends_the_undone_batches_only(
     touch(project, 3)
     version = project.log_of("h")[0]["version"]
     write_log_with_checkpoints(project, 3)
-    expire(project, warehouse, 3)
+    project.expire_log("h", 3)
     project.spark.sql(f"restore table {project.table('h')} to version as of {version}")
 
     write_log_with_checkpoints(project, 3)
@@ -279,9 +265,7 @@ def test_an_expired_log_that_was_restored_appends_the_undone_batches_only(
 
 
 @pytest.mark.thorough
-def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(
-    project: Project, warehouse: Path
-) -> None:
+def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(project: Project) -> None:
     """The commits and the checkpoints up to the restored version have expired."""
     write_log_with_checkpoints(project, 2)
     version = project.log_of("h")[0]["version"]
@@ -290,7 +274,7 @@ def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(
     touch(project, 5)
     commits = project.log_of("h")
     restored = next(row["version"] for row in commits if row["operation"] == "RESTORE")
-    expire(project, warehouse, restored, "*")
+    project.expire_log("h", restored, "*")
 
     refused = project.run("h", check=False)
 
@@ -304,12 +288,11 @@ def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(
 
 
 @pytest.mark.thorough
-def test_a_table_is_suspended_after_its_log_has_expired(project: Project, warehouse: Path) -> None:
+def test_a_table_is_suspended_after_its_log_has_expired(project: Project) -> None:
     write_log_with_checkpoints(project, 2)
-    arguments = f"{{table: {project.table('h')}}}"
-    project.dbt("run-operation", "suspend_history", "--args", arguments)
+    project.control("suspend", "h")
     touch(project, 5)
-    expire(project, warehouse, 6)
+    project.expire_log("h", 6)
     project.model("h", "select id as _batch, id from range(1, 4)", materialized="history_append")
 
     assert project.run("h").message("h") == "suspended: 1 row held back"

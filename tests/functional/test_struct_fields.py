@@ -6,7 +6,6 @@ changes from before it are still to be taken.
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.functional.test_suspend import control
 from tests.support.project import Project
 
 MODELS = {
@@ -93,9 +92,9 @@ def test_a_field_that_a_struct_gets_is_kept_with_the_changes_before_it(
 def test_fields_added_and_dropped_after_a_resumption_keep_the_difference(
     project: Project, spark: SparkSession, main: str
 ) -> None:
-    control(project, "suspend", list(MODELS))
+    project.control("suspend", *MODELS)
     spark.sql(f"update {main} set s.a = 5 where id = 1")
-    control(project, "resume", list(MODELS))
+    project.control("resume", *MODELS)
     spark.sql(f"alter table {main} add columns (s.c int, l.element.c int)")
     spark.sql(f"alter table {main} drop column s.`in`")
     spark.sql(f"update {main} set s = named_struct('a', 6, 'c', 7) where id = 2")

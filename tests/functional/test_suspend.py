@@ -68,12 +68,6 @@ def arrive(spark: SparkSession, up_to: int) -> None:
         )
 
 
-def control(project: Project, kind: str, names: list[str]) -> None:
-    for name in names:
-        arguments = f"{{table: {project.table(name)}}}"
-        project.dbt("run-operation", f"{kind}_history", "--args", arguments)
-
-
 @pytest.mark.thorough
 def test_what_is_pending_waits_until_the_resume_and_is_then_taken(
     project: Project, spark: SparkSession
@@ -87,7 +81,7 @@ def test_what_is_pending_waits_until_the_resume_and_is_then_taken(
     names = write_models(project, "held")
     project.run(*names)
     before = {name: rows_of(project, name) for name in names}
-    control(project, "suspend", names)
+    project.control("suspend", *names)
     arrive(spark, 3)
 
     held = project.run(*names)
@@ -100,7 +94,7 @@ def test_what_is_pending_waits_until_the_resume_and_is_then_taken(
     assert numbered == keyed == "suspended: 3 rows held back"
     assert "2 batches are held back until resume_history" in held.log
 
-    control(project, "resume", names)
+    project.control("resume", *names)
     plain = write_models(project, "plain")
     project.run(*names, *plain)
 
@@ -115,12 +109,12 @@ def test_a_truncated_table_is_still_suspended(project: Project, spark: SparkSess
     arrive(spark, 1)
     versions = write_models(project, "held")[0]
     project.run(versions)
-    control(project, "suspend", [versions])
+    project.control("suspend", versions)
     spark.sql(f"truncate table {project.table(versions)}")
 
     assert project.run(versions).message(versions).endswith("0 replayed, 1 held back")
 
-    control(project, "resume", [versions])
+    project.control("resume", versions)
     project.run(versions)
     assert len(project.rows(versions)) == 2
 
@@ -143,7 +137,7 @@ def test_a_history_of_a_table_takes_a_suspension_as_one_step(
     source = f"{{{{ api.Relation.create(schema='{project.schema}', identifier='people') }}}}"
     project.model("kept_people", f"select * from {source}", materialized="history", unique_key="id")
     project.run("kept_people")
-    control(project, "suspend", ["kept_people"])
+    project.control("suspend", "kept_people")
     spark.sql(f"update {people} set v = 'b' where id = 1")
     spark.sql(f"delete from {people} where id = 2")
     before = rows_of(project, "kept_people")
@@ -154,7 +148,7 @@ def test_a_history_of_a_table_takes_a_suspension_as_one_step(
     assert rows_of(project, "kept_people") == before
 
     spark.sql(f"update {people} set v = 'c' where id = 1")
-    control(project, "resume", ["kept_people"])
+    project.control("resume", "kept_people")
     spark.sql(f"update {people} set v = 'd' where id = 1")
     project.run("kept_people")
 
@@ -192,10 +186,10 @@ def test_columns_renamed_or_dropped_after_a_resumption_keep_what_it_compared(
     )
     names = [*logs, "versions"]
     project.run(*names)
-    control(project, "suspend", names)
+    project.control("suspend", *names)
     spark.sql(f"alter table {main} add columns (c int, d int)")
     spark.sql(f"update {main} set k = 2, c = 7, d = 8 where id = 1")
-    control(project, "resume", names)
+    project.control("resume", *names)
     spark.sql(f"alter table {main} rename column k to k2")
     spark.sql(f"alter table {main} rename column c to c2")
     spark.sql(f"alter table {main} drop column d")

@@ -51,11 +51,6 @@ def expire(project: Project) -> int:
     return int(snapshots[0][0])
 
 
-def control(project: Project, kind: str) -> None:
-    arguments = f"{{table: {project.table('h')}}}"
-    project.dbt("run-operation", f"{kind}_history", "--args", arguments)
-
-
 def test_a_log_rolled_back_past_its_expired_records_appends_the_undone_batch_only(
     project: Project,
 ) -> None:
@@ -130,13 +125,13 @@ def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(project: 
 def test_a_table_is_suspended_after_its_snapshots_have_expired(project: Project) -> None:
     write_log(project, 2)
     project.run("h")
-    control(project, "suspend")
+    project.control("suspend", "h")
     expire(project)
     write_log(project, 3)
 
     assert project.run("h").message("h") == "suspended: 1 row held back"
 
-    control(project, "resume")
+    project.control("resume", "h")
     expire(project)
     assert project.run("h").message("h") == "1 row appended"
 
@@ -166,7 +161,7 @@ def test_a_table_suspended_during_a_run_is_suspended_after_it(
 
     assert project.run("h").message("h").endswith("4 replayed, 1 held back")
 
-    control(project, "resume")
+    project.control("resume", "h")
     assert project.run("h").message("h").startswith("1 batch:")
 
 
@@ -174,14 +169,14 @@ def test_a_truncated_table_is_still_suspended(project: Project) -> None:
     config = {"file_format": "iceberg"}
     project.history("h", batches_of_one(2)[0], config=config)
     project.run("h")
-    control(project, "suspend")
+    project.control("suspend", "h")
     project.spark.sql(f"truncate table {project.table('h')}")
 
     assert project.run("h").message("h").endswith("2 held back")
     expire(project)
     assert project.run("h").message("h").endswith("2 held back")
 
-    control(project, "resume")
+    project.control("resume", "h")
     assert project.run("h").message("h").startswith("2 batches")
 
 

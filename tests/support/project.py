@@ -193,6 +193,22 @@ class Project:
         history = self.spark.sql(f"describe history {self.table(name)}")
         return [row.asDict() for row in history.collect()]
 
+    def control(self, kind: str, *names: str) -> None:
+        """`suspend_history` or `resume_history` of tables in the test's schema."""
+        for name in names:
+            arguments = f"{{table: {self.table(name)}}}"
+            self.dbt("run-operation", f"{kind}_history", "--args", arguments)
+
+    def expire_log(self, name: str, before: int, files: str = "*.json") -> None:
+        """Remove what Delta's log cleanup removes, up to a version, whatever its age."""
+        table = self.table(name)
+        place = self.spark.sql(f"describe detail {table}").collect()[0]["location"]
+        for entry in (Path(place.removeprefix("file:")) / "_delta_log").glob(files):
+            if entry.name[:20].isdigit() and int(entry.name[:20]) < before:
+                entry.unlink()
+        self.forget_logs()
+        self.spark.sql(f"refresh table {table}")
+
     def forget_logs(self) -> None:
         """Let Spark read the logs of all tables again."""
         jvm: Any = self.spark._jvm

@@ -39,11 +39,8 @@
         if capture.is_same and entry.version == capture.taken.watermark.version + 1 %}
         {% do return(dbt_history._micros_of(entry.timestamp)) %}
     {% endfor %}
-    {% set last = run_query(
-        'select unix_micros(max(' ~ dbt_history._quote(time) ~ ')) from '
-            ~ dbt_history._quoted_relation(this)
-    ).rows[0][0] %}
-    {% do return(last | int + 1 if last is not none else none) %}
+    {% set last = dbt_history._last_micros(this, time) %}
+    {% do return(last + 1 if last is not none else none) %}
 {% endmacro %}
 
 

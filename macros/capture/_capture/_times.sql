@@ -45,13 +45,20 @@
     {% endif %}
     {% set there = dbt_history._table_columns(this) | selectattr('name', 'equalto', time)
         | selectattr('type', 'equalto', 'timestamp') | list %}
+    {% set last = dbt_history._last_micros(this, time) if there else none %}
+    {% if last is not none %}
+        {% do diff.update({'micros': [diff.micros, last + 1] | max}) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# The greatest time in a column of a log, in microseconds since 1970; none without rows. #}
+{% macro _last_micros(relation, time) %}
     {% set last = run_query(
         'select unix_micros(max(' ~ dbt_history._quote(time) ~ ')) from '
-            ~ dbt_history._quoted_relation(this)
-    ).rows[0][0] if there else none %}
-    {% if last is not none %}
-        {% do diff.update({'micros': [diff.micros, last | int + 1] | max}) %}
-    {% endif %}
+            ~ dbt_history._quoted_relation(relation)
+    ).rows[0][0] %}
+    {% do return(last | int if last is not none else none) %}
 {% endmacro %}
 
 

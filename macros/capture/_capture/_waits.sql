@@ -95,12 +95,8 @@
     {% set table = dbt_history._source_of_reference(reference, source) %}
     {% set facts = dbt_history._table_facts(table, watermark) %}
     {% if facts is none or not dbt_history._is_as_read(table, facts, watermark) %}
-        {% set last = run_query(
-            'select unix_micros(max(`mod_time`)) from '
-                ~ dbt_history._quoted_relation(reference.history)
-        ).rows[0][0] %}
         {% do return({
-            'before': last | int if last is not none else none,
+            'before': dbt_history._last_micros(reference.history, 'mod_time'),
             'why': source ~ ' was made again, or set back, since it was read',
         }) %}
     {% endif %}

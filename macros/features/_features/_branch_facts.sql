@@ -103,7 +103,6 @@
         main     f1 at 1           f2 at 3
         draft        forked at 1   rebased to 3
         detail       forked from draft at 2           reads draft as of 2 and main as of 1
-
 #}
 {% macro _protect_bases(call, kind, parent, at, since) %}
     {% set tag = 'branch:' ~ call.branch %}

@@ -106,9 +106,7 @@
     {%- set was = dbt_history.as_of(table.relation, table.to, convention) -%}
     {%- set is_now = '(select * from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where '
         ~ dbt_history._is_open(convention) ~ ')' -%}
-    {%- set filter = dbt_history._key_filter(
-        only, dbt_history._table_columns(table.relation),
-    ) -%}
+    {%- set filter = dbt_history._key_filter(only, columns) -%}
     {%- set same = [] -%}
     {%- for column in columns -%}
         {%- set name = dbt_history._quote(column.name) -%}

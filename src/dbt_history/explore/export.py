@@ -23,23 +23,12 @@ from typing import Any
 from dbt_history.conventions import EPOCH
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.tables import ANY_USER, HistoryTable
+from dbt_history.timeline.commits import METADATA_OPERATIONS
 from dbt_history.timeline.versions import is_data
 
 MAX_VERSIONS = 300_000
 MAX_COMMITS = 40
 DAY = 86_400_000_000
-METADATA = (
-    "OPTIMIZE",
-    "REORG",
-    "VACUUM",
-    "SET ",
-    "UNSET ",
-    "ADD ",
-    "RENAME",
-    "CHANGE",
-    "ALTER",
-    "UPGRADE",
-)
 
 
 @dataclass
@@ -308,7 +297,7 @@ def read_commits(project: DbtProject, table: HistoryTable) -> list[dict[str, Any
         return []
     found = []
     for entry in reversed(entries):
-        if str(entry["operation"]).startswith((*METADATA, "CREATE TABLE")):
+        if str(entry["operation"]).startswith((*METADATA_OPERATIONS, "CREATE TABLE")):
             continue
         record = entry["record"] or {}
         first, last = record.get("first_batch"), record.get("batch")

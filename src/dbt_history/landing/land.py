@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt_history.commit_log import CONFLICTS, new_record
+from dbt_history.commit_log import is_conflict, new_record
 from dbt_history.landing import rows
 from dbt_history.landing.errors import BusyError, FileError, LandingError, Problem, RefusedError
 from dbt_history.landing.files import Limits, StoredFile, digest_of, path_below
@@ -262,7 +262,7 @@ class Writer:
             with shown_progress(self.spark, len(sources), self.progress):
                 self.table.append(data, table_id, number, record)
         except (PySparkException, Py4JError) as error:
-            if any(name in str(error) for name in CONFLICTS):
+            if is_conflict(error):
                 return False
             if LANDING_ERROR in str(error):
                 # Read all files again to report every problem.

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from dbt_history.commit_log import (
-    CONFLICTS,
     CommitLogs,
     Entry,
+    is_conflict,
     read_log,
     read_record,
     restored_version,
@@ -178,7 +178,7 @@ class LandingTable:
                 f" {', '.join(cells)}"
             )
         except PySparkException as error:
-            if any(name in str(error) for name in CONFLICTS):
+            if is_conflict(error):
                 raise BusyError(
                     f"another writer changed {self}; nothing was landed, try again"
                 ) from None

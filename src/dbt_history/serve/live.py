@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Row
 
-from dbt_history.commit_log import CONFLICTS, new_record
+from dbt_history.commit_log import is_conflict, new_record
 from dbt_history.landing.errors import BusyError, RefusedError
 from dbt_history.landing.table import LandingTable, quoted, string_literal
 from dbt_history.serve.skipped import Skipped, skipped_samples
@@ -68,7 +68,7 @@ def merge(target: Target, key: Sequence[str], batch: int) -> Row:
             spark.conf.set(name, value)
         spark.sql(merge_sql(target, key, batch))
     except Exception as error:
-        if any(name in str(error) for name in CONFLICTS):
+        if is_conflict(error):
             raise BusyError(
                 f"another writer changed {target}; nothing was lost, try again"
             ) from None
