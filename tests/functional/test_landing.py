@@ -94,6 +94,9 @@ def test_landed_batches_are_compared_with_the_digests_in_their_commits(
     assert "changed: 2_b.csv" in verified()[1]
     missing = CliRunner().invoke(main, ["verify-landing", f"{table}_no", "--root", str(tmp_path)])
     assert (missing.exit_code, "does not exist" in missing.output) == (1, True)
+    table.spark.sql(f"create or replace view {table}_view as select 1 as `_batch`")
+    failing = ["verify-landing", f"{table}_view", "--root", str(tmp_path)]
+    assert CliRunner().invoke(main, failing).exit_code == 3
 
 
 def test_a_request_gets_the_next_number_and_a_given_number_must_be_higher(

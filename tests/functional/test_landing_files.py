@@ -23,7 +23,7 @@ import pytest
 
 from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
 from dbt_history.landing import read_request as read
-from dbt_history.landing.files import CHUNK
+from dbt_history.landing.files import CHUNK, path_below
 from dbt_history.landing.land import find_sources
 from dbt_history.landing.parquet_cells import SealedFile, spooled
 from dbt_history.landing.rows import FileReader, checked, staged_rows
@@ -52,6 +52,16 @@ def test_an_absolute_path_inside_the_folder_is_accepted(tmp_path: Path) -> None:
     writer.files["replace_files"] = [str(tmp_path / "upsert.csv")]
 
     assert problems(writer.write()) == ""
+
+
+@pytest.mark.parametrize("named", ["linked", "real"])
+def test_an_absolute_path_below_a_linked_folder_may_have_the_link_or_the_real_path(
+    named: str, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+
+    assert path_below(tmp_path / "linked", str(tmp_path / named / "u.csv")) == "u.csv"
 
 
 @pytest.mark.parametrize("is_folder", [False, True])

@@ -154,9 +154,7 @@ def land_command(
             click.echo(f"dbt-history land: {error}", err=True)
             raise SystemExit(FAILED) from None
         except Exception as error:
-            # The first line is the error; the rest is a Java stack trace.
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            click.echo(f"dbt-history land: {path}: {lines[0]}", err=True)
+            click.echo(f"dbt-history land: {path}: {first_line(error)}", err=True)
             raise SystemExit(FAILED) from None
         for line in summary_lines(done):
             click.echo(line)
@@ -190,14 +188,23 @@ def verify_command(table: str, root: Path) -> None:
         raise click.UsageError(f"{table!r} is not of the form schema.table")
     try:
         landing = LandingTable(start_session("dbt-history verify-landing"), schema, name)
-        found = list(verify_landing(landing, root.resolve()))
+        found = list(verify_landing(landing, root))
     except RefusedError as error:
         click.echo(f"dbt-history verify-landing: {error}", err=True)
         raise SystemExit(REFUSED) from None
+    except Exception as error:
+        click.echo(f"dbt-history verify-landing: {table}: {first_line(error)}", err=True)
+        raise SystemExit(FAILED) from None
     for batch in found:
         click.echo(batch)
     if not all(batch.is_as_landed for batch in found):
         raise SystemExit(REFUSED)
+
+
+def first_line(error: Exception) -> str:
+    """The message without the Java stack trace that follows its first line."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def default_name(table: str) -> str:

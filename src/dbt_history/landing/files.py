@@ -60,10 +60,13 @@ def path_below(root: Path, name: str) -> str:
     """The path of a file relative to `root`. Raises FileError if it is outside `root`."""
     path = PurePosixPath(name)
     if path.is_absolute():
-        try:
-            path = path.relative_to(PurePosixPath(root.absolute()))
-        except ValueError:
-            raise FileError("is outside the folder of the request") from None
+        # The writer may know the folder by a symbolic link, or by its real path.
+        for folder in (root.absolute(), root.resolve()):
+            if path.is_relative_to(folder):
+                path = path.relative_to(folder)
+                break
+        else:
+            raise FileError("is outside the folder of the request")
     if ".." in path.parts or not path.parts:
         raise FileError("is outside the folder of the request")
     return str(path)

@@ -175,7 +175,7 @@ def serve_command(
         engine = Engine(find_package(project_dir), max_deleted_share)
         spark = start_session("dbt-history serve")
         refuse_iceberg(spark)
-        destination = Destination(spark, root.resolve(), engine, limits, compact_every)
+        destination = Destination(spark, root.absolute(), engine, limits, compact_every)
         service = Service(destination, token)
         if check:
             run_check(service)
