@@ -264,6 +264,21 @@ def test_a_table_that_changes_its_mode_keeps_layout_and_properties(project: Proj
     assert project.rows("t") == [{**row, "_fivetran_deleted": False}]
 
 
+@pytest.mark.thorough
+def test_a_table_without_soft_deletes_keeps_its_column_with_that_name(project: Project) -> None:
+    types = {"id": "bigint", "_fivetran_deleted": "boolean", "_fivetran_synced": "timestamp"}
+    row = {"id": 1, "_fivetran_deleted": True, "_fivetran_synced": day(3)}
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    table = project.table("t")
+    data_frame(project.spark, [row], types).write.format("delta").saveAsTable(table)
+
+    migrate(project, "copy_table_to_history_mode", table=table, to=project.table("copy"))
+
+    (copied,) = project.rows("copy")
+    assert {name: copied[name] for name in row} == row
+    assert copied["_fivetran_active"]
+
+
 @pytest.mark.parametrize("operation", ["soft_delete_to_history", "copy_table_to_history_mode"])
 def test_a_history_table_cannot_become_a_history_table_again(
     operation: str, project: Project

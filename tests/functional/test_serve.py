@@ -1092,3 +1092,130 @@ def test_the_command_requires_tls_and_a_token_except_on_loopback(
         done = CliRunner().invoke(main, [*root, *options])
         assert done.exit_code == 2, done.output
     shutil.rmtree(tmp_path)
+
+
+def lose_catalog_entry(destination: Destination, warehouse: Path, *names: str) -> None:
+    """Leave tables only in their folders, as a kill between commit and catalog entry does."""
+    for name in names:
+        place = warehouse / f"{SCHEMA}.db" / name
+        shutil.copytree(place, place.with_name(f"{name}_kept"))
+        destination.spark.sql(f"drop table {SCHEMA}.{name}")
+        shutil.move(place.with_name(f"{name}_kept"), place)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("migration", ["drop", "rename"])
+def test_a_table_found_in_its_folder_is_not_found_again_by_an_old_name(
+    migration: str, destination: Destination, client: Client, warehouse: Path
+) -> None:
+    """
+    folder        rows 1   catalog entry lost   batch 2      drop or rename   batch 3, a new table
+    rows in it    1                             1, 2         1, 2             1, 2
+    """
+    name = f"found_{migration}"
+    first, second, third = (
+        upserts(request(destination, name), (key, key, "1", int(key))) for key in "123"
+    )
+    assert client.write(first).success
+    lose_catalog_entry(destination, warehouse, name, f"{name}__landing")
+    assert client.write(second).success
+    assert numbers(destination, name) == [1, 2]
+
+    if migration == "drop":
+        assert client.migrate(SCHEMA, name, drop=pb.DropOperation(drop_table=True)).success
+    else:
+        renaming = pb.RenameTable(from_table=name, to_table=f"{name}_new")
+        renamed = pb.RenameOperation(rename_table=renaming)
+        assert client.migrate(SCHEMA, name, rename=renamed).success
+        assert [row[0] for row in versions(destination, f"{name}_new")] == [1, 2]
+    assert client.write(third).success
+
+    assert [row[0] for row in versions(destination, name)] == [3]
+    assert numbers(destination, name) == [1]
+    landed = destination.spark.table(f"{SCHEMA}.{name}__landing").collect()
+    assert {row.id for row in landed} == {3}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["copy_table", "copy_table_to_history_mode"])
+def test_a_copy_killed_before_its_catalog_entry_is_finished_by_its_repeat(
+    kind: str, destination: Destination, client: Client, warehouse: Path
+) -> None:
+    source, to = f"whole_{kind}", f"copy_{kind}"
+    rows = request(destination, source, LIVE).add_row(["1", "a", "{}", at(1)])
+    assert client.call("WriteBatch", batch(rows)).success
+    made = {"copy_table": pb.CopyTable, "copy_table_to_history_mode": pb.CopyTableToHistoryMode}
+    names = made[kind](from_table=source, to_table=to)
+    copying = pb.CopyOperation(**{kind: names})
+    assert client.migrate(SCHEMA, source, copy=copying).success
+    lose_catalog_entry(destination, warehouse, to)
+
+    assert client.migrate(SCHEMA, source, copy=copying).success
+
+    assert [row[0] for row in live_rows(destination, to)] == [1]
+
+
+@pytest.mark.thorough
+def test_a_copy_of_a_later_table_with_the_same_name_is_refused(
+    destination: Destination, client: Client
+) -> None:
+    rows = request(destination, "twice", LIVE).add_row(["1", "a", "{}", at(1)])
+    copying = pb.CopyOperation(copy_table=pb.CopyTable(from_table="twice", to_table="twice_copied"))
+    renaming = pb.RenameOperation(
+        rename_table=pb.RenameTable(from_table="twice", to_table="twice_before")
+    )
+    assert client.call("WriteBatch", batch(rows)).success
+    assert client.migrate(SCHEMA, "twice", copy=copying).success
+    assert client.migrate(SCHEMA, "twice", copy=copying).success
+    assert client.migrate(SCHEMA, "twice", rename=renaming).success
+    rows = request(destination, "twice", LIVE).add_row(["2", "b", "{}", at(2)])
+    assert client.call("WriteBatch", batch(rows)).success
+
+    assert "exists already" in client.migrate(SCHEMA, "twice", copy=copying).task.message
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("has_history", [True, False])
+def test_a_table_whose_batches_have_left_the_log_takes_the_next_ones(
+    has_history: bool, destination: Destination, client: Client, warehouse: Path
+) -> None:
+    """
+    version   0        1         ...                             12 and later
+    commit    create   batch 1   properties, with checkpoints    the log begins here
+    """
+    name = f"expired_{has_history}".lower()
+    columns: dict[str, Any] = COLUMNS if has_history else LIVE
+
+    def write(day: int, **more: str) -> Any:
+        writer = request(destination, name, {**columns, **dict.fromkeys(more, "STRING")})
+        period = [at(day), END, "true"] if has_history else []
+        cells = [str(day), "x", "1" if has_history else "{}", *period, at(day), *more.values()]
+        header = [*(ROW if has_history else LIVE), *more]
+        if has_history:
+            writer.add_csv(
+                "earliest_start", "e.csv", ["id", "_fivetran_start"], [[str(day), at(day)]]
+            )
+        writer.add_csv("upsert", "u.csv", header, [cells])
+        message = (history_batch if has_history else batch)(writer)
+        return client.call("WriteHistoryBatch" if has_history else "WriteBatch", message)
+
+    assert write(1).success
+    spark, full_name = destination.spark, f"{SCHEMA}.{name}"
+    for number in range(11):
+        spark.sql(f"alter table {full_name} set tblproperties ('n' = '{number}')")
+    place = warehouse / f"{SCHEMA}.db" / name / "_delta_log"
+    checkpoint = max(int(file.name[:20]) for file in place.glob("*.checkpoint*.parquet"))
+    for file in place.glob("*.json"):
+        if file.name[:20].isdigit() and int(file.name[:20]) < checkpoint:
+            file.unlink()
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    spark.sql(f"refresh table {full_name}")
+    assert numbers(destination, name) == []
+
+    answer = write(2, color="red")
+    assert answer.success, answer.task.message
+
+    found = spark.table(full_name).orderBy("id").collect()
+    assert [(row.id, row.color) for row in found] == [(1, None), (2, "red")]
+    assert numbers(destination, name) == [2]

@@ -8,6 +8,11 @@
     {%- set layout = dbt_history._as_list(detail['partitionColumns']) -%}
     {%- set partition_by = [] -%}
     {%- set others = [] -%}
+    {%- set properties = dbt_history._kept_properties(like) -%}
+    {%- if is_new -%}
+        {#- `serve` has it in a table that was renamed. -#}
+        {%- do properties.pop('dbt_history.catalog_name', none) -%}
+    {%- endif -%}
     {%- for name in layout if name | lower in select_columns | map('lower') | list -%}
         {%- do partition_by.append(dbt_history._quote(name)) -%}
     {%- endfor -%}
@@ -20,7 +25,7 @@
     partitioned by ({{ partition_by | join(', ') }})
     {%- endif %}
     tblproperties (
-        {%- for name, value in dbt_history._kept_properties(like).items() %}
+        {%- for name, value in properties.items() %}
         {{ dbt_history._string_literal(name) }}
             = {{ dbt_history._string_literal(value) }}{{ ',' if not loop.last }}
         {%- endfor %}
@@ -64,7 +69,9 @@
     {% set is_deleted = 'coalesce(items.' ~ dbt_history._quote(deleted) ~ ', false)' if deleted
         else 'false' %}
     {% set kept = [] %}
-    {% for name in migrated.names.values() if name | lower != '_fivetran_deleted' %}
+    {#- Without soft deletes a column of that name is data. #}
+    {% for name in migrated.names.values()
+        if not deleted or name | lower != '_fivetran_deleted' %}
         {% do kept.append(name) %}
     {% endfor %}
     {% set sql %}

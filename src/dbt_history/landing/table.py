@@ -40,6 +40,10 @@ TABLE_NAME = re.compile("[A-Za-z0-9_]+")
 NOT_IN_PARQUET = set(" ,;{}()\n\t=")
 # Error classes for existing files in the location of a new table.
 EXISTING_FILES = ("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "LOCATION_ALREADY_EXISTS")
+# Error class for a table in the catalog whose files are gone.
+FILES_GONE = "DELTA_PATH_DOES_NOT_EXIST"
+# Property: the table's name in the catalog since it was renamed; empty once it was dropped.
+CATALOG_NAME = "dbt_history.catalog_name"
 ICEBERG_PACKAGE = "org.apache.iceberg."
 
 
@@ -202,6 +206,12 @@ class LandingTable:
             f"tblproperties ({property_list(properties)})",
         )
 
+    def drop(self) -> None:
+        drop_table(self.spark, self.schema, self.name)
+
+    def rename(self, to: LandingTable) -> None:
+        rename_table(self.spark, self.schema, self.name, to.name)
+
     def data_columns(self) -> list[str]:
         """The columns without those of the landing."""
         names = self.spark.table(self.full_name).columns
@@ -280,32 +290,89 @@ class LandingTable:
 
 
 def create_or_register(
-    spark: SparkSession, schema: str, name: str, columns: str, properties: str
+    spark: SparkSession, schema: str, name: str, columns: str, properties: str, query: str = ""
 ) -> bool:
     """Create a Delta table and its schema; False if the table was registered from existing files.
 
-    A run that was killed between the first commit and the catalog entry leaves a table that is
-    missing from the catalog. Files without a commit are kept; the new table gets another location.
+    Files without a commit and those of a table that was dropped or renamed are kept; the new table
+    gets another location.
     """
     spark.sql(f"create schema if not exists {quoted(schema)}")
     create = f"create table if not exists {quoted(schema)}.{quoted(name)}"
     try:
-        spark.sql(f"{create} {columns} {properties}")
+        spark.sql(f"{create} {columns} {properties} {query}")
     except Exception as error:
         if not any(code in str(error) for code in EXISTING_FILES):
             raise
     else:
         return True
-    described = spark.sql(f"describe schema {quoted(schema)}").collect()
-    folder = next(row[1] for row in described if row[0] == "Location")
-    location = f"{folder.rstrip('/')}/{name.lower()}"
+    if register_files(spark, schema, name):
+        return False
+    beside = f"{default_location(spark, schema, name)}__{uuid.uuid4().hex[:8]}"
+    spark.sql(f"{create} {columns} location {string_literal(beside)} {properties} {query}")
+    return True
+
+
+def register_files(spark: SparkSession, schema: str, name: str) -> bool:
+    """Register the table that is in the folder of this name; False if there is none.
+
+    A process that was killed between the first commit of a table and its catalog entry leaves such
+    a folder. DROP and RENAME leave the folder of a registered table as it is, and a kill may leave
+    any; `CATALOG_NAME` tells that it is no longer the table of this name.
+
+    folder items   commit   killed   registered as items   RENAME to sold   CREATE items
+    CATALOG_NAME                                           sold             another folder
+    """
     try:
-        spark.sql(f"{create} using delta location {string_literal(location)}")
+        location = default_location(spark, schema, name)
+        detail = spark.sql(f"describe detail delta.{quoted(location)}").collect()[0]
     except AnalysisException:
-        beside = f"{location}__{uuid.uuid4().hex[:8]}"
-        spark.sql(f"{create} {columns} location {string_literal(beside)} {properties}")
-        return True
-    return False
+        return False
+    own = catalog_name(schema, name)
+    if detail["properties"].get(CATALOG_NAME, own) != own:
+        return False
+    spark.sql(
+        f"create table if not exists {quoted(schema)}.{quoted(name)} using delta"
+        f" location {string_literal(location)}"
+    )
+    return True
+
+
+def drop_table(spark: SparkSession, schema: str, name: str) -> None:
+    """Drop a table, which may not exist; files that stay are not registered again."""
+    full_name = f"{quoted(schema)}.{quoted(name)}"
+    register_files(spark, schema, name)
+    set_catalog_name(spark, full_name, "")
+    spark.sql(f"drop table if exists {full_name}")
+
+
+def rename_table(spark: SparkSession, schema: str, before: str, after: str) -> None:
+    """Rename a table; files that stay in their folder are not registered with the old name."""
+    full_name = f"{quoted(schema)}.{quoted(before)}"
+    set_catalog_name(spark, full_name, catalog_name(schema, after))
+    spark.sql(f"alter table {full_name} rename to {quoted(schema)}.{quoted(after)}")
+
+
+def set_catalog_name(spark: SparkSession, full_name: str, value: str) -> None:
+    """Set `CATALOG_NAME`, unless the table or its files are gone."""
+    listed = property_list({CATALOG_NAME: value})
+    try:
+        if spark.catalog.tableExists(full_name):
+            spark.sql(f"alter table {full_name} set tblproperties ({listed})")
+    except AnalysisException as error:
+        if error.getCondition() != FILES_GONE:
+            raise
+
+
+def catalog_name(schema: str, name: str) -> str:
+    return f"{schema}.{name}".lower()
+
+
+def default_location(spark: SparkSession, schema: str, name: str) -> str:
+    """The folder that Spark gives a table of this name."""
+    described = spark.sql(f"describe schema {quoted(schema)}").collect()
+    folder: str = next(row[1] for row in described if row[0] == "Location")
+    return f"{folder.rstrip('/')}/{name.lower()}"
 
 
 def property_list(properties: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from pyspark.sql import SparkSession
 
 from dbt_history.commit_log import (
     CommitLogs,
+    Entry,
     batch_number,
+    is_overwrite,
     read_log,
     restored_version,
     with_undone,
@@ -26,6 +29,7 @@ from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.files import Limits
 from dbt_history.landing.land import Landed, land
 from dbt_history.landing.request import START, Column, Request, parse_request
+from dbt_history.landing.table import quoted, string_literal
 from dbt_history.serve import live
 from dbt_history.serve.engine import Engine
 from dbt_history.serve.skipped import Skipped, skipped_samples
@@ -185,20 +189,28 @@ class Destination:
             self.set_key(target, key)
 
     def numbers(self, target: Target, *, has_history: bool) -> Numbers:
-        """The numbers of batches in the table's log, or recorded from a dropped landing table."""
+        """The numbers of batches in the table's log, or recorded from a dropped landing table.
+
+        If the log keeps no batch, those in Delta's checkpoints, as the materialization reads them.
+        """
         recorded = int(target.properties().get(LAST_BATCH, "0"))
         taken, kept = [recorded], [recorded]
         # Numbers increase, so the newest commits usually suffice.
         for limit in (50, None):
             log = read_log(target.spark, target.full_name, limit)
-            for entry, is_undone in with_undone(
-                log, lambda entry: restored_version(target.spark, target.full_name, entry)
-            ):
+            found = list(
+                with_undone(log, partial(restored_version, target.spark, target.full_name))
+            )
+            for entry, is_undone in found:
                 if (number := batch_number(entry["userMetadata"])) is not None:
                     taken.append(number)
                     kept += [] if is_undone else [number]
             if len(kept) > 1 or len(log) < (limit or 0):
                 break
+        if len(kept) == 1 and log[-1]["version"] > 0:
+            taken_before, kept_before = numbers_in_checkpoints(target, found)
+            taken.append(taken_before)
+            kept.append(kept_before)
         applied = max(kept)
         undone = tuple(sorted({number for number in taken if number > applied}))
         return Numbers(has_history, max(taken), applied, undone)
@@ -274,7 +286,7 @@ class Destination:
             self.apply_all(target)
             numbers = self.numbers(target, has_history=target.is_history())
             target.set_properties({LAST_BATCH: str(numbers.taken)})
-            target.spark.sql(f"drop table if exists {target.landing.full_name}")
+            target.landing.drop()
 
     # -- tables ------------------------------------------------------------------------------------
 
@@ -334,6 +346,38 @@ class Destination:
 
     def set_key(self, target: Target, key: Sequence[str]) -> None:
         target.set_properties({KEY: json.dumps(list(key))})
+
+
+def numbers_in_checkpoints(target: Target, log: Sequence[tuple[Entry, bool]]) -> tuple[int, int]:
+    """The greatest batch number in the checkpoints, and the greatest that is applied; 0 for none.
+
+    For a `log` whose commits of batches have expired; Delta keeps transaction ids. A restore does
+    not remove them, so after one only the checkpoints up to its version count.
+
+    version   2         10             11           12          13
+    commit    batch 1   checkpoint: 1  restore to 10   OPTIMIZE  checkpoint: 1
+    """
+    spark, name = target.spark, target.full_name
+    detail = spark.sql(f"describe detail {name}").collect()[0]
+    pattern = f"^dbt_history:(live:{detail['id']}|.+:{detail['id']}:[0-9]+)$"
+    path = f"{detail['location']}/_delta_log/*.checkpoint*.parquet"
+    rows = spark.sql(
+        "select cast(left(_metadata.file_name, 20) as bigint), max(txn.version)"
+        f" from parquet.{quoted(path)} where txn.appId rlike {string_literal(pattern)} group by 1"
+    ).collect()
+    present = [entry for entry, is_undone in log if not is_undone]
+    if any(
+        is_overwrite(entry["operation"], entry["operationParameters"] or {}) for entry in present
+    ):
+        latest = -1
+    else:
+        restores = (entry for entry in present if entry["operation"] == "RESTORE")
+        latest = min(
+            (restored_version(spark, name, entry) for entry in restores),
+            default=log[0][0]["version"],
+        )
+    taken = max((row[1] for row in rows), default=0)
+    return taken, max((row[1] for row in rows if row[0] <= latest), default=0)
 
 
 def landed_text(landed: Landed) -> str:

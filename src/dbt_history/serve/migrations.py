@@ -11,10 +11,11 @@ from typing import Any
 from dbt_history.conventions import FIVETRAN_DELETED
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.request import ACTIVE, PERIOD, Column
-from dbt_history.landing.table import property_list, quoted
+from dbt_history.landing.table import create_or_register, property_list, quoted
 from dbt_history.landing.types import DEFAULT_DECIMAL, KNOWN, ColumnType
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.destination import Destination
+from dbt_history.serve.live import table_id_of
 from dbt_history.serve.tables import COPIED_FROM, KEY, TYPES, check_names
 
 TEXTS = ("STRING", "XML", "JSON", "NAIVE_TIME")
@@ -58,8 +59,8 @@ def drop_table(destination: Destination, details: pb.MigrationDetails, wanted: b
         raise RefusedError("drop_table is false: nothing to do")
     with destination.exclusive(details.schema, details.table) as (target,):
         target.exists()
-        target.spark.sql(f"drop table if exists {target.landing.full_name}")
-        target.spark.sql(f"drop table if exists {target.full_name}")
+        target.landing.drop()
+        target.drop()
     return "dropped"
 
 
@@ -174,22 +175,27 @@ def copy_table(
     names = operation.from_table, operation.to_table
     with destination.exclusive(details.schema, *names) as (source, to):
         destination.make_ready(source)
-        if to.exists():
-            if to.properties().get(COPIED_FROM) == str(source):
+        # A later table with the source's name has another id.
+        copied_from = f"{source} {table_id_of(source)}"
+        if to.ensure_registered():
+            if to.properties().get(COPIED_FROM) == copied_from:
                 return "was copied before"
             raise RefusedError(f"{to} exists already")
-        source.spark.sql(f"drop table if exists {to.landing.full_name}")
+        to.landing.drop()
         columns = list(source.fields())
         active = [name for name in columns if name.lower() == ACTIVE]
         kept = ("delta.columnMapping.mode", "delta.enableDeletionVectors", KEY, TYPES)
         properties = {n: v for n, v in source.properties().items() if n in kept}
-        properties |= {COPIED_FROM: str(source), "delta.feature.timestampNtz": "supported"}
+        properties |= {COPIED_FROM: copied_from, "delta.feature.timestampNtz": "supported"}
         layout = f" partitioned by ({quoted(active[0])})" if active else ""
         ordered = [name for name in columns if name not in active] + active
-        source.spark.sql(
-            f"create table {to.full_name} using delta{layout}"
-            f" tblproperties ({property_list(properties)})"
-            f" as select {', '.join(map(quoted, ordered))} from {source.full_name}"
+        create_or_register(
+            source.spark,
+            to.schema,
+            to.name,
+            f"using delta{layout}",
+            f"tblproperties ({property_list(properties)})",
+            f"as select {', '.join(map(quoted, ordered))} from {source.full_name}",
         )
     return "copied"
 
@@ -202,16 +208,15 @@ def rename_table(
         if to.exists():
             if source.exists():
                 raise RefusedError(f"{to} exists already")
-        elif not source.exists():
+        elif not source.ensure_registered():
             raise RefusedError(f"table {source} does not exist")
         else:
             source.finish_changes(source.fields())
             destination.apply_all(source)
-            source.spark.sql(f"drop table if exists {to.landing.full_name}")
-            source.spark.sql(f"alter table {source.full_name} rename to {to.full_name}")
+            to.landing.drop()
+            source.rename(to)
         if source.landing.exists() and not to.landing.exists():
-            landed, new = source.landing.full_name, to.landing.full_name
-            source.spark.sql(f"alter table {landed} rename to {new}")
+            source.landing.rename(to.landing)
     return "renamed"
 
 
@@ -227,10 +232,10 @@ def copy_table_to_history_mode(
             "deleted_column": operation.soft_deleted_column or None,
         }
         name = "copy_table_to_history_mode"
-        if not to.exists() and to.landing.exists():
+        if not to.ensure_registered() and to.landing.exists():
             # The batches of an earlier table with this name; a repeated call finds the copy.
             destination.engine.run_operation(name, {**arguments, "dry_run": True})
-            source.spark.sql(f"drop table if exists {to.landing.full_name}")
+            to.landing.drop()
         destination.engine.run_operation(name, arguments)
     return "copied to history mode"
 

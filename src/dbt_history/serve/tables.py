@@ -23,9 +23,12 @@ from dbt_history.landing.table import (
     LandingTable,
     create_or_register,
     definitions,
+    drop_table,
     needs_mapping,
     property_list,
     quoted,
+    register_files,
+    rename_table,
     string_literal,
 )
 from dbt_history.landing.types import ColumnType
@@ -102,6 +105,16 @@ class Target:
             raise RefusedError(f"{self} exists and is not a Delta table")
         return True
 
+    def ensure_registered(self) -> bool:
+        """Whether the table exists. Registers one that a killed call has left in its folder."""
+        return self.exists() or register_files(self.spark, self.schema, self.name)
+
+    def drop(self) -> None:
+        drop_table(self.spark, self.schema, self.name)
+
+    def rename(self, to: Target) -> None:
+        rename_table(self.spark, self.schema, self.name, to.name)
+
     def fields(self) -> dict[str, DataType]:
         """The columns by name."""
         return {field.name: field.dataType for field in self.spark.table(self.full_name).schema}
@@ -142,10 +155,11 @@ class Target:
     def create(self, columns: Sequence[Column], key: Sequence[str]) -> None:
         """Create an empty table; drop the landing table of an earlier table with this name.
 
-        Files left over from a killed run are registered with the columns that they have.
+        Files left over from a killed call are registered with the columns that they have.
         """
-        self.spark.sql(f"create schema if not exists {quoted(self.schema)}")
-        self.spark.sql(f"drop table if exists {self.landing.full_name}")
+        if self.ensure_registered():
+            return
+        self.landing.drop()
         types = {column.name: column.type.spark for column in columns}
         active = [name for name in types if name.lower() == ACTIVE]
         properties = {
