@@ -14,6 +14,14 @@
     open), and one struct per table, under its name, with the version in force: `customers.city`.
     `kind`: `inner` (all tables have a version), `left` (the first has one), `full` (any has one).
     `inner` allows several records of a table per key; `left` and `full` need one record per key.
+
+    If tables were cleaned, the result begins at the greatest of their retention horizons, because
+    versions that ended by then may be missing: a period that began before begins there.
+
+        customers    [ a1 --------------------------
+        prices       [ b1 ----)[ b2 ----------------
+        horizon               ^  after b1 was removed
+        left                  [ a1, b2 -------------       not [ a1, NULL )[ a1, b2 ---
 #}
 {% macro history_join(tables, key=none, convention=none, kind='inner') %}
     {%- set sides = dbt_history._join_sides(tables, key, convention, kind) -%}
@@ -24,7 +32,10 @@
 {% endmacro %}
 
 
-{# The tables as a list: {'name', 'key', 'from', 'convention', 'start', 'until'}, names quoted. #}
+{#
+    The tables as a list: {'name', 'key', 'from', 'table', 'log', 'convention', 'start', 'until'},
+    names quoted.
+#}
 {% macro _join_sides(tables, key, convention, kind) %}
     {% set sides = [] %}
     {% for name, said in tables.items() %}
@@ -35,6 +46,7 @@
         {% set alias = dbt_history._quote(name) %}
         {% do sides.append({
             'name': alias, 'convention': reader.convention, 'from': reader.from,
+            'table': reader.table, 'log': reader.get('log'),
             'key': dbt_history._quoted(dbt_history._key_of(
                 said.relation, said.get('key', key), 'history_join',
             )),
@@ -63,13 +75,15 @@
 {# The overlapping versions of one key, with the period they share. #}
 {% macro _inner_refinement(sides) %}
     {%- set first = sides[0] -%}
+    {%- set starts = sides | map(attribute='start') | list
+        + dbt_history._retention_horizons(sides) -%}
     {%- set sql -%}
 (
     select
         {%- for column in first.key %}
         {{ first.name }}.{{ column }},
         {%- endfor %}
-        greatest({{ sides | map(attribute='start') | join(', ') }}) as valid_from,
+        greatest({{ starts | join(', ') }}) as valid_from,
         least({{ sides | map(attribute='until') | join(', ') }}) as valid_to
         {%- for side in sides %},
         struct({{ side.name }}.*) as {{ side.name }}
@@ -86,7 +100,7 @@
     {%- endfor %}
     where
         coalesce(
-            greatest({{ sides | map(attribute='start') | join(', ') }})
+            greatest({{ starts | join(', ') }})
             < least({{ sides | map(attribute='until') | join(', ') }}),
             true
         )
@@ -103,11 +117,13 @@
 {% macro _outer_refinement(sides, kind) %}
     {%- set keys = sides[0].key -%}
     {%- set axis = 'partition by ' ~ keys | join(', ') ~ ' order by `_at`, `_begins`' -%}
+    {%- set starts = ['`_at`'] + dbt_history._retention_horizons(sides) -%}
+    {%- set valid_from = 'greatest(' ~ starts | join(', ') ~ ')' if starts[1:] else starts[0] -%}
     {%- set sql -%}
 (
     select
         {{ keys | join(',\n        ') }},
-        `_at` as valid_from,
+        {{ valid_from }} as valid_from,
         `_next_at` as valid_to
         {%- for side in sides %},
         if({{ side.name }}.begins, {{ side.name }}.version, null) as {{ side.name }}
@@ -132,7 +148,7 @@
         ) as points
     ) as periods
     where
-        coalesce(`_at` < `_next_at`, true)
+        coalesce({{ valid_from }} < `_next_at`, true)
         and (
             {%- for side in (sides if kind == 'full' else sides[:1]) %}
             coalesce({{ side.name }}.begins, false){{ ' or' if not loop.last }}

@@ -181,6 +181,54 @@ def test_a_view_created_before_a_cleaning_fails_after_it(
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", ["fivetran", "validity_bigint", "days"])
+def test_a_join_of_periods_begins_at_the_greatest_horizon_of_its_tables(
+    name: str, project: Project, operate: Operation
+) -> None:
+    """
+    a            [ a1 -----)[ a2 -----------------
+    b            [ b1 -----------)[ b2 -----------
+    horizons               ^ of a ^ of b            the join of all kinds begins at that of b
+    """
+    convention, scale = ALL[name], scale_of(ALL[name])
+    tables = {table: random_versions(seed, convention) for seed, table in enumerate("ab", 1)}
+    for table, rows in tables.items():
+        make_table(project, table, rows, convention)
+    arguments = f"{{'a': ref('a'), 'b': ref('b')}}, 'id', {settings(convention)}"
+    kinds = ("inner", "left", "full")
+    for kind in kinds:
+        sql = f"select * from {{{{ dbt_history.history_join({arguments}, kind='{kind}') }}}}"
+        project.model(f"{kind}_view", sql, materialized="view")
+    project.run(*(f"{kind}_view" for kind in kinds))
+
+    def joined(kind: str, horizon: Any = None) -> list[str]:
+        """The periods that last beyond the horizon, cut there."""
+        rows = project.rows(f"{kind}_view")
+        if horizon is not None:
+            rows = [
+                {**row, "valid_from": max(row["valid_from"], horizon)}
+                for row in rows
+                if row["valid_to"] is None or row["valid_to"] > horizon
+            ]
+        return sorted(str(sorted(row.items())) for row in rows)
+
+    cutoffs = {"a": scale.at(6), "b": scale.at(8)}
+    horizon = max(
+        period.until
+        for table, rows in tables.items()
+        for period in (period_of(row, convention) for row in rows)
+        if period.until is not None and not period.is_empty and period.until < cutoffs[table]
+    )
+    expected = {kind: joined(kind, horizon) for kind in kinds}
+
+    for table, cutoff in cutoffs.items():
+        operate("clean_history", table=table, before=text_of(cutoff))
+
+    for kind in kinds:
+        assert expected[kind] and joined(kind) == expected[kind], kind
+
+
+@pytest.mark.thorough
 def test_tags_name_points_of_many_tables_and_protect_them_until_dropped(
     project: Project, call: Renderer, operate: Operation
 ) -> None:

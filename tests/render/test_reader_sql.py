@@ -121,9 +121,13 @@ def test_a_reader_equals_the_golden_sql(name: str, call: Renderer) -> None:
     assert_golden(name, call(macro, **named, **arguments))
 
 
-@pytest.mark.parametrize("kind", ["inner", "left"])
-def test_a_join_of_periods_equals_the_golden_sql(kind: str, call: Renderer) -> None:
-    call.pretend_relations()
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("inner", "inner"), ("left", "left"), ("inner_after_cleaning", "inner"),
+     ("left_after_cleaning", "left")],
+)  # fmt: skip
+def test_a_join_of_periods_equals_the_golden_sql(name: str, kind: str, call: Renderer) -> None:
+    call.pretend_relations(*(["history_marks"] if name != kind else []))
     tables = {
         "customers": call.table("customers"),
         "orders": {
@@ -132,7 +136,7 @@ def test_a_join_of_periods_equals_the_golden_sql(kind: str, call: Renderer) -> N
             "convention": "validity",
         },
     }
-    assert_golden(f"history_join_{kind}", call("history_join", tables=tables, key="id", kind=kind))
+    assert_golden(f"history_join_{name}", call("history_join", tables=tables, key="id", kind=kind))
 
 
 def test_tuples_of_histories_equal_the_golden_sql(call: Renderer) -> None:
@@ -167,4 +171,5 @@ def test_two_axes_equal_the_golden_sql(call: Renderer) -> None:
 def test_every_golden_file_belongs_to_a_case() -> None:
     others = {"batch_rows_validity", "batch_rows_fivetran", "bitemporal"}
     others |= {"history_join_inner", "history_join_left", "history_tuple", "is_consistent"}
+    others |= {"history_join_inner_after_cleaning", "history_join_left_after_cleaning"}
     assert {path.stem for path in GOLDEN.glob("*.sql")} == set(CASES) | others

@@ -44,6 +44,32 @@
 {% endmacro %}
 
 
+{#
+    The retention horizons of readers' tables as SQL: one value per schema with marks, the greatest
+    of its tables, NULL if none of them was cleaned.
+#}
+{% macro _retention_horizons(readers) %}
+    {%- set names = {} -%}
+    {%- for reader in readers if not reader.get('log') -%}
+        {%- set marks = dbt_history._marks(reader.table) -%}
+        {%- if marks is not none -%}
+            {%- do names.setdefault(dbt_history._quoted_relation(marks), []).append(
+                dbt_history._string_literal(reader.table.identifier | lower)
+            ) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set horizons = [] -%}
+    {%- for marks, tables in names.items() -%}
+        {%- do horizons.append(
+            '(select max(try_cast(instant as ' ~ readers[0].convention.type ~ ')) from ' ~ marks
+                ~ " where kind = 'horizon' and table_name in ("
+            ~ tables | unique | join(', ') ~ '))'
+        ) -%}
+    {%- endfor -%}
+    {%- do return(horizons) -%}
+{% endmacro %}
+
+
 {# A text literal without line breaks, so that indenting the SQL does not change the text. #}
 {% macro _text_on_one_line(value) %}
     {%- do return(dbt_history._string_literal(value).replace('\n', '\\n')) -%}

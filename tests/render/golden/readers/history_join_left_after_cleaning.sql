@@ -1,0 +1,84 @@
+(
+    select
+        `id`,
+        greatest(`_at`, (select max(try_cast(instant as timestamp)) from `golden`.`history_marks` where kind = 'horizon' and table_name in ('customers', 'orders'))) as valid_from,
+        `_next_at` as valid_to,
+        if(`customers`.begins, `customers`.version, null) as `customers`,
+        if(`orders`.begins, `orders`.version, null) as `orders`
+    from (
+        select
+            `id`,
+            `_at`,
+            lead(`_at`) over (partition by `id` order by `_at`, `_begins`) as `_next_at`,
+            last_value(
+                if(
+                    `_table` = 1,
+                    struct(`_begins` as begins, `customers` as version),
+                    null
+                ),
+                true
+            ) over (partition by `id` order by `_at`, `_begins` rows between unbounded preceding and current row) as `customers`,
+            last_value(
+                if(
+                    `_table` = 2,
+                    struct(`_begins` as begins, `orders` as version),
+                    null
+                ),
+                true
+            ) over (partition by `id` order by `_at`, `_begins` rows between unbounded preceding and current row) as `orders`
+        from (
+            select
+                    `customers`.`id` as `id`,
+                    `customers`.`_fivetran_start` as `_at`,
+                    true as `_begins`,
+                    1 as `_table`,
+                    struct(`customers`.*) as `customers`,
+                    null as `orders`
+                from golden.customers as `customers`
+                where coalesce(`customers`.`_fivetran_start` < if(`customers`.`_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC', (`customers`.`_fivetran_end` + interval 1 millisecond), null), true)
+
+            union all
+
+            select
+                    `customers`.`id` as `id`,
+                    if(`customers`.`_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC', (`customers`.`_fivetran_end` + interval 1 millisecond), null) as `_at`,
+                    false as `_begins`,
+                    1 as `_table`,
+                    struct(`customers`.*) as `customers`,
+                    null as `orders`
+                from golden.customers as `customers`
+                where coalesce(`customers`.`_fivetran_start` < if(`customers`.`_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC', (`customers`.`_fivetran_end` + interval 1 millisecond), null), false)
+
+
+            union all
+
+            select
+                    `orders`.`buyer` as `id`,
+                    `orders`.`valid_from` as `_at`,
+                    true as `_begins`,
+                    2 as `_table`,
+                    null as `customers`,
+                    struct(`orders`.*) as `orders`
+                from golden.orders as `orders`
+                where coalesce(`orders`.`valid_from` < `orders`.`valid_to`, true)
+
+            union all
+
+            select
+                    `orders`.`buyer` as `id`,
+                    `orders`.`valid_to` as `_at`,
+                    false as `_begins`,
+                    2 as `_table`,
+                    null as `customers`,
+                    struct(`orders`.*) as `orders`
+                from golden.orders as `orders`
+                where coalesce(`orders`.`valid_from` < `orders`.`valid_to`, false)
+
+        ) as points
+    ) as periods
+    where
+        coalesce(greatest(`_at`, (select max(try_cast(instant as timestamp)) from `golden`.`history_marks` where kind = 'horizon' and table_name in ('customers', 'orders'))) < `_next_at`, true)
+        and (
+            coalesce(`customers`.begins, false)
+        )
+)
