@@ -38,6 +38,46 @@
 {% endmacro %}
 
 
+{#
+    A value whose text shows the clock of UTC: a timestamp becomes the timestamp_ntz of its time in
+    UTC, at any depth; other types are unchanged. `to_utc_timestamp` is not exact: it reads UTC's
+    clock in the session's time zone, which has no such time where its clocks are put forward.
+#}
+{% macro _in_utc(expression, type='timestamp', depth=0) %}
+    {% set kind = type.split('<')[0] | trim | lower %}
+    {% if kind == 'timestamp' %}
+        {% do return(
+            "timestampadd(microsecond, unix_micros(" ~ expression ~ "), timestamp_ntz'1970-01-01')"
+        ) %}
+    {% elif '<' not in type or not modules.re.search('\\btimestamp\\b', type | lower) %}
+        {% do return(expression) %}
+    {% endif %}
+    {% set fields = dbt_history._fields_of(type) %}
+    {% set item = 'item' ~ depth %}
+    {% if kind == 'array' %}
+        {% do return(
+            'transform(' ~ expression ~ ', ' ~ item ~ ' -> '
+                ~ dbt_history._in_utc(item, fields[0].type, depth + 1) ~ ')'
+        ) %}
+    {% endif %}
+    {% set parts = [] %}
+    {% for field in fields %}
+        {% set part = (item if kind == 'map' else expression) ~ '.'
+            ~ dbt_history._quote(field.name) %}
+        {% do parts.append(
+            dbt_history._in_utc(part, field.type, depth + 1) ~ ' as '
+                ~ dbt_history._quote(field.name)
+        ) %}
+    {% endfor %}
+    {% set parts = 'struct(' ~ parts | join(', ') ~ ')' %}
+    {% do return(
+        'map_from_entries(transform(map_entries(' ~ expression ~ '), ' ~ item ~ ' -> ' ~ parts
+            ~ '))'
+            if kind == 'map' else 'if(' ~ expression ~ ' is null, null, ' ~ parts ~ ')'
+    ) %}
+{% endmacro %}
+
+
 {# A type from DESCRIBE as DDL accepts it: with quoted field names. #}
 {% macro _ddl_type(type) %}
     {% set type = type | trim %}

@@ -1,7 +1,8 @@
 {#
     Who changed which column, from which value to which: one row per changed column, from an event
-    table. `from_day` and `to_day` are whole days (UTC), both included. NULL is a value; columns
-    whose name begins with an underscore or contains a slash are left out.
+    table. `from_day` and `to_day` are whole days (UTC), both included; times in `from` and `to` are
+    UTC, too. NULL is a value; columns whose name begins with an underscore or contains a slash are
+    left out.
 
         events     1 a=1 b=2           3 a=1 b=2, 4 a=5 b=2      2 a=5 b=2
         report     Created  a -> 1     Modified  a  1 -> 5       Deleted  a 5 ->

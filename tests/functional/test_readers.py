@@ -492,3 +492,40 @@ def test_days_and_gaps_have_24_hours_also_where_clocks_change(
         assert tuple(found.collect()[0]) == (1, True)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "Europe/Berlin"])
+def test_column_changes_shows_times_in_utc(zone: str, spark: SparkSession, call: Renderer) -> None:
+    """In Berlin there is no 02:30 on the last day of March 2024."""
+    struct = "struct<at: timestamp, n: int, all: array<timestamp>, by: map<timestamp, date>>"
+    types = {
+        "due": "timestamp",
+        "nested": spark.sql(f"select cast(null as {struct}) as x").dtypes[0][1],
+        "local": "timestamp_ntz",
+    }
+    cells = [call("_changed_cell", column={"name": n, "type": t}) for n, t in types.items()]
+
+    def image(at: str) -> str:
+        time = f"timestamp'{at} UTC'"
+        nested = f"named_struct('at', {time}, 'n', 1, 'all', array({time}, null), 'by', "
+        nested += f"map({time}, date'2024-03-31'))"
+        local = f"timestamp_ntz'{at}'"
+        return f"named_struct('c_due', {time}, 'c_nested', {nested}, 'c_local', {local})"
+
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        old, new = image("2024-03-31 02:30:00"), image("2024-03-31 03:30:00.5")
+        sql = f"select explode(array({', '.join(cells)})) as cell from"
+        sql += f" (select {old} as `__old`, null as `__new` union all select null, {new})"
+        found = [tuple(row["cell"]) for row in spark.sql(sql).collect()]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+    before, after = "2024-03-31 02:30:00", "2024-03-31 03:30:00.5"
+    nested_text = "{{{0}, 1, [{0}, null], {{{0} -> 2024-03-31}}}}"
+    assert found == [
+        ("due", before, after),
+        ("nested", nested_text.format(before), nested_text.format(after)),
+        ("local", before, after),
+    ]

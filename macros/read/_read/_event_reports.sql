@@ -27,15 +27,16 @@
 {% endmacro %}
 
 
-{# SQL: a column of a pair of images as a struct, NULL if it did not change. #}
+{# SQL: a column of a pair of images as a struct, NULL if it did not change; times are UTC. #}
 {% macro _changed_cell(column) %}
     {%- set old = 'any_value(`__old`, true).' ~ dbt_history._prefixed(column.name) -%}
     {%- set new = 'any_value(`__new`, true).' ~ dbt_history._prefixed(column.name) -%}
     {%- do return(
         'if(' ~ dbt_history._comparable(old, column.type) ~ ' <=> '
             ~ dbt_history._comparable(new, column.type) ~ ", null, named_struct('column', "
-        ~ dbt_history._string_literal(column.name) ~ ", 'from', cast(" ~ old
-            ~ " as string), 'to', cast(" ~ new ~ ' as string)))'
+        ~ dbt_history._string_literal(column.name) ~ ", 'from', cast("
+            ~ dbt_history._in_utc(old, column.type) ~ " as string), 'to', cast("
+        ~ dbt_history._in_utc(new, column.type) ~ ' as string)))'
     ) -%}
 {% endmacro %}
 
