@@ -170,7 +170,7 @@
 {#
     The values of a key that are compared in the types of their columns: {name: {'text': SQL,
     'type', 'of_column'}}. A decimal keeps all the digits that are given, so that it equals no
-    rounded one.
+    rounded one; a time is UTC unless it names a zone.
 #}
 {% macro _key_values(only, columns) %}
     {% set values = {} %}
@@ -180,7 +180,8 @@
                 and value is not none %}
             {% set type = column.type | trim | lower %}
             {% set digits = modules.re.match('^decimal[(]([0-9]+), *([0-9]+)[)]$', type) %}
-            {% set text = value | string | lower if value is boolean else value | string %}
+            {% set text = value | string | lower if value is boolean
+                else dbt_history._time_text(value) if type == 'timestamp' else value | string %}
             {% do values.update({name: {
                 'text': dbt_history._string_literal(text),
                 'type': 'string' if modules.re.match('^(string|varchar|char)', type)
@@ -196,7 +197,7 @@
 
 
 {# The values of a key that are none of their column's type, as texts. #}
-{% macro _key_problems(only, columns) %}
+{% macro _key_problems(only, columns, argument='only') %}
     {% set values, cells, problems = dbt_history._key_values(only, columns), ['true'], [] %}
     {% for value in values.values() %}
         {% do cells.append('try_cast(' ~ value.text ~ ' as ' ~ value.type ~ ') is null') %}
@@ -204,7 +205,7 @@
     {% set row = run_query('select ' ~ cells | join(', ')).rows[0] if values else [] %}
     {% for name, value in values.items() %}
         {% do problems.append(
-            'only: ' ~ name ~ ' is no ' ~ value.of_column ~ ': ' ~ only[name]
+            argument ~ ': ' ~ name ~ ' is no ' ~ value.of_column ~ ': ' ~ only[name]
         ) if row[loop.index] %}
     {% endfor %}
     {% do return(problems) %}

@@ -177,14 +177,7 @@
     {%- elif convention.type == 'bigint' -%} {%- do return((value | int) ~ 'L') -%}
     {%- elif convention.type == 'date' -%} {%- do return("date'" ~ value ~ "'") -%}
     {%- endif -%}
-    {%- set text = value | string -%}
-    {%- set clock = '' if ':' in text else ' 00:00:00' -%}
-    {%- set zone = ''
-        if modules.re.search(
-            '([zZ]|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2}|[A-Za-z_]+/[A-Za-z_/+0-9-]+)$', text,
-        )
-        else ' UTC' -%}
-    {%- do return("timestamp'" ~ text ~ clock ~ zone ~ "'") -%}
+    {%- do return("timestamp'" ~ dbt_history._time_text(value) ~ "'") -%}
 {% endmacro %}
 
 

@@ -55,6 +55,19 @@
 {% endmacro %}
 
 
+{# A time as text with a clock and a zone: midnight and UTC unless it has them. #}
+{% macro _time_text(value) %}
+    {%- set text = value | string -%}
+    {%- set clock = '' if ':' in text else ' 00:00:00' -%}
+    {%- set zone = ''
+        if modules.re.search(
+            '([zZ]|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2}|[A-Za-z_]+/[A-Za-z_/+0-9-]+)$', text,
+        )
+        else ' UTC' -%}
+    {%- do return(text ~ clock ~ zone) -%}
+{% endmacro %}
+
+
 {# Column names, quoted. #}
 {% macro _quoted(names) %}
     {%- set quoted = [] -%}

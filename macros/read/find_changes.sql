@@ -9,6 +9,10 @@
     the row of the table, preceded by `_change_type` and `_previous_hx_id`, the own id of the item's
     previous row (NULL for an insert). A column counts as changed if its value differs; NULL is a
     value, and before an insert and after a deletion there is none.
+
+    `item` is compared in the type of the key's column, which is looked up when the query is
+    compiled: 7 is the text '7', not '07'. Of a sub-query the type is not known: give the item as a
+    value of its type.
 #}
 {% macro find_changes(
     hx, key, item=none, from_at=none, to_at=none, user=none, column=none, kind=none, id=none
@@ -19,7 +23,8 @@
     {%- set kinds = [kind] if kind is string else kind or [] -%}
     {%- set item = {key[0]: item} if item is not none and item is not mapping and key | length == 1
         else item -%}
-    {%- do dbt_history._refuse_search(key, item, kinds) -%}
+    {%- set there = dbt_history._searched_columns(hx, item) -%}
+    {%- do dbt_history._refuse_search(key, item, kinds, there) -%}
     {%- set reader = {'convention': {'type': 'timestamp'}, 'table': none} -%}
     {%- set found = [] -%}
     {%- if from_at is not none -%}
@@ -67,7 +72,7 @@
                 {%- endif %}
             from {{ dbt_history._read_from(hx) }} as log
             {%- if item is not none %}
-            where {{ dbt_history._key_filter(item) }}
+            where {{ dbt_history._key_filter(item, there) }}
             {%- endif %}
             window item
                 as (partition by {{ dbt_history._quoted(key) | join(', ') }} order by {{ own_id }})
@@ -82,7 +87,18 @@
 {% endmacro %}
 
 
-{% macro _refuse_search(key, item, kinds) %}
+{#
+    The columns of the table if an item is searched; none of a sub-query, or of a table that does
+    not exist yet.
+#}
+{% macro _searched_columns(hx, item) %}
+    {% set is_table = execute and item is mapping and hx is not string and not hx.is_cte
+        and load_relation(hx) is not none %}
+    {% do return(dbt_history._table_columns(hx) if is_table else []) %}
+{% endmacro %}
+
+
+{% macro _refuse_search(key, item, kinds, columns) %}
     {% set problems = [] %}
     {% if item is not none
         and (
@@ -92,6 +108,11 @@
         {% do problems.append(
             'item is not a value for each of ' ~ key | join(', ') ~ ': ' ~ item
         ) %}
+    {% elif item is not none %}
+        {% for name, value in item.items() if value is none %}
+            {% do problems.append('item: ' ~ name ~ ' has no value') %}
+        {% endfor %}
+        {% do problems.extend(dbt_history._key_problems(item, columns, 'item')) %}
     {% endif %}
     {% for kind in kinds if kind not in ['insert', 'update', 'delete'] %}
         {% do problems.append('unknown kind ' ~ kind) %}

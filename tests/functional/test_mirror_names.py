@@ -62,6 +62,48 @@ def read(project: Project, reader: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_an_item_is_found_in_the_type_of_the_key(
+    ansi: str, project: Project, spark: SparkSession
+) -> None:
+    keys = {
+        "string": (["7", "07", "x"], [("7", "7"), ("'7'", "7"), ("'07'", "07"), ("7.5", None)]),
+        "bigint": ([7, 8], [("7", 7), ("'7'", 7), ("'a'", "is no bigint: a"),
+                            ("'7.5'", "is no bigint: 7.5")]),
+        "timestamp": (["2024-03-03 01:00:00 UTC"], [("'2024-03-03 01:00:00'", True),
+                                                    ("'2024-03-03T02:00:00+01:00'", True)]),
+    }  # fmt: skip
+    for type_, (values, _) in keys.items():
+        rows = ", ".join(f"('{value}', {place})" for place, value in enumerate(values))
+        spark.sql(f"create schema if not exists {project.schema}")
+        spark.sql(
+            f"create table {project.table(type_ + '_hx')} using delta as select cast(id as {type_})"
+            f" as id, cast(n as bigint) as {type_}_hx_id, false as deleted, 'ann' as mod_user,"
+            f" current_timestamp() as mod_time from values {rows} as rows (id, n)"
+        )
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        for type_, (_, searches) in keys.items():
+            table = f"api.Relation.create(schema='{project.schema}', identifier='{type_}_hx')"
+            for item, expected in searches:
+                sql = f"select * from {{{{ dbt_history.find_changes({table}, 'id', {item}) }}}}"
+                project.model("found", sql, materialized="table")
+                run = project.dbt("run", "--select", "found", check=False)
+                if isinstance(expected, str) and expected.startswith("is no"):
+                    assert f"item: id {expected}" in run.log, item
+                    continue
+                found = [row["id"] for row in project.rows("found")]
+                if type_ == "timestamp":
+                    assert len(found) == 1, item
+                else:
+                    assert found == ([] if expected is None else [expected]), item
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "false")
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.thorough
 def test_columns_named_as_those_of_a_mirror_are_kept_beside_them(
     project: Project, spark: SparkSession
 ) -> None:

@@ -466,6 +466,7 @@ def test_find_changes_finds_the_changes_of_a_mirror(
     [
         ({"kind": "rename"}, "unknown kind rename"),
         ({"item": {"name": 1}}, "item is not a value for each of id"),
+        ({"item": {"id": None}}, "item: id has no value"),
     ],
 )
 def test_invalid_arguments_of_find_changes_are_refused(
