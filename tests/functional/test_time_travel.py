@@ -138,6 +138,30 @@ def test_a_folder_of_views_shows_the_database_on_that_day(
         spark.sql(f"drop schema {day} cascade")
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("at", "message"), [(None, "at has no value"), ("(select null)", "at is NULL; nothing was")]
+)
+def test_a_folder_of_views_is_refused_at_no_point(
+    at: str | None, message: str, project: Project, spark: SparkSession
+) -> None:
+    spark.sql(f"create schema {project.schema}")
+    spark.sql(
+        f"create table {project.table('h')} using delta as"
+        " select 'x' as id, timestamp'2024-03-03' as valid_from, timestamp'9999-12-31' as valid_to"
+    )
+    project.history("h", "select 1", **TIMES)
+    then = f"{project.schema}_then"
+    arguments = json.dumps({"schema": then, "at": at, "table": "h"})
+
+    run = project.dbt("run-operation", "create_point_in_time", "--args", arguments, check=False)
+
+    assert not run.success
+    assert message in run.log
+    assert not spark.catalog.databaseExists(then)
+    assert not spark.catalog.tableExists(project.table("history_marks"))
+
+
 # valid at, known at: the price believed
 BITEMPORAL = [
     ("2024-01-15", "2024-02-15", None),  # nothing was known yet

@@ -276,12 +276,17 @@
                     ~ ' of its own'
             ) %}
         {% endif %}
-        {% for reason in (dbt_history._unknown_at(
-            table, dbt_history._evaluated_point(at, table, 'create_point_in_time'),
-        ) if table.log and at != 'now' else []) %}
+        {# Of a version table, too: a point that is NULL would make an empty view. #}
+        {% set is_evaluated = at is not none and at != 'now'
+            and (table.log or dbt_history._tag_of(at) is none) %}
+        {% set point = dbt_history._evaluated_point(at, table, 'create_point_in_time')
+            if is_evaluated else none %}
+        {% for reason in (dbt_history._unknown_at(table, point)
+            if table.log and point is not none else []) %}
             {% do problems.append(table.name ~ ': ' ~ reason) %}
         {% endfor %}
     {% endfor %}
+    {% do problems.append('at has no value') if at is none %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'create_point_in_time', 'these tables cannot be shown together; nothing was made',
