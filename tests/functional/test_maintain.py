@@ -118,6 +118,7 @@ def test_cleaning_changes_no_state_at_or_after_the_horizon_or_at_a_tag(
             ) as refused:
                 read_as_of(call, project, "h", text_of(at), settings(convention))
             assert str(horizon) in str(refused.value)
+            assert f"got: {at}" in str(refused.value)
 
 
 @pytest.mark.thorough
@@ -225,7 +226,7 @@ def test_a_join_of_periods_begins_at_the_greatest_horizon_of_its_tables(
         operate("clean_history", table=table, before=text_of(cutoff))
 
     for kind in kinds:
-        assert expected[kind] and joined(kind) == expected[kind], kind
+        assert joined(kind) == expected[kind] != [], kind
 
 
 @pytest.mark.thorough

@@ -66,7 +66,7 @@ def read(project: Project, reader: str) -> list[dict[str, Any]]:
 def test_an_item_is_found_in_the_type_of_the_key(
     ansi: str, project: Project, spark: SparkSession
 ) -> None:
-    keys = {
+    keys: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
         "string": (["7", "07", "x"], [("7", "7"), ("'7'", "7"), ("'07'", "07"), ("7.5", None)]),
         "bigint": ([7, 8], [("7", 7), ("'7'", 7), ("'a'", "is no bigint: a"),
                             ("'7.5'", "is no bigint: 7.5")]),

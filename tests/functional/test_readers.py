@@ -530,3 +530,27 @@ def test_column_changes_shows_times_in_utc(zone: str, spark: SparkSession, call:
         ("nested", nested_text.format(before), nested_text.format(after)),
         ("local", before, after),
     ]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("zone", "now", "day"),
+    [
+        # At 23:30 in UTC there is no 23:30 in Nuuk.
+        ("America/Nuuk", "2024-03-30 23:30:00", "2024-03-30"),
+        ("Asia/Tokyo", "2024-03-03 20:00:00", "2024-03-03"),
+        ("America/New_York", "2024-03-03 02:00:00", "2024-03-03"),
+    ],
+)
+def test_now_on_an_axis_of_days_is_the_day_in_utc(
+    zone: str, now: str, day: str, spark: SparkSession, call: Renderer
+) -> None:
+    reader = {"convention": {"type": "date"}, "table": None}
+    point = call("_point", at="now", reader=reader, caller_name="as_of")
+    point = point.replace("current_timestamp()", f"timestamp'{now} UTC'")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        found = spark.sql(f"select cast({point} as string)").collect()[0][0]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert found == day

@@ -140,7 +140,8 @@ def test_a_folder_of_views_shows_the_database_on_that_day(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("at", "message"), [(None, "at has no value"), ("(select null)", "at is NULL; nothing was")]
+    ("at", "message"),
+    [(None, "at has no value"), ("cast(null as timestamp)", "at is NULL; nothing was")],
 )
 def test_a_folder_of_views_is_refused_at_no_point(
     at: str | None, message: str, project: Project, spark: SparkSession

@@ -60,7 +60,7 @@
     {% set next = {
         'bigint': 'coalesce(' ~ newest ~ ', 0) + 1',
         'timestamp': 'greatest(current_timestamp(), ' ~ newest ~ ' + interval 1 microsecond)',
-        'date': 'greatest(to_date(to_utc_timestamp(current_timestamp(), current_timezone())), '
+        'date': 'greatest(to_date(' ~ dbt_history._in_utc('current_timestamp()') ~ '), '
             ~ newest ~ ')',
     }[versions.type] %}
     {% set number = run_query(

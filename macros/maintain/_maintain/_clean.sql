@@ -51,8 +51,10 @@
         )) %}
     {% endif %}
     {% if age is not none %}
+        {% set oldest = '(current_timestamp() - interval ' ~ age ~ ')' %}
         {% do points.append(
-            'cast(current_timestamp() - interval ' ~ age ~ ' as ' ~ table.convention.type ~ ')'
+            'to_date(' ~ dbt_history._in_utc(oldest) ~ ')' if table.convention.type == 'date'
+                else oldest
         ) %}
     {% endif %}
     {% if not points %}

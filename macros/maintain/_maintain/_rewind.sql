@@ -65,7 +65,8 @@
         {% set current = dbt_history._axis_number('version', convention) ~ ' + '
             ~ ([dbt_history._gap_units(convention), 1] | max if convention.type != 'date' else 0) %}
         {% set present = {
-            'timestamp': 'unix_micros(current_timestamp())', 'date': 'unix_date(current_date())',
+            'timestamp': 'unix_micros(current_timestamp())',
+            'date': 'unix_date(to_date(' ~ dbt_history._in_utc('current_timestamp()') ~ '))',
             'bigint': '0',
         }[convention.type] %}
         {% set number = run_query(

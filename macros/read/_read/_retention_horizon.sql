@@ -12,6 +12,10 @@
     {%- if marks is none -%} {%- do return(none) -%} {%- endif -%}
     {%- set instant = 'try_cast(instant as ' ~ reader.convention.type ~ ')' -%}
     {%- set retention_horizon = "max(if(kind = 'horizon', " ~ instant ~ ', null))' -%}
+    {%- set shown = "'the whole past'" if point is none
+        else 'cast(' ~ dbt_history._in_utc('cast(' ~ point ~ ' as timestamp)')
+            ~ " as string) || ' UTC'" if reader.convention.type == 'timestamp'
+        else 'cast(' ~ point ~ ' as string)' -%}
     {%- set message = dbt_history._message(
         caller_name, 'the history of ' ~ reader.table ~ ' was cleaned, so this would not be exact',
         got='%1$s',
@@ -29,8 +33,7 @@
                     {%- endif %},
                     raise_error(format_string(
                         {{ dbt_history._text_on_one_line(message) }},
-                        {{ "'the whole past'" if point is none
-                            else 'cast(' ~ point ~ ' as string)' }},
+                        {{ shown }},
                         max_by(instant, if(kind = 'horizon', {{ instant }}, null))
                     )),
                     true

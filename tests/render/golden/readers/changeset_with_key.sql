@@ -26,7 +26,7 @@
                                 max(if(kind = 'horizon', try_cast(instant as timestamp), null)) >= timestamp'2024-03-03 00:00:00 UTC',
                                 raise_error(format_string(
                                     'dbt_history.changeset: the history of golden.records was cleaned, so this would not be exact\n  got: %1$s\n  expected: a point after the horizon, %2$s',
-                                    cast(timestamp'2024-03-03 00:00:00 UTC' as string),
+                                    cast(timestampadd(microsecond, unix_micros(cast(timestamp'2024-03-03 00:00:00 UTC' as timestamp)), timestamp_ntz'1970-01-01') as string) || ' UTC',
                                     max_by(instant, if(kind = 'horizon', try_cast(instant as timestamp), null))
                                 )),
                                 true
