@@ -246,7 +246,8 @@ class Build:
             report = summary.read_report(TARGET)
             print(summary.render(report), flush=True)
             if report.is_failed:
-                failures_command.main(["--target-path", str(TARGET)], standalone_mode=False)
+                options = ["--target-path", str(TARGET), "--project-dir", str(ROOT)]
+                failures_command.main(options, standalone_mode=False)
 
 
 def say(text: str) -> None:

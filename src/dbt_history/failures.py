@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import col
 
+from dbt_history.explore.export import quoted
+from dbt_history.explore.project import DbtProject, ExploreError, open_project, project_options
 from dbt_history.options import target_path
-from dbt_history.session import start_session
 from dbt_history.summary import SummaryError, read_artifact
 
 MAX_CELL_WIDTH = 40
@@ -62,21 +60,31 @@ def table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip()
 
 
-def failure_lines(spark: SparkSession, test: FailedTest, limit: int) -> Iterable[str]:
-    """A heading for a test, and its first rows ordered by their columns."""
+def first_rows(
+    project: DbtProject, query: str, limit: int
+) -> tuple[list[str], list[tuple[str | None, ...]]]:
+    """Columns of a query, and its first rows as text, ordered by their columns."""
+    names = [name for name, *_ in project.rows(f"describe query {query}")]
+    texts = (f"cast({quoted(name)} as string) as {quoted(name)}" for name in names)
+    rows = project.rows(
+        # A line of its own: the query may end with a comment.
+        f"select {', '.join(texts)} from (\n{query}\n) as failures"
+        f" order by {', '.join(str(place + 1) for place in range(len(names)))} limit {limit}"
+    )
+    return names, rows
+
+
+def failure_lines(project: DbtProject, test: FailedTest, limit: int) -> Iterable[str]:
+    """A heading for a test, and its first rows."""
     count = f"{test.rows:,} row{'' if test.rows == 1 else 's'}"
     looked_at = f" of {', '.join(test.tested)}" if test.tested else ""
     yield f"{test.name}: {count}{looked_at}"
     try:
-        found = spark.sql(test.query)
-        cells = found.select(
-            *(col(f"`{name.replace('`', '``')}`").cast("string") for name in found.columns)
-        )
-        rows = cells.orderBy(*range(1, len(found.columns) + 1)).limit(limit).collect()
-    except PySparkException as error:
-        yield f"  not shown: {str(error).splitlines()[0]}"
+        names, rows = first_rows(project, test.query, limit)
+    except ExploreError as error:
+        yield f"  not shown: {error.message.splitlines()[0]}"
         return
-    lines = [found.columns, *([cell(value) for value in row] for row in rows)]
+    lines = [names, *([cell(value) for value in row] for row in rows)]
     yield from (f"  {line}" for line in table(lines))
     if not rows:
         yield "  no rows: the tested data has changed since the run"
@@ -89,10 +97,14 @@ def failure_lines(spark: SparkSession, test: FailedTest, limit: int) -> Iterable
 @click.option(
     "--limit", default=5, show_default=True, type=click.IntRange(min=1), help="Rows per test."
 )
-def failures_command(target_path: Path, limit: int) -> None:
+@project_options
+def failures_command(
+    target_path: Path, limit: int, project_dir: Path, profiles_dir: Path | None, target: str | None
+) -> None:
     """Show the rows for which the tests of the last dbt run failed.
 
-    Reads stored failures, or runs the test's query again. Writes nothing.
+    Reads stored failures, or runs the test's query again, over the connection of the project's
+    profile. Writes no table.
 
     \b
     Examples: dbt-history failures
@@ -100,7 +112,8 @@ def failures_command(target_path: Path, limit: int) -> None:
 
     \b
     Exit codes: 0  the rows are printed, or no test failed
-                1  there are no artifacts of dbt, or they cannot be read
+                1  there are no artifacts of dbt, or no dbt project with the package, or Spark
+                   cannot be reached
                 2  the options are invalid
     """
     try:
@@ -112,6 +125,7 @@ def failures_command(target_path: Path, limit: int) -> None:
     if not failed:
         click.echo("no test failed")
         return
-    spark = start_session("dbt-history failures")
-    for test in failed:
-        click.echo("\n".join(["", *failure_lines(spark, test, limit)]))
+    with open_project(project_dir, profiles_dir, target) as project:
+        project.rows("show schemas")  # fails once here if Spark cannot be reached, not per test
+        for test in failed:
+            click.echo("\n".join(["", *failure_lines(project, test, limit)]))

@@ -28,7 +28,11 @@ def start_session(name: str) -> SparkSession:
     Master, catalog and jars come from Spark's configuration (`SPARK_CONF_DIR`, `spark-defaults`).
     Raises MetastoreInUseError.
     """
-    session = SparkSession.builder.appName(name).enableHiveSupport().getOrCreate()
+    return with_catalog(SparkSession.builder.appName(name).enableHiveSupport().getOrCreate())
+
+
+def with_catalog(session: SparkSession) -> SparkSession:
+    """The session with the settings of `configured`. Raises MetastoreInUseError."""
     try:
         session.catalog.databaseExists("default")
     except Exception as error:

@@ -72,6 +72,7 @@ def test_the_guide_makes_a_history_in_a_new_environment(tmp_path: Path, end: str
     assert "Rome" in now[0], looked_at
     assert "Graz" in now[1], looked_at
     assert "Rome" in (project / "history.html").read_text()
+    assert "Rome" in (project / "timeline.html").read_text()
     asked = [str(project / "env/bin/pip"), "show", "dbt-core"]
     installed = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     version = re.search(r"^Version: (\S+)$", installed, re.MULTILINE)

@@ -27,8 +27,8 @@ def rows() -> list[dict[str, Any]]:
 
 
 def command(project: Project, *arguments: str) -> Result:
-    target = str(project.path / "target")
-    return CliRunner().invoke(main, ["timeline", *arguments, "--target-path", target])
+    folders = ["--project-dir", str(project.path), "--profiles-dir", str(project.path)]
+    return CliRunner().invoke(main, ["timeline", *arguments, *folders])
 
 
 @pytest.mark.thorough

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pyspark.sql import SparkSession
+
+from dbt_history.session import start_session, with_catalog
 
 PACKAGE_MESSAGE = re.compile(r"dbt_history\.\w+: ")
 
@@ -67,6 +70,16 @@ class DbtProject:
             return [tuple(row) for row in cursor.fetchall()]
         except Exception as error:  # as above
             raise ExploreError(reason(error)) from error
+
+    def session(self, name: str) -> SparkSession:
+        """The Spark session of the profile, in UTC; raises MetastoreInUseError.
+
+        A profile that names a server (thrift, http) has none: start_session configures one then.
+        """
+        if getattr(self.adapter.config.credentials, "method", None) != "session":
+            return start_session(name)
+        self.rows("select 1")  # dbt-spark starts the session with its first statement
+        return with_catalog(SparkSession.active())
 
     def relation(self, schema: str, name: str) -> Any:
         """A relation that exists. Raises ExploreError if it does not."""

@@ -10,10 +10,9 @@ from typing import Any
 import click
 
 from dbt_history.conventions import Convention, from_settings, on_axis, split, split_terms
-from dbt_history.options import target_path
-from dbt_history.session import start_session
+from dbt_history.explore.project import open_project, project_options
 from dbt_history.timeline.errors import TimelineError
-from dbt_history.timeline.settings import full_name, read_manifest, settings_of
+from dbt_history.timeline.settings import full_name, settings_of
 
 NOT_INSTALLED = "an extra is required: pip install 'dbt-history[timeline]'"
 
@@ -76,7 +75,7 @@ def read_convention(text: str | None) -> Convention | None:
 )
 @click.option(
     "--convention",
-    help="A name, or a mapping as in meta.history. Default: from dbt's manifest or the columns.",
+    help="A name, or a mapping as in meta.history. Default: from the project or the columns.",
 )
 @click.option("--at", help="Initial position of the as-of line: a timestamp, or a version number.")
 @click.option(
@@ -86,7 +85,7 @@ def read_convention(text: str | None) -> Convention | None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The page; with the suffix .svg, the chart only.",
 )
-@target_path("keys and conventions are read from its manifest")
+@project_options
 def timeline_command(
     tables: tuple[str, ...],
     keys: tuple[str, ...],
@@ -94,9 +93,15 @@ def timeline_command(
     convention: str | None,
     at: str | None,
     output: Path,
-    target_path: Path,
+    project_dir: Path,
+    profiles_dir: Path | None,
+    target: str | None,
 ) -> None:
     """Draw the versions of records of TABLE and of related tables on one time axis.
+
+    Reads with Spark itself: the session of the project's profile. Where the profile names a server
+    (thrift, http), the session is configured by Spark's own settings, SPARK_CONF_DIR or
+    SPARK_REMOTE.
 
     \b
     Examples: dbt-history timeline customer_history --key customer_id=1
@@ -104,8 +109,10 @@ def timeline_command(
 
     \b
     Exit codes: 0  the page is written
-                1  a table cannot be read or has no known convention, or an extra is missing
+                1  no dbt project with the package, a table cannot be read or has no known
+                   convention, or an extra is missing
                 2  the options are invalid
+                3  another process has the embedded metastore open
     """
     try:
         from dbt_history.timeline.page import render
@@ -116,18 +123,19 @@ def timeline_command(
 
     named, filters = read_key(keys)
     own = read_records(records)
-    manifest = read_manifest(target_path)
     try:
         chosen = read_convention(convention)
-        spark = start_session("dbt-history timeline")
-        tracks = []
-        for table in tables:
-            known = settings_of(manifest, table)
-            name = full_name(manifest, table)
-            key = own.get(table) or known.key or read_recorded_key(spark, name) or tuple(named)
-            if not key:
-                raise TimelineError(f"{table}: name its key with --key")
-            tracks.append(read_track(spark, name, key, filters, chosen or known.convention))
+        with open_project(project_dir, profiles_dir, target) as project:
+            spark = project.session("dbt-history timeline")
+            manifest = {"nodes": project.nodes}
+            tracks = []
+            for table in tables:
+                known = settings_of(manifest, table)
+                name = full_name(manifest, table)
+                key = own.get(table) or known.key or read_recorded_key(spark, name) or tuple(named)
+                if not key:
+                    raise TimelineError(f"{table}: name its key with --key")
+                tracks.append(read_track(spark, name, key, filters, chosen or known.convention))
         axis = tracks[0].convention.type
         line = None if at is None else axis_position(on_axis(at, axis), axis)
         output.write_text(render(output.name, tracks, line), encoding="utf-8")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dbt_history.conventions import Convention, from_settings, history_settings
@@ -17,15 +15,6 @@ class Settings:
 
     key: tuple[str, ...] = ()
     convention: Convention | None = None
-
-
-def read_manifest(target: Path) -> dict[str, Any]:
-    """dbt's manifest; empty if there is none."""
-    try:
-        manifest: dict[str, Any] = json.loads((target / "manifest.json").read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return manifest
 
 
 def builds(node: Mapping[str, Any], table: str) -> bool:
