@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tarfile
+import tomllib
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml  # type: ignore[import-untyped]
 from flit_core import buildapi  # type: ignore[import-untyped]
 
 from dbt_history import __version__
+from dbt_history.extras import not_installed
 from tests.support.markdown import page
 from tests.support.project import ROOT
 
@@ -74,3 +76,18 @@ def test_no_file_has_the_address_of_a_package_registry() -> None:
         if (ROOT / name).is_file() and address.search((ROOT / name).read_text(errors="ignore"))
     ]
     assert found == []
+
+
+def test_no_page_or_message_installs_the_package_from_an_index() -> None:
+    """It is on none (docs/commands.md): a checkout or an address follows the name."""
+    by_name = re.compile(r"pip install\s+(['\"]?)dbt-history(\[[\w,]+\])?\1(?!\w| @)")
+    files = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", *(ROOT / "src").rglob("*.py")]
+    assert [str(file) for file in files if by_name.search(file.read_text("utf-8"))] == []
+    extras = tomllib.loads(page("pyproject.toml"))["project"]["optional-dependencies"]
+    named = {
+        extra
+        for file in (ROOT / "src").rglob("*.py")
+        for extra in re.findall(r'not_installed\([^\n]*"(\w+)"\)', file.read_text("utf-8"))
+    }
+    assert {"dbt", "docs", "explore", "serve", "timeline"} <= named <= set(extras)
+    assert '"<folder>[serve]"' in not_installed("grpc", "serve")

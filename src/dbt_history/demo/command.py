@@ -17,6 +17,7 @@ import click
 
 import dbt_history
 from dbt_history.explore.command import explore_command
+from dbt_history.extras import not_installed
 
 MODEL = "items.sql"
 PROJECT: Mapping[str, Any] = {
@@ -116,7 +117,7 @@ def demo_command(is_opened: bool) -> None:
     try:
         from dbt.cli.main import dbtRunner
     except ImportError:
-        raise click.ClickException("dbt is not installed: pip install 'dbt-history[dbt]'") from None
+        raise click.ClickException(not_installed("dbt", "dbt")) from None
     package = package_folder()
     folder = Path(tempfile.mkdtemp(prefix="dbt_history_demo_"))
     write_project(folder, package)

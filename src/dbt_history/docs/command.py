@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_history.explore.project import ExploreError, open_project, project_options, reason
+from dbt_history.extras import not_installed
 from dbt_history.options import target_path
 
 if TYPE_CHECKING:
     from dbt_history.docs.manifest import Project
     from dbt_history.docs.pages import Content
 
-NOT_INSTALLED = "an extra is required: pip install 'dbt-history[docs]'"
 LEFT_OUT = {"target", "dbt_packages", "node_modules", "site-packages", "logs"}
 
 
@@ -65,8 +65,8 @@ def docs_command(
     """
     try:
         from dbt_history.docs.pages import Content, write
-    except ImportError:
-        raise click.ClickException(NOT_INSTALLED) from None
+    except ImportError as error:
+        raise click.ClickException(not_installed(str(error.name), "docs")) from None
     if out.exists() and not (out / "assets" / "search-index.js").is_file() and any(out.iterdir()):
         raise ExploreError(f"{out} is not empty and not a site: name another folder with --out")
     results = target_path if target_path.is_absolute() else project_dir / target_path
@@ -132,7 +132,7 @@ def generate(
     try:
         from dbt.cli.main import dbtRunner
     except ImportError:
-        raise ExploreError("dbt is not installed: pip install 'dbt-history[docs]'") from None
+        raise ExploreError(not_installed("dbt", "docs")) from None
     if (parsed := results / "partial_parse.msgpack").is_file():
         shutil.copy(parsed, folder)
     options = ["--project-dir", str(project_dir), "--target-path", str(folder)]

@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from dbt_history.explore.project import ExploreError, open_project, project_options
+from dbt_history.extras import not_installed
 from dbt_history.timeline.command import read_key
-
-NOT_INSTALLED = "an extra is required: pip install 'dbt-history[explore]'"
 
 
 @click.command("explore")
@@ -79,8 +78,8 @@ def explore_command(
 
         if serve:
             from dbt_history.explore.server import serve_tables
-    except ImportError:
-        raise click.ClickException(NOT_INSTALLED) from None
+    except ImportError as error:
+        raise click.ClickException(not_installed(str(error.name), "explore")) from None
     from dbt_history.explore.answers import Answers, Served
     from dbt_history.explore.export import Exported, compact, read_table
     from dbt_history.explore.tables import history_nodes, model_name, resolve

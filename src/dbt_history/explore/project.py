@@ -14,6 +14,7 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
+from dbt_history.extras import not_installed
 from dbt_history.session import start_session, with_catalog
 
 PACKAGE_MESSAGE = re.compile(r"dbt_history\.\w+: ")
@@ -108,7 +109,7 @@ def open_project(folder: Path, profiles: Path | None, target: str | None) -> Ite
         from dbt.adapters.factory import FACTORY
         from dbt.cli.main import dbtRunner
     except ImportError:
-        raise ExploreError("dbt is not installed: pip install 'dbt-history[dbt]'") from None
+        raise ExploreError(not_installed("dbt", "dbt")) from None
     options = ["--project-dir", str(folder), "--log-level", "none"]
     options += ["--profiles-dir", str(profiles)] if profiles else []
     options += ["--target", target] if target else []

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from dbt_history.extras import not_installed
 from dbt_history.landing.command import Size
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.files import Limits
@@ -160,9 +161,7 @@ def serve_command(
         from dbt_history.serve.logs import start_logging
         from dbt_history.serve.service import Service, start
     except ImportError as error:
-        raise click.ClickException(
-            f"{error.name} is not installed: pip install 'dbt-history[serve]'"
-        ) from None
+        raise click.ClickException(not_installed(str(error.name), "serve")) from None
     start_logging(log_format, logging.ERROR if check else logging.INFO)
     stopped = threading.Event()
     if not check:

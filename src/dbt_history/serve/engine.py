@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dbt_history.extras import not_installed
 from dbt_history.landing.errors import LandingError, RefusedError
 from dbt_history.landing.table import LandingTable, quoted
 
@@ -106,7 +107,7 @@ class Engine:
 
     def __init__(self, package: Path, max_deleted_share: float | None = 0.5) -> None:
         if find_spec("dbt") is None:
-            raise RefusedError("dbt is not installed: pip install 'dbt-history[serve]'")
+            raise RefusedError(not_installed("dbt", "serve"))
         self.max_deleted_share = max_deleted_share
         self.running = threading.Lock()
         self.folder = tempfile.TemporaryDirectory(prefix="dbt_history_serve_")

@@ -11,10 +11,9 @@ import click
 
 from dbt_history.conventions import Convention, from_settings, on_axis, split, split_terms
 from dbt_history.explore.project import open_project, project_options
+from dbt_history.extras import not_installed
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.settings import full_name, settings_of
-
-NOT_INSTALLED = "an extra is required: pip install 'dbt-history[timeline]'"
 
 
 def read_key(texts: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
@@ -116,8 +115,8 @@ def timeline_command(
     """
     try:
         from dbt_history.timeline.page import render
-    except ImportError:
-        raise click.ClickException(NOT_INSTALLED) from None
+    except ImportError as error:
+        raise click.ClickException(not_installed(str(error.name), "timeline")) from None
     from dbt_history.timeline.chart import axis_position
     from dbt_history.timeline.table import read_recorded_key, read_track
 
