@@ -18,39 +18,46 @@ from dbt_history.operations import OperationError, run_operation
 
 Level = Literal["ok", "note", "problem"]
 FACTS = re.compile(r"^-- facts: (\{.*\})$", re.MULTILINE)
-# What the package is tested with: the lowest version, and the first one above.
+# What the package accepts: the lowest version, and the first one above.
 SUPPORTED = {
     "dbt-core": ((1, 10, 6), (3,)),
     "dbt-spark": ((1, 10), (2,)),
     "pyspark": ((4, 1), (4, 2)),
 }
+# What README and the guides install.
+INSTALL = 'pip install "dbt-core>=1.10.9,<1.12" "dbt-spark[session]>=1.11,<2" "pyspark>=4.1,<4.2"'
+JARS = "spark.jars.packages: io.delta:delta-spark_4.1_2.13:4.4.0"
 TESTED_SPARK = "4.1"
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 MANY_PARTITIONS = 64
-# Part of dbt's message: what it means, and the line to write.
+NO_JARS = ("the session has no jars of Delta", JARS)
+NO_JAVA = ("Spark's Java does not start", "export JAVA_HOME=<Java 17 or 21>")
+IN_USE = ("another process uses the local metastore", "end the other dbt or Spark process")
+# Part of dbt's message: what it means, and the line to write. The first one that is found counts:
+# Java also exits if Spark cannot download a jar.
 FAILURES = {
-    "class io.delta.package not found": (
-        "the session has no jars of Delta",
-        "spark.jars.packages: io.delta:delta-spark_4.1_2.13:4.4.0",
-    ),
-    "JAVA_GATEWAY_EXITED": ("Spark's Java does not start", "export JAVA_HOME=<Java 17 or 21>"),
+    "class io.delta.package not found": NO_JARS,
+    "unresolved dependency": ("Spark cannot download Delta's jars of this version", JARS),
     "UnsupportedClassVersionError": ("Java is too old", "export JAVA_HOME=<Java 17 or 21>"),
-    "Cannot find catalog plugin class": (
-        "the session has no jars of Delta",
-        "spark.jars.packages: io.delta:delta-spark_4.1_2.13:4.4.0",
+    "Unable to locate a Java Runtime": NO_JAVA,
+    "JAVA_GATEWAY_EXITED": NO_JAVA,
+    "Cannot find catalog plugin class": NO_JARS,
+    "ClassNotFoundException: io.delta": NO_JARS,
+    "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG": (
+        "the profile lacks Delta's extension or catalog",
+        f"spark.sql.extensions: {EXTENSION}, and spark.sql.catalog.spark_catalog: {CATALOG}",
     ),
-    "Another instance of Derby": (
-        "another process uses the local metastore",
-        "end the other dbt or Spark process",
-    ),
+    "Another instance of Derby": IN_USE,
+    "SessionHiveMetaStoreClient": IN_USE,
+    "SCHEMA_NOT_FOUND": IN_USE,
     "dbt deps": ("packages are not installed", "dbt deps"),
     "could not find a macro": (
         "the package dbt_history is not installed, or is older than this command",
         "dbt deps --upgrade",
     ),
     "Could not find profile": ("dbt finds no profile", "dbt debug"),
-    "dbt is not installed": ("dbt is not installed", 'pip install "dbt-spark[session]"'),
+    "dbt is not installed": ("dbt is not installed", INSTALL),
 }
 
 
@@ -83,11 +90,10 @@ def packages(versions: Mapping[str, str | None]) -> Iterator[Finding]:
     for name, (lowest, above) in SUPPORTED.items():
         text = versions.get(name)
         ends = [".".join(map(str, end)) for end in (lowest, above)]
-        line = f'pip install "{name}>={ends[0]},<{ends[1]}"'
         if text is None:
-            yield Finding("problem", name, "not installed", line)
+            yield Finding("problem", name, "not installed", INSTALL)
         elif not lowest <= numbers(text) < above:
-            yield Finding("problem", name, f"{text}, not between {ends[0]} and {ends[1]}", line)
+            yield Finding("problem", name, f"{text}, not between {ends[0]} and {ends[1]}", INSTALL)
         else:
             yield Finding("ok", name, text)
 

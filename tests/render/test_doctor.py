@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from dbt_history import doctor, operations
 from dbt_history.cli import main
 from dbt_history.operations import OperationError
-from tests.support.markdown import page
+from tests.support.markdown import page, table_after
 
 WELL: dict[str, Any] = {
     "spark": "4.1.4 abcdef",
@@ -124,6 +124,18 @@ def test_a_run_of_dbt_that_fails_is_explained(
     assert found["line"].startswith(line)
 
 
+def test_each_message_of_the_guide_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table_after(page("docs/guides/start.md"), "## If something fails")
+    messages = [text for row in rows for text in row["message"].replace("`", "").split(", ")]
+    assert {"unresolved dependency", "JAVA_GATEWAY_EXITED", "SCHEMA_NOT_FOUND"} <= {*messages}
+    for message in messages:
+        found = doctor.failure(f"Runtime Error\n  {message} somewhere\n  last line")
+        assert found.line, message
+    # Java exits because of the jars.
+    both = "[JAVA_GATEWAY_EXITED] Java gateway process exited\nunresolved dependency: io.delta#x"
+    assert doctor.failure(both).line == doctor.JARS
+
+
 def test_versions_outside_the_supported_range_are_named() -> None:
     versions = {"dbt-core": "1.9.4", "dbt-spark": None, "pyspark": "4.1.4"}
     found = {one.what: (one.level, one.found) for one in doctor.packages(versions)}
@@ -138,7 +150,13 @@ def test_the_ranges_are_those_of_the_project() -> None:
     assert doctor.SUPPORTED["dbt-core"][0] == lowest
     assert doctor.SUPPORTED["dbt-core"][1] == above[:1]
     assert '"pyspark>=4.1,<4.2"' in page("pyproject.toml")
-    assert "io.delta:delta-spark_4.1_2.13:4.4.0 " in page("requirements/jars.lock")
+    assert doctor.JARS.removeprefix("spark.jars.packages: ") + " " in page("requirements/jars.lock")
+
+
+def test_the_line_for_a_missing_package_is_that_of_the_readme() -> None:
+    assert f"\n{doctor.INSTALL}\n" in page("README.md")
+    found = [one for one in doctor.packages({"pyspark": "3.5.0"}) if one.level == "problem"]
+    assert {one.what: one.line for one in found} == dict.fromkeys(doctor.SUPPORTED, doctor.INSTALL)
 
 
 def test_every_command_has_examples_exit_codes_and_a_row_in_its_page() -> None:
