@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_history.conventions import KNOWN, ConventionError
+from dbt_history.conventions import KNOWN, ConventionError, from_settings
 from dbt_history.explore.tables import is_log_without_versions
 from dbt_history.timeline.settings import settings_of
+from tests.support.markdown import page, table_after
 from tests.support.rendering import Renderer
 
 HISTORY = {"convention": "validity"}
@@ -105,6 +107,24 @@ def test_a_key_must_be_a_name_or_a_list_of_names(call: Renderer, of: str, key: A
 def test_max_deleted_share_must_be_a_number_of_its_range(call: Renderer, share: Any) -> None:
     meta = {"history": {**HISTORY, "max_deleted_share": share}}
     assert "max_deleted_share is" in refusal(call, meta)
+
+
+def test_the_conventions_of_the_guide_are_those_of_the_macro_and_of_python(call: Renderer) -> None:
+    rows = table_after(page("docs/guides/how_it_works.md"), "| convention |")
+    assert [row["convention"] for row in rows] == [*KNOWN]
+    with pytest.raises(DbtRuntimeError, match=f"{', '.join(KNOWN)}, or a mapping"):
+        call("convention", convention="none of them")
+    for row in rows:
+        name, columns = row["convention"], row["start, end, active"]
+        record = call("convention", convention=name)
+        named = dict.fromkeys(record[one] for one in ("start", "end", "active", "version_id"))
+        told = [text for text in re.findall(r"`(\w+)`", f"`{columns}`") if text != "version_id"]
+        assert told == [text for text in named if text], name
+        open_end = None if row["open end"] == "NULL" else row["open end"]
+        stored = (record["type"], record["open_end"], str(record["gap"]))
+        assert stored == (row["type"], open_end, row["gap"]), name
+        settings_of_row = {"convention": name, "gap": row["gap"], "open_end": open_end}
+        assert from_settings(settings_of_row) == KNOWN[name]
 
 
 def test_late_events_is_a_boolean_and_needs_one_version_per_start(call: Renderer) -> None:
