@@ -21,7 +21,7 @@ for path, text in steps(START):
     if path is not None:
         FILES.setdefault(path, text)
 INSTALL = re.compile(r'"dbt-core\S+" "dbt-spark\S+" "pyspark\S+"')
-ACTIONS, GITLAB = (yaml.load(text, yaml.BaseLoader) for text in blocks(CI, "yaml"))
+PACKAGES, ACTIONS, GITLAB = (yaml.load(text, yaml.BaseLoader) for text in blocks(CI, "yaml"))
 
 
 def commands() -> dict[str, list[str]]:
@@ -83,6 +83,16 @@ def test_the_commands_of_a_job_are_valid_and_exist(job: str) -> None:
     assert called == ["summary", "failures"]
     assert set(called) <= set(main.commands)
     assert ["dbt", "build", "--profiles-dir", "."] in words
+
+
+def test_the_package_and_the_command_come_from_the_same_commit() -> None:
+    """A job has no checkout of the package: `dbt deps` gets it from git, as pip does."""
+    (package,) = PACKAGES["packages"]
+    address = f"git+{package['git']}@{package['revision']}"
+    assert [*re.findall(r"dbt-history @ (\S+?)\"", CI)] == [address] * 2
+    of_readme = yaml.safe_load(blocks(page("README.md"), "yaml")[0])["packages"]
+    of_start = FILES["packages.yml"].replace("\n# ", "\n  ").partition("  - git")
+    assert yaml.safe_load("packages:\n" + "".join(of_start[1:]))["packages"] == of_readme
 
 
 def test_the_jobs_have_the_parts_that_their_systems_require() -> None:
