@@ -109,6 +109,21 @@ def test_max_deleted_share_must_be_a_number_of_its_range(call: Renderer, share: 
     assert "max_deleted_share is" in refusal(call, meta)
 
 
+@pytest.mark.parametrize(
+    ("of", "path"),
+    [("batch", "docs/guides/batches.md"), ("append", "docs/flow/history_append.md")],
+)
+def test_the_page_of_a_materialization_has_a_row_for_each_setting(
+    call: Renderer, of: str, path: str
+) -> None:
+    known = re.search(r"\(known: ([^)]*)\)", refusal(call, {"history": {"zzz": 1}}, of=of))
+    assert known
+    rows = table_after(page(path).split("## Settings", 1)[1], "| setting |")
+    assert sorted(known[1].split(", ")) == sorted(
+        name for row in rows for name in re.findall(r"\w+", row["setting"])
+    )
+
+
 def test_the_conventions_of_the_guide_are_those_of_the_macro_and_of_python(call: Renderer) -> None:
     rows = table_after(page("docs/guides/how_it_works.md"), "| convention |")
     assert [row["convention"] for row in rows] == [*KNOWN]
