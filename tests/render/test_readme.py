@@ -6,7 +6,7 @@ import re
 
 import yaml  # type: ignore[import-untyped]
 
-from tests.support.markdown import page
+from tests.support.markdown import page, table_after
 from tests.support.project import ROOT
 
 FOLDERS = (
@@ -15,6 +15,7 @@ FOLDERS = (
 )
 INDEX = page("docs/api.md")
 README = page("README.md")
+FIGURE = re.compile(r"\d+\.\d+")
 # The last cells of the questions: a reader each.
 QUESTIONS = re.findall(r"^\| .*\| `(\{\{ dbt_history\..*\}\})` \|$", README, re.MULTILINE)
 
@@ -63,14 +64,27 @@ def test_the_questions_call_readers_with_arguments_that_they_have() -> None:
 
 def test_every_figure_of_the_readme_is_on_the_page_that_its_row_names() -> None:
     costs = README.split("## What it costs", 1)[1].split("## ", 1)[0]
-    rows = [line.split("|") for line in costs.splitlines() if "](docs/measured" in line]
+    rows = [line.split("|") for line in costs.splitlines() if line.startswith("| ")][1:]
     assert len(rows) >= 5
-    for _, _, ours, others, link, _ in rows:
+    for _, _, ours, others, ratios, link, _ in rows:
         (path,) = re.findall(r"\]\(([^)]+)\)", link)
-        figures = re.findall(r"\d+\.\d+", ours + others)
-        assert len(figures) >= 2
-        measured = set(re.findall(r"\d+\.\d+", page(path)))
-        assert set(figures) <= measured, link
+        (own,), compared = (FIGURE.findall(cell) for cell in (ours, others))
+        assert compared
+        measured = set(FIGURE.findall(page(path)))
+        assert {own, *compared, *FIGURE.findall(ratios)} <= measured, link
+        # The figures of a row are from the same rounds, which its ratio shows.
+        wanted = [f"{float(own) / float(other):.2f}" for other in compared]
+        assert FIGURE.findall(ratios) == wanted or not ratios.strip(), ratios
+
+
+def test_the_readme_names_every_aim_that_was_missed() -> None:
+    targets = table_after(page("docs/measured.md"), "## Targets")
+    missed = [row for row in targets if row[""] == "missed"]
+    told = README.split("Aims that were missed", 1)[1].split("\n\n", 1)[0]
+    assert len(missed) >= 4
+    for row in missed:
+        assert FIGURE.findall(row["result"])[0] in told, row
+    assert set(FIGURE.findall(told)) <= set(FIGURE.findall(page("docs/measured.md")))
 
 
 def test_every_link_of_the_readme_leads_to_a_file_and_a_title_to_a_test_in_it() -> None:
