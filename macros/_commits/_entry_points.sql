@@ -47,7 +47,7 @@
 
 {# The properties of a new version table (`is_log` false) or log; the model's own come last. #}
 {% macro _properties_of_format(relation, columns, is_log) %}
-    {% set properties = dbt_history._iceberg_properties(is_log) if relation.is_iceberg
+    {% set properties = dbt_history._iceberg_properties() if relation.is_iceberg
         else dbt_history._delta_properties(columns, is_log) %}
     {% do properties.update(config.get('tblproperties') or {}) %}
     {% do return(properties) %}

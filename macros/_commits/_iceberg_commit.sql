@@ -209,7 +209,7 @@
     Merge-on-read: closing one version in a large file does not rewrite the file. Iceberg deletes
     old metadata files (one per commit) by itself.
 #}
-{% macro _iceberg_properties(is_log) %}
+{% macro _iceberg_properties() %}
     {% set properties = {
         'format-version': '2', 'write.metadata.delete-after-commit.enabled': 'true',
     } %}

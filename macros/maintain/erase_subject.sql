@@ -31,7 +31,7 @@
     {% endif %}
     {% for place in places %}
         {% if not dry_run %}
-            {% do dbt_history._erase_place(place, main, only) %}
+            {% do dbt_history._erase_place(place, only) %}
         {% endif %}
         {% do log(
             'dbt_history: ' ~ place.name ~ ': ' ~ place.rows ~ ' versions '

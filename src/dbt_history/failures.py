@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from dbt_history.explore.export import quoted
 from dbt_history.explore.project import DbtProject, ExploreError, open_project, project_options
 from dbt_history.options import target_path
+from dbt_history.sql import quoted
 from dbt_history.summary import SummaryError, read_artifact
 
 MAX_CELL_WIDTH = 40

@@ -17,7 +17,6 @@ from dbt_history.explore.export import (
     compact,
     hide_keys,
     is_tombstone,
-    literal,
     sort_key,
     where,
 )
@@ -33,6 +32,7 @@ from dbt_history.explore.tables import (
     model_name,
     require_instants,
 )
+from dbt_history.sql import string_literal
 from dbt_history.timeline.command import read_key
 from tests.support.browser import needs_browser, played
 from tests.support.pages import Page, leaves_the_file
@@ -234,7 +234,7 @@ def test_filters_are_literals_of_the_columns_type() -> None:
 
     assert where(table, []) == "true"
     assert where(table, [{"id": "1' or '1"}]) == "(`id` = cast('1\\' or \\'1' as bigint))"
-    assert literal("\\'") == "'\\\\\\''"
+    assert string_literal("\\'") == "'\\\\\\''"
     with pytest.raises(ExploreError, match="t has no column gone"):
         where(table, [{"gone": "1"}])
 

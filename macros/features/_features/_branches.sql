@@ -103,7 +103,7 @@
         lineage   the branch itself and its ancestors, nearest first, each with the part of its
                   states that the write can see: those in (fork, at]
 #}
-{% macro _branch_ctes(features, pending) %}
+{% macro _branch_ctes(pending) %}
 {%- set branch = dbt_history._prefixed('branch') -%}
 on_branches as (
     select

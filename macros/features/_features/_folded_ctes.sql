@@ -12,7 +12,7 @@
 {{ dbt_history._log_ctes(features, pending) }}
 {%- if features.on_branches %}
 
-{{ dbt_history._branch_ctes(features, pending) }}
+{{ dbt_history._branch_ctes(pending) }}
 {%- endif %}
 
 {{ dbt_history._fold_ctes(features, pending) }}

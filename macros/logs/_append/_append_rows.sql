@@ -388,7 +388,7 @@
         ) -%}
     {%- elif plan.kind == 'rows' -%}
         {%- do return(
-            rows ~ ' except all select ' ~ dbt_history._stored_cells(target, staged, names)
+            rows ~ ' except all select ' ~ dbt_history._stored_cells(target, names)
                 ~ ' from ' ~ stored
         ) -%}
     {%- endif -%}
@@ -405,7 +405,7 @@
 
 
 {# The table's columns beside the SELECT's; one that the table is to get is NULL in all its rows. #}
-{% macro _stored_cells(target, staged, names) %}
+{% macro _stored_cells(target, names) %}
     {%- set there = dbt_history._table_columns(target) | map(
         attribute='name'
     ) | map('lower') | list -%}

@@ -407,7 +407,7 @@
     removed for this statement and set again afterwards, whatever happens, also if a killed run had
     left it off. If another run sets it in between, the statement is tried again.
 #}
-{% macro _erase_place(place, main, only) %}
+{% macro _erase_place(place, only) %}
     {% set state = namespace(failed=none) %}
     {% if place.changed %}
         {% set assignments, terms = [], [] %}

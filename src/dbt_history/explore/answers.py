@@ -25,12 +25,10 @@ from dbt_history.explore.export import (
     as_text,
     compact_table,
     is_tombstone,
-    literal,
     not_erased,
     order_and_columns,
     period_texts,
     proper,
-    quoted,
     read_arrivals,
     read_commits,
     read_marks,
@@ -41,6 +39,7 @@ from dbt_history.explore.export import (
 )
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.tables import HistoryTable
+from dbt_history.sql import quoted, string_literal
 from dbt_history.timeline.versions import is_data
 
 PAGE = 100
@@ -201,16 +200,16 @@ class Served:
             return "true"
 
         def test(text: str, wanted: str) -> str:
-            found = f"startswith(lower({text}), lower({literal(wanted)}))"
+            found = f"startswith(lower({text}), lower({string_literal(wanted)}))"
             if search.is_exact:
-                found = f"{text} = {literal(wanted)}"
+                found = f"{text} = {string_literal(wanted)}"
             return f"coalesce({found}, {str(wanted == 'NULL').lower()})"
 
         def exact(sql: str, kind: str, wanted: str) -> str:
             # A literal of the column's type lets Delta skip files.
             if not search.is_exact or not kind.endswith("int") or wanted == "NULL":
                 return ""
-            return f"{sql} = try_cast({literal(wanted)} as {kind}) and "
+            return f"{sql} = try_cast({string_literal(wanted)} as {kind}) and "
 
         keys = list(zip(self.table.key, self.key_columns(), self.key_texts()))
         if "=" not in search.find:
@@ -234,7 +233,7 @@ class Served:
             tests.append(f"({exact(sql, kind, wanted)}{test(text, wanted)})")
         return f"({' and '.join(tests)})"
 
-    def has_key(self, keys: Sequence[Sequence[str | None]], alias: str = "") -> str:
+    def has_key(self, keys: Sequence[Sequence[str | None]]) -> str:
         """The condition that a row has one of the keys, given as the page's texts."""
         columns = list(zip(self.key_columns(), self.key_texts()))
 
@@ -245,7 +244,7 @@ class Served:
             return (
                 f"{sql} = {typed(value, kind)}"
                 if typed(value, kind)
-                else f"{text} = {literal(value)}"
+                else f"{text} = {string_literal(value)}"
             )
 
         if (
@@ -340,7 +339,7 @@ class Served:
                 is_plain = kind.startswith(SORTABLE) and kind not in ("float", "double")
                 cells.append(quoted(name) if is_plain else as_text(name, kind))
                 nulls.append(f"{quoted(name)} is null")
-        return f"xxhash64({', '.join([literal(self.secret), *cells, *nulls])})"
+        return f"xxhash64({', '.join([string_literal(self.secret), *cells, *nulls])})"
 
     def is_tombstone(self) -> str:
         """`is_tombstone` of a row, in SQL."""
@@ -356,13 +355,13 @@ class Served:
 def typed(value: str, kind: str) -> str | None:
     """A key's text as a literal of its type; None for types that are compared as text."""
     if kind == "string":
-        return literal(value)
+        return string_literal(value)
     if kind in ("tinyint", "smallint", "int", "bigint"):
-        return f"try_cast({literal(value)} as {kind})"
+        return f"try_cast({string_literal(value)} as {kind})"
     if kind == "timestamp":
-        return f"timestamp_micros(try_cast({literal(value)} as bigint))"
+        return f"timestamp_micros(try_cast({string_literal(value)} as bigint))"
     if kind == "date":
-        return f"try_cast({literal(value)} as date)"
+        return f"try_cast({string_literal(value)} as date)"
     return None
 
 
@@ -370,7 +369,7 @@ def clock(micros: str, zone: str) -> str:
     """Microseconds since 1970 as the text of a clock in a zone, in any time zone of the session."""
     utc = f"timestampadd(MICROSECOND, {micros}, {EPOCH})"
     if zone != "UTC":
-        utc = f"convert_timezone('UTC', {literal(zone)}, {utc})"
+        utc = f"convert_timezone('UTC', {string_literal(zone)}, {utc})"
     return f"cast({utc} as string)"
 
 
@@ -547,7 +546,7 @@ class Answers:
             if text is None:
                 return None
             is_key = is_key and name.lower() in keys
-            terms.append(f"{text} <=> {'null' if value is None else literal(value)}")
+            terms.append(f"{text} <=> {'null' if value is None else string_literal(value)}")
         condition = " and ".join(terms)
         if is_key:
             return condition
@@ -617,9 +616,9 @@ class Answers:
         everything = " union all ".join(parts)
         terms = ["true"]
         if question.get("user"):
-            terms.append(f"who = {literal(str(question['user']))}")
+            terms.append(f"who = {string_literal(str(question['user']))}")
         if question.get("column"):
-            terms.append(f"array_contains(columns, {literal(str(question['column']))})")
+            terms.append(f"array_contains(columns, {string_literal(str(question['column']))})")
         wanted = " and ".join(terms)
         made: dict[str, Any] = {"first": first}
         order = "at, table_number, sort_key"
@@ -673,7 +672,7 @@ class Answers:
         cells = [(name, as_text(name, kind)) for name, kind in one.columns]
         changed = [
             f"if({side(text, is_before)} is distinct from {side(text, is_now)},"
-            f" {literal(name)}, null)"
+            f" {string_literal(name)}, null)"
             for name, text in cells
             if is_data(name)
         ]

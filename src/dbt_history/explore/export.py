@@ -23,6 +23,7 @@ from typing import Any
 from dbt_history.conventions import EPOCH
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.tables import ANY_USER, HistoryTable
+from dbt_history.sql import quoted, string_literal
 from dbt_history.timeline.commits import METADATA_OPERATIONS
 from dbt_history.timeline.versions import is_data
 
@@ -62,10 +63,6 @@ class Exported:
     marks: dict[str, Any] = field(default_factory=dict)
 
 
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def as_text(name: str, kind: str) -> str:
     """A column as text in any time zone of the session: timestamps are microseconds since 1970."""
     column = quoted(name)
@@ -78,15 +75,10 @@ def as_text(name: str, kind: str) -> str:
     return f"cast({column} as string)"
 
 
-def literal(value: str) -> str:
-    """A text as a literal; Spark reads backslashes as escapes."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def value_of(value: str, kind: str) -> str:
     """The text of an option as SQL of a type; a timestamp without a zone is in UTC."""
     if kind != "timestamp":
-        return f"cast({literal(value)} as {kind})"
+        return f"cast({string_literal(value)} as {kind})"
     try:
         time = datetime.fromisoformat(value.removesuffix(" UTC"))
     except ValueError:
@@ -380,7 +372,7 @@ def read_marks(project: DbtProject, table: HistoryTable, kind: str, scale: int) 
     for what, name, at, recorded, author, reason in project.rows(
         f"select kind, name, cast({number}(try_cast(instant as {kind})) as string),"
         f" cast(unix_micros(recorded_at) as string), author, reason from {marks.render()}"
-        f" where table_name = {literal(table.name.lower())}"
+        f" where table_name = {string_literal(table.name.lower())}"
         " and kind in ('tag', 'horizon', 'suspension', 'resumption')"
         " order by recorded_at"
     ):

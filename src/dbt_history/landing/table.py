@@ -25,6 +25,8 @@ from dbt_history.commit_log import (
 )
 from dbt_history.landing.errors import BusyError, Problem, RefusedError
 from dbt_history.landing.request import Column
+from dbt_history.sql import quoted as quoted
+from dbt_history.sql import string_literal as string_literal
 
 BOOKKEEPING_TYPES = {
     "_batch": "bigint",
@@ -67,16 +69,6 @@ class LandedRecord:
     landing: str
     table_id: str
     is_present: bool
-
-
-def quoted(name: str) -> str:
-    """A name as a Spark SQL identifier."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def string_literal(value: str) -> str:
-    """A value as a Spark SQL string literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def staged_types(columns: Iterable[Column]) -> dict[str, str]:

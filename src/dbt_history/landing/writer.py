@@ -32,11 +32,11 @@ LISTS = {
 
 def csv_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
     """Rows of text as CSV: quoted where needed, quotes doubled, LF at the end of each row."""
-    lines = (",".join(map(quoted, row)) + "\n" for row in (header, *rows))
+    lines = (",".join(map(csv_cell, row)) + "\n" for row in (header, *rows))
     return "".join(lines).encode()
 
 
-def quoted(cell: str) -> str:
+def csv_cell(cell: str) -> str:
     # Python's csv.writer does not quote a CR.
     return '"' + cell.replace('"', '""') + '"' if NEEDS_QUOTES.search(cell) else cell
 

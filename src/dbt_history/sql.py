@@ -1,0 +1,13 @@
+"""Names and texts in SQL."""
+
+from __future__ import annotations
+
+
+def quoted(name: str) -> str:
+    """A name as a Spark SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def string_literal(value: str) -> str:
+    """A value as a Spark SQL string literal; Spark reads backslashes as escapes."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
