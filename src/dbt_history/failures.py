@@ -115,6 +115,7 @@ def failures_command(
                 1  there are no artifacts of dbt, or no dbt project with the package, or Spark
                    cannot be reached
                 2  the options are invalid
+                3  another process has the embedded metastore open
     """
     try:
         run_results = read_artifact(target_path / "run_results.json")

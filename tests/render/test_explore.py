@@ -32,6 +32,7 @@ from dbt_history.explore.tables import (
     model_name,
     require_instants,
 )
+from dbt_history.session import MetastoreInUseError
 from dbt_history.sql import string_literal
 from dbt_history.timeline.command import read_key
 from tests.support.browser import needs_browser, played
@@ -683,3 +684,20 @@ def test_many_days_are_bars_of_months_and_the_line_can_move_meanwhile(tmp_path: 
     assert seen[0]
     assert seen[1].startswith("3,000 changes")
     assert seen[2] == "3,000"
+
+
+def test_a_metastore_in_use_has_the_exit_code_of_the_page() -> None:
+    """Derby's code is in the stack trace of the cause of dbt's error."""
+
+    class InUseCursor:
+        def execute(self, _: str) -> None:
+            cause = RuntimeError("Unable to instantiate SessionHiveMetaStoreClient")
+            cause._stackTrace = "ERROR XSDB6: Another instance of Derby"  # type: ignore[attr-defined]
+            raise ValueError(str(cause)) from cause
+
+    connection = SimpleNamespace(handle=SimpleNamespace(cursor=InUseCursor))
+    connections = SimpleNamespace(get_thread_connection=lambda: connection)
+    manifest = SimpleNamespace(build_flat_graph=lambda: None)
+    with pytest.raises(MetastoreInUseError) as refused:
+        DbtProject(SimpleNamespace(connections=connections), manifest).rows("select 1")
+    assert refused.value.exit_code == 3

@@ -15,7 +15,7 @@ import click
 from pyspark.sql import SparkSession
 
 from dbt_history.extras import not_installed
-from dbt_history.session import start_session, with_catalog
+from dbt_history.session import MetastoreInUseError, is_in_use, start_session, with_catalog
 
 PACKAGE_MESSAGE = re.compile(r"dbt_history\.\w+: ")
 
@@ -63,13 +63,16 @@ class DbtProject:
             raise ExploreError(reason(error)) from error
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises ExploreError with the first line of Spark's message."""
+        """The rows of a query. Raises ExploreError with Spark's first line, MetastoreInUseError."""
         try:
             handle = self.adapter.connections.get_thread_connection().handle
             cursor = handle.cursor()
             cursor.execute(sql)
             return [tuple(row) for row in cursor.fetchall()]
         except Exception as error:  # as above
+            cause = error.__cause__ or error
+            if isinstance(cause, Exception) and is_in_use(cause):
+                raise MetastoreInUseError from None
             raise ExploreError(reason(error)) from error
 
     def session(self, name: str) -> SparkSession:
