@@ -1,10 +1,21 @@
-{# Creates an empty table, or replaces one; adopts a table that a killed run left behind. #}
+{#
+    Creates an empty table, or replaces one: a full refresh, which its commit records (Delta);
+    adopts a table that a killed run left behind.
+#}
 {% macro _create_table(relation, columns, partition_by, properties, replace) %}
     {% set location = dbt_history._location(relation) %}
     {% set create = dbt_history._create_table_sql(
         relation, columns, partition_by, properties, location, replace,
     ) %}
-    {% set failed = dbt_history._guarded_statement(create, {}, {}) %}
+    {% set record = {
+        'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text({
+            'history_operation': 'full_refresh', 'invocation_id': invocation_id,
+        })
+    } if replace and not relation.is_iceberg else {} %}
+    {% set failed = dbt_history._guarded_statement(
+        create, record,
+        dbt_history._session_settings(record.keys() | list) if record else {},
+    ) %}
     {% if failed in ['exists', 'conflict'] and not relation.is_iceberg %}
         {% do dbt_history._recover_table_location(
             relation, columns, partition_by, properties, location,

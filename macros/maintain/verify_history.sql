@@ -1,8 +1,8 @@
 {#
     Checks a history table against everything that can be recomputed: the rules of periods; from the
-    table's log the number of rows, and commits of others that changed rows; and, with `source`, the
-    current versions against the table they mirror (only its columns are compared). Differences are
-    an error. A mirror or an event table is compared with its main table without being told, if it
+    table's log the number of rows, and commits of others that changed rows, emptied or replaced the
+    table; and, with `source`, the current versions against the table they mirror (only its columns
+    are compared). Differences are an error. A mirror or an event table is compared with its main table without being told, if it
     has read all commits of it.
 
     dbt run-operation verify_history --args '{table: customers, source: stg_customers}'
@@ -16,7 +16,7 @@
         {% set rules = dbt_history._broken_rules_of_log(table) if table.log
             else dbt_history._broken_rules(table) %}
         {% set found = rules + dbt_history._lost_rows(table, entries)
-            + dbt_history._foreign_commits(entries) %}
+            + dbt_history._foreign_commits(table, entries) %}
         {% set other = source or dbt_history._comparable_main(table) %}
         {% if other is not none %}
             {% do found.extend(dbt_history._differs_from(table, other)) %}

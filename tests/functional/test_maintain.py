@@ -460,6 +460,53 @@ def test_verification_finds_a_value_that_was_changed_by_hand(
     assert "no differences" in operate("verify_history", table="h").log
 
 
+@pytest.mark.thorough
+def test_verification_finds_a_table_that_was_emptied_or_replaced_by_hand(
+    project: Project, operate: Operation, spark: SparkSession
+) -> None:
+    """The package's full refresh and migrations carry a record; dbt's own rebuilds are expected.
+
+    h     batches 1, 2   full refresh   truncate   batches 1, 2   restore   replace   restore
+    """
+    spark.sql(
+        "create or replace temporary view reset_rows as select 'upsert' as _stage, _batch, id,"
+        " concat(id, _batch) as v, _batch as valid_from, cast(null as bigint) as valid_to from"
+        " values (1L, 'a'), (1L, 'b'), (2L, 'a') as rows(_batch, id)"
+    )
+    project.history("h", "select * from reset_rows", allow_full_refresh=True, **VERSIONS)
+    project.run("h")
+    name = project.table("h")
+    kept = versions(project, "h")
+    project.run("h", options=["--full-refresh"])
+    assert versions(project, "h") == kept
+    assert "no differences" in operate("verify_history", table="h").log
+
+    last = int(project.log_of("h")[0]["version"])
+    spark.sql(f"truncate table {name}")
+    assert "(TRUNCATE, " in operate("verify_history", table="h", check=False).log
+    project.run("h")
+    assert versions(project, "h") == kept
+    run = operate("verify_history", table="h", check=False)
+    assert "(TRUNCATE, " in run.log
+    assert "rows, where its log makes" not in run.log
+    spark.sql(f"restore table {name} to version as of {last}")
+    assert "no differences" in operate("verify_history", table="h").log
+
+    spark.sql(f"create or replace table {name} using delta as select * from {name} limit 1")
+    run = operate("verify_history", table="h", check=False)
+    assert "(CREATE OR REPLACE TABLE AS SELECT, " in run.log
+    spark.sql(f"restore table {name} to version as of {last}")
+    assert "no differences" in operate("verify_history", table="h").log
+
+    rebuilt = "select 'a' as id, 'x' as v, 1L as valid_from, 5L as valid_to"
+    project.model("rebuilt", rebuilt, materialized="table", file_format="delta")
+    project.run("rebuilt")
+    reading = {"table": "rebuilt", "key": "id", "convention": VERSIONS}
+    operate("clean_history", before=3, **reading)
+    project.run("rebuilt")
+    assert "no differences" in operate("verify_history", **reading).log
+
+
 def before_last(project: Project, name: str) -> int:
     return int(project.log_of(name)[1]["version"])
 

@@ -72,16 +72,19 @@
 
 
 {#
-    Compares the number of rows according to all commits with the number of rows in the table;
-    returns nothing if the log does not go back to the first commit.
+    Compares the number of rows according to all commits since the table was created, emptied or
+    replaced with the number of rows in the table; returns nothing if the log does not go back so
+    far.
 #}
 {% macro _lost_rows(table, entries) %}
-    {% set sum = namespace(rows=0, is_known=true, first=none) %}
-    {% for entry in entries %}
+    {% set sum = namespace(rows=0, is_known=true, is_whole=false) %}
+    {% for entry in entries if not sum.is_whole %}
         {% set metrics = entry.metrics %}
-        {% set sum.first = 0 if entry.get('is_first') else entry.version %}
-        {% if entry.operation in ['RESTORE', 'TRUNCATE', 'CLONE'] or 'REPLACE' in entry.operation
-            or entry.parameters.get('mode') == 'Overwrite' %}
+        {% set is_replaced = 'REPLACE TABLE' in entry.operation %}
+        {% set sum.is_whole = entry.operation == 'TRUNCATE' or is_replaced
+            or entry.version == 0 or entry.get('is_first', false) %}
+        {% if entry.operation in ['RESTORE', 'CLONE'] or entry.parameters.get('mode') == 'Overwrite'
+            or ('REPLACE' in entry.operation and not is_replaced) %}
             {% set sum.is_known = false %}
         {% elif entry.operation == 'MERGE' %}
             {% set sum.rows = sum.rows + (metrics.get('numTargetRowsInserted', 0) | int)
@@ -89,13 +92,15 @@
         {% elif entry.operation == 'DELETE' %}
             {% set sum.is_known = sum.is_known and 'numDeletedRows' in metrics %}
             {% set sum.rows = sum.rows - (metrics.get('numDeletedRows', 0) | int) %}
-        {% elif entry.operation in [
+        {% elif is_replaced or entry.operation in [
             'WRITE', 'CREATE TABLE AS SELECT', 'STREAMING UPDATE', 'COPY INTO',
         ] %}
+            {% set sum.is_known = sum.is_known
+                and ('numOutputRows' in metrics or 'REPLACE TABLE AS' not in entry.operation) %}
             {% set sum.rows = sum.rows + (metrics.get('numOutputRows', 0) | int) %}
         {% endif %}
     {% endfor %}
-    {% if not sum.is_known or sum.first != 0 %}
+    {% if not sum.is_known or not sum.is_whole %}
         {% do return([]) %}
     {% endif %}
     {% set there = run_query(
@@ -106,15 +111,21 @@
 
 
 {#
-    Commits of others that changed rows since the package manages the table: a manual change of a
-    value violates no rule and no count.
+    Commits of others that changed rows, or emptied or replaced the table, since the package manages
+    it: a manual change of a value violates no rule and no count.
 
         version   0      1        2       3       4        5         6
                   WRITE  MERGE    UPDATE  MERGE   UPDATE   RESTORE   OPTIMIZE
                          batch 1  found   batch 2 undone   to 3
                   '- before the first batch: the adopted table
+
+    A table of a materialization of dbt's own is replaced by dbt, without a record.
 #}
-{% macro _foreign_commits(entries) %}
+{% macro _foreign_commits(table, entries) %}
+    {% set settings = table.node.config if table.node is not none else {} %}
+    {% set is_rebuilt = settings.get('incremental_strategy') != 'history_batch' and settings.get(
+        'materialized', 'history'
+    ) not in ['history', 'history_batch', 'history_append'] %}
     {% set walk = namespace(found=[], since_ours=[], resume_at=none) %}
     {% for entry in entries if walk.resume_at is none or entry.version <= walk.resume_at %}
         {% if entry.operation == 'RESTORE' %}
@@ -124,8 +135,9 @@
             {% set walk.found = walk.found + walk.since_ours %}
             {% set walk.since_ours = [] %}
         {% elif entry.operation in [
-            'WRITE', 'MERGE', 'UPDATE', 'DELETE', 'STREAMING UPDATE', 'COPY INTO',
-        ] %}
+            'WRITE', 'MERGE', 'UPDATE', 'DELETE', 'STREAMING UPDATE', 'COPY INTO', 'TRUNCATE',
+            'CLONE',
+        ] or ('REPLACE TABLE' in entry.operation and not is_rebuilt) %}
             {% set walk.since_ours = walk.since_ours + [
                 'commit ' ~ entry.version ~ ' (' ~ entry.operation ~ ', '
                     ~ (entry.user or 'unknown user') ~ ', ' ~ entry.timestamp
