@@ -32,8 +32,7 @@
             'hx': dict(
                 {'id': own_id, 'key': capture.key},
                 **dict(
-                    {'renamed': former} if former else {},
-                    **({'links': links | map(attribute='name') | list} if links else {})
+                    former, **({'links': links | map(attribute='name') | list} if links else {})
                 ),
             )
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -54,6 +55,57 @@ def write_models(project: Project) -> None:
         unique_key="id",
         meta={"history": {"convention": "validity"}},
     )
+
+
+# A main table (id, v, x), its columns now and the first day's columns under these names, and its
+# changes before the second and before the third run.
+RENAMES: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
+    "renamed": (
+        {"w": "v", "x": "x"},
+        ["rename column v to w", "update set w = 'c' where id = 2"],
+        ["update set w = null where id = 1"],
+    ),
+    "renamed_back": (
+        {"v": "v", "x": "x"},
+        ["rename column v to w", "update set w = 'c' where id = 2"],
+        ["rename column w to v", "update set v = 'd' where id = 3"],
+    ),
+    "renamed_back_at_once": (
+        {"v": "v", "x": "x"},
+        ["rename column v to w", "update set w = 'c' where id = 2", "rename column w to V"],
+        ["update set v = null where id = 1"],
+    ),
+    "name_used_again": (
+        {"w": "v", "x": "x", "v": "null"},
+        ["update set v = 'e' where id = 1", "rename column v to w", "add columns (v string)"],
+        ["update set w = null, v = 'new' where id = 2", "update set x = 'y' where id = 1"],
+    ),
+    "name_used_and_left_again": (
+        {"w": "v", "x": "x", "y": "null", "v": "null"},
+        ["rename column v to w", "add columns (v string)", "update set v = 'n', w = null"],
+        ["rename column v to y", "add columns (v string)", "update set v = 'm' where id = 2"],
+    ),
+    "name_used_in_between": (
+        {"w": "v", "x": "x"},
+        ["rename column v to w"],
+        ["add columns (v string)", "update set v = 'n', w = null", "drop column v"],
+    ),
+    "exchanged": (
+        {"x": "v", "v": "x"},
+        ["update set v = 'f' where id = 3", "rename column v to `t t`", "rename column x to v"],
+        ["update set `t t` = null", "rename column `t t` to x", "update set v = null where id = 1"],
+    ),
+    "name_of_a_dropped_column": (
+        {"x": "v"},
+        ["drop column x", "update set v = 'g' where id = 2"],
+        ["rename column v to x", "update set x = 'h' where id = 3"],
+    ),
+    "restored": (
+        {"v": "v", "x": "x"},
+        ["rename column v to w", "update set w = 'c' where id = 2"],
+        ["restore", "update set x = 'y' where id = 3"],
+    ),
+}
 
 
 @pytest.fixture
@@ -365,3 +417,65 @@ def test_a_write_between_the_plan_of_a_revert_and_its_merge_is_never_lost(
     assert done.success
     assert seen == ["true"]
     assert rows_of(project, table) == [(1, "hill"), (2, ""), (3, "NULL"), (9, "mine")]
+
+
+@pytest.mark.thorough
+def test_a_past_day_has_the_columns_under_their_present_names(
+    project: Project, spark: SparkSession
+) -> None:
+    """
+    main   first rows      changes         changes
+    logs              run           run             run: now and the first day, as main was then
+    """
+    schema, day = project.schema, f"{project.schema}_day"
+    spark.sql(f"create schema if not exists {schema}")
+    macros = {"hx_rows": "hx"}
+    logs = [[f"{name}_{kind}" for name in RENAMES] for kind in macros.values()]
+    for name in RENAMES:
+        spark.sql(
+            f"create table {schema}.{name} (id bigint, v string, x string) using delta"
+            f" tblproperties ({FEED}, 'delta.columnMapping.mode' = 'name')"
+        )
+        spark.sql(
+            f"insert into {schema}.{name} values (1, 'a', 'p'), (2, 'b', null), (3, null, 'r')"
+        )
+        relation = f"api.Relation.create(schema='{schema}', identifier='{name}')"
+        for macro, kind in macros.items():
+            call = f"select * from {{{{ dbt_history.{macro}({relation}, 'id') }}}}"
+            project.model(f"{name}_{kind}", call, materialized="history_append")
+    project.run(*chain.from_iterable(logs))
+    first = now(spark)
+    begin = {name: project.log_of(name)[0]["version"] for name in RENAMES}
+
+    for step in (1, 2):
+        for name, scenario in RENAMES.items():
+            for change in scenario[step]:
+                table = f"{schema}.{name}"
+                if change == "restore":
+                    spark.sql(f"restore table {table} to version as of {begin[name]}")
+                elif change.startswith("update"):
+                    spark.sql(change.replace("update", f"update {table}", 1))
+                else:
+                    spark.sql(f"alter table {table} {change}")
+        project.run(*chain.from_iterable(logs))
+
+    verified = operate(project, "verify_history").log
+    assert verified.count("no differences") == len(macros) * len(RENAMES)
+    for tables in logs:
+        for at in ("now", first):
+            operate(project, "create_point_in_time", schema=day, at=at, table=tables)
+            for name, (columns, _, _) in RENAMES.items():
+                picked = ", ".join(f"{old} as {new}" for new, old in columns.items())
+                expected = (
+                    f"select id, {', '.join(columns)} from {schema}.{name}" if at == "now"
+                    else f"select id, {picked} from {schema}.{name} version as of {begin[name]}"
+                )  # fmt: skip
+                shown = f"select id, {', '.join(columns)} from {day}.{name}"
+                assert rows_of(project, shown) == rows_of(project, expected), (name, at, tables)
+    spark.sql(f"drop schema {day} cascade")
+    operate(
+        project, "revert_table", main=f"{schema}.renamed_back", to=first, history="renamed_back_hx"
+    )
+    assert rows_of(project, f"select id, v from {schema}.renamed_back") == [
+        (1, "a"), (2, "b"), (3, None),
+    ]  # fmt: skip

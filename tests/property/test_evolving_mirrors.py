@@ -152,7 +152,8 @@ class Stream:
         if self.is_mapped:
             kinds += ["rename", *(["drop"] if len(self.columns) > 2 else [])]
         kind = self.dice.choice(kinds)
-        # A new name differs from all former ones; some need quotes.
+        # A new name differs from all former ones, unless it is one of the same column; some need
+        # quotes.
         self.names += 1
         is_odd = self.is_mapped and self.dice.random() < 0.5
         fresh = f"{'Odd ' if is_odd else ''}c{self.names}"
@@ -169,6 +170,9 @@ class Stream:
             self.is_whole = self.is_whole and self.is_mapped
         elif kind == "rename":
             column = self.dice.choice(self.columns)
+            former = [name for name in column.names if name != column.name]
+            if former and self.dice.random() < 0.5:
+                fresh = self.dice.choice(former)
             self.spark.sql(f"alter table {self.table} rename column `{column.name}` to `{fresh}`")
             column.names.append(fresh)
         else:
@@ -271,6 +275,8 @@ def test_a_mirror_has_every_state_of_a_table_that_changes_its_form(
             for _ in range(dice.randint(0, 4)):
                 stream.step()
         project.run(*(f"{name}_hx" for name in streams))
+        verified = project.dbt("run-operation", "verify_history", check=False)
+        assert verified.success, f"seed {SEED}, run {number + 1}: {verified.log}"
         for name, stream in streams.items():
             what = f"seed {SEED}, {name}, run {number + 1}"
             own = f"main_{name.rpartition('_')[2]}_hx_id"

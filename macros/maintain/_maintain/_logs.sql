@@ -136,11 +136,6 @@
 {% endmacro %}
 
 
-{% macro _time_of_log(log) %}
-    {% do return('`mod_time`' if log.kind == 'hx' else '`_hist_time`') %}
-{% endmacro %}
-
-
 {# From each suspension in the marks to its resumption, in microseconds. #}
 {% macro _suspended_frames(table) %}
     {% set marks = dbt_history._marks(table.relation) %}
@@ -232,7 +227,8 @@
         if log.kind == 'events'
         else ['mod_time', 'mod_user', 'deleted', log.id | lower]
             + log.links | map('lower') | list %}
-    {% set former = log.renamed.values() | sum(start=[]) | map('lower') | list %}
+    {% set former = log.renamed.values() | sum(start=[]) | map('lower')
+        | reject('in', log.renamed.keys() | list) | list %}
     {% set names = [] %}
     {% for column in dbt_history._table_columns(relation) if column.name | lower not in own %}
         {% set name = dbt_history._main_name(column.name, dbt_history._own_columns(log)) %}

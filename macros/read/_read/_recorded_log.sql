@@ -1,6 +1,7 @@
 {#
     What the commits of a mirror or an event table record: {'kind': 'hx' or 'events', 'key', 'id',
-    'links', 'renamed', 'sources', 'watermarks', 'is_suspended'}; none for any other table.
+    'links', 'renamed', 'until', 'reused' (`_former_names`), 'sources', 'watermarks',
+    'is_suspended'}; none for any other table.
 #}
 {% macro _recorded_log(relation) %}
     {% set table = dbt_history._with_format(load_relation(relation)) %}
@@ -17,6 +18,7 @@
     {% do return({
         'kind': kind, 'key': about[kind].get('key'), 'id': about[kind].get('id'),
         'links': about[kind].get('links', []), 'renamed': about[kind].get('renamed', {}),
+        'until': about[kind].get('until', {}), 'reused': about[kind].get('reused', []),
         'watermarks': watermarks, 'sources': watermarks.keys() | list,
         'is_suspended': dbt_history._is_suspended(log),
     }) %}
