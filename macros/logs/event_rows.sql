@@ -26,9 +26,12 @@
         {%- do return('(select * from ' ~ main ~ ')') -%}
     {%- endif -%}
     {%- do dbt_history._refuse_event_columns(capture) -%}
+    {#- In a table of several sources a name may belong to a column of each. -#}
+    {%- set former = {} if capture.taken.other_sources else dbt_history._former_names(capture) -%}
     {%- do capture.update({
         'about': {
-            'events': {'key': capture.key}, 'not_null': dbt_history._not_null_columns(capture),
+            'events': dict({'key': capture.key}, **former),
+            'not_null': dbt_history._not_null_columns(capture),
         }
     }) -%}
     {%- do dbt_history._set_frames(capture, '_hist_time') -%}

@@ -429,7 +429,7 @@ def test_a_past_day_has_the_columns_under_their_present_names(
     """
     schema, day = project.schema, f"{project.schema}_day"
     spark.sql(f"create schema if not exists {schema}")
-    macros = {"hx_rows": "hx"}
+    macros = {"hx_rows": "hx", "event_rows": "events"}
     logs = [[f"{name}_{kind}" for name in RENAMES] for kind in macros.values()]
     for name in RENAMES:
         spark.sql(
