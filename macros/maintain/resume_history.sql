@@ -9,17 +9,25 @@
         history  a   b       (c to f, as    g   h
                               one step)
                       ^ suspend       ^ resume
+                                               ^ resume: nothing to do, g and h stay two steps
 #}
 {% macro resume_history(table, dry_run=false) %}
     {% set relation = dbt_history._history_named(table, 'resume_history') %}
+    {% set log = dbt_history._commit_log(relation, '') %}
+    {% if not dbt_history._is_suspended(log) %}
+        {% do dbt_history._repeat_control(relation, false, dry_run, 'resume_history') %}
+        {% do return(none) %}
+    {% endif %}
     {#
         Read the clock first: a change committed in between belongs to the resumption and is not
         earlier than it.
     #}
     {% set at = dbt_history._clock().micros %}
     {% set resumed = {} %}
-    {% for source, watermark in (dbt_history._commit_log(relation, '').watermarks or {}).items()
-        if watermark.get('version') is not none %}
+    {# A source that is gone, or has another name now, has no difference: it is read as it is. #}
+    {% for source, watermark in (log.watermarks or {}).items()
+        if watermark.get('version') is not none
+        and load_relation(dbt_history._relation_of_source(source)) is not none %}
         {% do resumed.update({
             source: run_query('describe history ' ~ source ~ ' limit 1').rows[0]['version'] | int
         }) %}

@@ -5,6 +5,10 @@
 #}
 {% macro suspend_history(table, dry_run=false) %}
     {% set relation = dbt_history._history_named(table, 'suspend_history') %}
+    {% if dbt_history._is_suspended(dbt_history._commit_log(relation, '')) %}
+        {% do dbt_history._repeat_control(relation, true, dry_run, 'suspend_history') %}
+        {% do return(none) %}
+    {% endif %}
     {% do dbt_history._control_capture(
         relation, {'suspended': true}, 'true', dry_run, 'suspend_history',
     ) %}

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.project import Project
+from tests.support.processes import fail_before
+from tests.support.project import Project, Run
 from tests.support.tables import as_counter
 
 BATCHES = """
@@ -208,3 +209,142 @@ def test_columns_renamed_or_dropped_after_a_resumption_keep_what_it_compared(
     assert found == {1: (2, 7, 8, None, None), 2: (None, None, None, 5, None)}
     events = [row for row in project.rows("events") if row["id"] == 1]
     assert (2, 7, 8) in [(row["k"], row["c"], row["d"]) for row in events]
+
+
+def operate(project: Project, kind: str, name: str, check: bool = True) -> Run:
+    arguments = f"{{table: {project.table(name)}}}"
+    return project.dbt("run-operation", f"{kind}_history", "--args", arguments, check=check)
+
+
+def write_logs_of_main(project: Project) -> list[str]:
+    """A mirror, an event table and a version table of a main table with a feed; all have a = 1."""
+    main = project.table("main")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {main} (id string, v int) using delta tblproperties"
+        " ('delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true')"
+    )
+    project.spark.sql(f"insert into {main} values ('a', 1)")
+    source = f"api.Relation.create(schema='{project.schema}', identifier='main')"
+    for name, macro in {"hx": "hx_rows", "events": "event_rows"}.items():
+        call = f"dbt_history.{macro}({source}, 'id')"
+        project.model(name, f"select * from {{{{ {call} }}}}", materialized="history_append")
+    project.model(
+        "versions", f"select * from {{{{ {source} }}}}", materialized="history", unique_key="id"
+    )
+    names = ["hx", "events", "versions"]
+    project.run(*names)
+    return names
+
+
+def values_of(project: Project, name: str) -> list[tuple[str, int]]:
+    """What a log or a version table has recorded of each id, in order; of a mirror all rows."""
+    order = {"hx": "main_hx_id", "events": "_hist_trans_id", "versions": "valid_from"}[name]
+    rows = sorted(project.rows(name), key=lambda row: (row["id"], str(row[order]).zfill(40)))
+    return [(row["id"], row["v"]) for row in rows]
+
+
+def marks_of(project: Project, name: str) -> list[str]:
+    """The kinds of a table's marks, in the order of their instants."""
+    marks = project.spark.sql(
+        f"select kind from {project.table('history_marks')} where table_name = '{name}'"
+        " order by cast(instant as timestamp)"
+    )
+    return [row["kind"] for row in marks.collect()]
+
+
+@pytest.mark.thorough
+def test_resuming_a_table_that_is_not_suspended_changes_nothing(
+    project: Project, spark: SparkSession
+) -> None:
+    """
+    main     a 1 |  a 2   a 3   b 1   - b          | a 4   a 5       a 6   a 7          |
+    logs     run                           resume  run  suspend  resume       resume    run
+                 '- all of it is read one by one       '- one step   '- one by one
+    """
+    names = write_logs_of_main(project)
+    main = project.table("main")
+    spark.sql(f"update {main} set v = 2")
+    spark.sql(f"update {main} set v = 3")
+    spark.sql(f"insert into {main} values ('b', 1)")
+    spark.sql(f"delete from {main} where id = 'b'")
+    commits = {name: len(project.log_of(name)) for name in names}
+
+    for name in names:
+        assert "is not suspended; nothing to do" in operate(project, "resume", name).log
+    assert {name: len(project.log_of(name)) for name in names} == commits
+    project.run(*names)
+
+    changes = [("a", 1), ("a", 2), ("a", 3)]
+    assert values_of(project, "hx") == [*changes, ("b", 1), ("b", 1)]
+    assert values_of(project, "versions") == [*changes, ("b", 1)]
+    assert [value for value in values_of(project, "events") if value[0] == "b"]
+
+    project.control("suspend", *names)
+    spark.sql(f"update {main} set v = 4")
+    spark.sql(f"update {main} set v = 5")
+    project.control("resume", *names)
+    spark.sql(f"update {main} set v = 6")
+    spark.sql(f"update {main} set v = 7")
+    project.control("resume", *names)
+    project.run(*names)
+
+    for name in names:
+        found = {v for key, v in values_of(project, name) if key == "a"}
+        assert found == {1, 2, 3, 5, 6, 7}, name
+        assert marks_of(project, name) == ["suspension", "resumption"], name
+
+
+@pytest.mark.thorough
+def test_a_control_that_was_killed_before_its_mark_is_completed_by_a_repeat(
+    project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    main       a 1          a 2               a 3   a 4
+    calls      run  suspend    |    resume               | resume
+                    killed  suspend killed               '- the mark of the first resume
+    """
+    write_logs_of_main(project)
+    main = project.table("main")
+
+    def killed(kind: str) -> None:
+        with monkeypatch.context() as patch:
+            fail_before(patch, "insert into")
+            assert not operate(project, kind, "hx", check=False).success
+
+    project.control("suspend", "events")
+    killed("suspend")
+    spark.sql(f"update {main} set v = 2")
+    assert "is suspended already; nothing to do" in operate(project, "suspend", "hx").log
+    assert marks_of(project, "hx") == ["suspension"]
+    killed("resume")
+    assert marks_of(project, "hx") == ["suspension"]
+    spark.sql(f"update {main} set v = 3")
+    moment = spark.sql("select current_timestamp() as moment").collect()[0]["moment"]
+    spark.sql(f"update {main} set v = 4")
+    for _ in range(2):
+        assert "is not suspended; nothing to do" in operate(project, "resume", "hx").log
+        assert marks_of(project, "hx") == ["suspension", "resumption"]
+    project.run("hx")
+
+    assert values_of(project, "hx") == [("a", 1), ("a", 2), ("a", 3), ("a", 4)]
+    ends = spark.sql(
+        f"select cast(instant as timestamp) as instant from {project.table('history_marks')}"
+        " where table_name = 'hx' and kind = 'resumption'"
+    )
+    assert [row["instant"] < moment for row in ends.collect()] == [True]
+
+
+@pytest.mark.thorough
+def test_a_table_whose_main_table_is_gone_can_be_resumed(
+    project: Project, spark: SparkSession
+) -> None:
+    names = write_logs_of_main(project)
+    project.control("suspend", *names)
+    spark.sql(f"update {project.table('main')} set v = 2")
+    spark.sql(f"alter table {project.table('main')} rename to {project.table('other')}")
+
+    project.control("resume", *names)
+
+    for name in names:
+        assert "is not suspended" in operate(project, "resume", name).log

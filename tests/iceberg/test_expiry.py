@@ -125,13 +125,15 @@ def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(project: 
 def test_a_table_is_suspended_after_its_snapshots_have_expired(project: Project) -> None:
     write_log(project, 2)
     project.run("h")
-    project.control("suspend", "h")
+    project.control("suspend", "h", "h")
     expire(project)
     write_log(project, 3)
 
     assert project.run("h").message("h") == "suspended: 1 row held back"
 
-    project.control("resume", "h")
+    project.control("resume", "h", "h")
+    marks = project.spark.table(project.table("history_marks")).orderBy("recorded_at").collect()
+    assert [row["kind"] for row in marks] == ["suspension", "resumption"]
     expire(project)
     assert project.run("h").message("h") == "1 row appended"
 

@@ -17,6 +17,7 @@ from dbt_history.explore.export import (
     compact,
     hide_keys,
     is_tombstone,
+    read_marks,
     sort_key,
     where,
 )
@@ -135,6 +136,21 @@ def test_a_deletion_that_no_version_shows_is_left_out() -> None:
     assert is_tombstone(Row(("1",), 5, 5, False, 0, [None, "7"]), columns)
     assert not is_tombstone(Row(("1",), 5, 5, False, 0, ["x", "7"]), columns)
     assert not is_tombstone(Row(("1",), 5, None, True, 0, [None, "7"]), columns)
+
+
+def test_a_repeated_suspension_or_resumption_has_no_frame_of_its_own() -> None:
+    """Of the calls suspend, suspend, resume, resume the first of each kind counts."""
+    kinds = ["suspension", "suspension", "resumption", "resumption", "suspension"]
+    marks = [(kind, None, None, str(day(n)), "ann", None) for n, kind in enumerate(kinds, 1)]
+    project: Any = SimpleNamespace(
+        adapter=SimpleNamespace(
+            get_relation=lambda **name: SimpleNamespace(render=lambda: "s.history_marks")
+        ),
+        rows=lambda sql: marks,
+    )
+    found = read_marks(project, history_table("h"), "timestamp", 1)
+
+    assert found["suspensions"] == [[str(day(1)), str(day(3))], [str(day(5)), None]]
 
 
 def test_keys_are_sorted_as_numbers_where_they_are_numbers() -> None:

@@ -32,6 +32,70 @@
 {% endmacro %}
 
 
+{#
+    The call for a table that is suspended, or is not, already: no commit, so that the point of the
+    first call holds. What a killed call has not written is completed; a mark gets the time of that
+    call's commit, or the present if it is not known.
+
+        calls    suspend            resume, killed           resume
+        commits  suspended          resumed
+        marks    suspension         -                        resumption, at the time of the commit
+#}
+{% macro _repeat_control(relation, is_suspended, dry_run, caller_name) %}
+    {% do log(
+        'dbt_history: ' ~ caller_name ~ ' ' ~ relation ~ ': it is '
+            ~ ('suspended already' if is_suspended else 'not suspended') ~ '; nothing to do',
+        info=true,
+    ) %}
+    {% if dry_run %}
+        {% do return(none) %}
+    {% endif %}
+    {% do dbt_history._finish_writes(relation, {'has_written': true}) %}
+    {% set newest = dbt_history._newest_control_mark(relation) %}
+    {% if (newest.kind == 'suspension') == is_suspended %}
+        {% do return(none) %}
+    {% endif %}
+    {% set state = namespace(micros=dbt_history._clock().micros) %}
+    {% set controls = [] %}
+    {% for entry in dbt_history._history_entries(relation)
+        if (entry.record or {}).get('control') and not controls %}
+        {% do controls.append(entry) %}
+    {% endfor %}
+    {% for entry in controls if entry.record.control.suspended == is_suspended %}
+        {% set state.micros = dbt_history._micros_of(entry.timestamp) %}
+    {% endfor %}
+    {# The commit and the mark before it may be of two clocks. #}
+    {% do dbt_history._add_mark(
+        {'relation': relation}, 'suspension' if is_suspended else 'resumption',
+        instant=dbt_history._axis_text(
+            [state.micros, newest.micros + 1] | max, {'type': 'timestamp'},
+        ),
+    ) %}
+    {% do log(
+        'dbt_history: the mark of the earlier call was missing in ' ~ relation.schema
+            ~ '.history_marks; it is added',
+        info=true,
+    ) %}
+{% endmacro %}
+
+
+{# The newest suspension or resumption in the marks; `kind` is none without one. #}
+{% macro _newest_control_mark(relation) %}
+    {% set marks = dbt_history._marks(relation) %}
+    {% set rows = run_query(
+        'select kind, unix_micros(try_cast(instant as timestamp)) as micros from '
+            ~ dbt_history._quoted_relation(marks)
+        ~ " where kind in ('suspension', 'resumption') and table_name = "
+            ~ dbt_history._string_literal(relation.identifier | lower)
+        ~ ' order by micros desc limit 1'
+    ).rows if marks is not none else [] %}
+    {% for row in rows %}
+        {% do return({'kind': row[0], 'micros': row[1] | int}) %}
+    {% endfor %}
+    {% do return({'kind': none, 'micros': 0}) %}
+{% endmacro %}
+
+
 {% macro _log_suspended(relation) %}
     {% do log('dbt_history: capture into ' ~ relation ~ ' is suspended', info=true) %}
 {% endmacro %}

@@ -376,9 +376,10 @@ def read_marks(project: DbtProject, table: HistoryTable, kind: str, scale: int) 
         " and kind in ('tag', 'horizon', 'suspension', 'resumption')"
         " order by recorded_at"
     ):
-        if what == "suspension":
+        is_suspended = found["suspensions"] and found["suspensions"][-1][1] is None
+        if what == "suspension" and not is_suspended:
             found["suspensions"].append([recorded, None])
-        elif what == "resumption" and found["suspensions"]:
+        elif what == "resumption" and is_suspended:
             found["suspensions"][-1][1] = recorded
         elif what == "horizon" and at is not None:
             found["horizon"] = str(max(int(found["horizon"] or at), int(at) * scale))
