@@ -11,11 +11,14 @@
 
     One batch per table, with the same checks and the same MERGE as any other batch. `at` is the
     point from which the restored state applies: the present, or on an axis of numbers the next
-    version; one time for all tables. A table that is compared with its source on every run
-    (`changes` by difference) will follow the source again: rewind the source, or call
-    suspend_history afterwards. Feature states are rewound through their log, with a transaction at
-    its end (`writes`, `app_id`; `json` names columns that hold JSON): `to` is a transaction, a tag
-    or a time, and the next run of the model applies it.
+    version; one time for all tables. It must be later than every start and end that is stored, with
+    `only` of that record: an earlier `at` is refused. On an axis of days the present is today
+    (UTC): if a record to be rewound has a version that begins or ends today, rewind it tomorrow, or
+    with `at` for tomorrow. A table that is compared with its source on every run (`changes` by
+    difference) will follow the source again: rewind the source, or call suspend_history afterwards.
+    Feature states are rewound through their log, with a transaction at its end (`writes`, `app_id`;
+    `json` names columns that hold JSON): `to` is a transaction, a tag or a time, and the next run
+    of the model applies it.
 #}
 {% macro rewind(
     table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none,
@@ -27,7 +30,7 @@
         'message': reason,
     } %}
     {% do dbt_history._check_rewind(tables, only, said) %}
-    {% do dbt_history._rewind_points(tables, to, at) %}
+    {% do dbt_history._rewind_points(tables, to, at, only) %}
     {% for table in tables if table.namespace %}
         {% do dbt_history._rewind_features(table, only, said, dry_run) %}
     {% endfor %}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -379,6 +379,115 @@ def test_a_rewind_restores_a_state_and_can_be_rewound(
         in operate("rewind", table="h", to=5, only={"v": "b"}, check=False).log
     )
     assert "no differences" in operate("verify_history", table="h").log
+
+
+@pytest.mark.thorough
+def test_a_rewind_that_would_begin_before_stored_versions_is_refused(
+    project: Project, operate: Operation
+) -> None:
+    """
+    version   1          3          4
+    a         [ a1 -----)[ a2 -----------
+    c                               [ c1      `at` 3 would replace a2, and end c before it begins
+    d         [ d -----------------------     `at` 2 is after everything stored of d
+    """
+    rows = [("a", "a1", 1, 3), ("a", "a2", 3, None), ("c", "c1", 4, None), ("d", "d", 1, None)]
+    make_versions(project, "g", ("a", "a1", 1, None))
+    make_versions(project, "h", *rows)
+
+    for at in (3, 4, "2 + 2"):
+        refused = operate("rewind", table=["g", "h"], to=2, at=at, check=False)
+        assert "h: it would begin at" in refused.log, at
+        assert "and can begin at 5" in refused.log
+        assert "g: it would begin" not in refused.log
+    assert versions(project, "h") == rows
+    assert versions(project, "g") == [("a", "a1", 1, None)]
+    assert operate("rewind", table="h", to=2, at=3, dry_run=True, check=False).success is False
+
+    operate("rewind", table="h", to=0, at=2, only={"id": "d"})
+    for at in (5, 5):
+        operate("rewind", table=["g", "h"], to=2, at=at)
+    assert versions(project, "h") == [
+        ("a", "a1", 1, 3), ("a", "a1", 5, None), ("a", "a2", 3, 5), ("c", "c1", 4, 5),
+        ("d", "d", 1, 2),
+    ]  # fmt: skip
+    operate("rewind", table="h", to=3, at="now")
+    newest = {row[0]: row[1] for row in versions(project, "h") if row[3] is None}
+    assert newest == {"a": "a2"}
+
+
+@pytest.mark.thorough
+def test_a_rewind_of_times_that_would_begin_before_stored_versions_is_refused(
+    project: Project, operate: Operation
+) -> None:
+    """
+    day   1 Jan        1 Mar
+    a     [ a1 -------)[ a2 ------      `at` 15 Feb: sealed at 1 Mar, a2 would stay in force
+    """
+    settings = {"convention": "validity"}
+    march = "timestamp'2024-03-01 00:00:00 UTC'"
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {project.table('h')} using delta as select * from values"
+        f" ('a', 'a1', timestamp'2024-01-01 00:00:00 UTC', {march}), ('a', 'a2', {march}, null)"
+        " as versions (id, v, valid_from, valid_to)"
+    )
+    project.history("h", "select * from h_staged", **settings)
+
+    refused = operate("rewind", table="h", to="2024-02-01", at="2024-02-15", check=False)
+    assert "it would begin at 2024-02-15 00:00:00 UTC" in refused.log
+    assert "can begin at 2024-03-01 00:00:00.000001 UTC" in refused.log
+    assert len(project.rows("h")) == 2
+    operate("rewind", table="h", to="2024-02-01", at="2024-03-01 00:00:00.000001 UTC")
+    operate("rewind", table="h", to="2024-03-01")
+    newest = sorted(project.rows("h"), key=lambda row: row["valid_from"])
+    assert [row["v"] for row in newest] == ["a1", "a2", "a1", "a2"]
+
+
+@pytest.mark.thorough
+def test_a_rewind_of_days_begins_on_a_day_without_stored_versions(
+    project: Project, operate: Operation, spark: SparkSession
+) -> None:
+    """
+    day   1 Jan       today                  the rewound state would replace a2: refused, until
+    a     [ a1 ------)[ a2 ------            tomorrow or with `at`
+    b     [ b1 ------)                       and with b1 again today its end would be lost
+    c     [ c1 ---)[ c2 ---------            can begin today: the day in UTC, also where the
+                                             session's day is another
+    """
+    settings = {"convention": "validity", "type": "date"}
+    hour = datetime.now(UTC).hour
+    zone = "Pacific/Kiritimati" if hour >= 12 else "Etc/GMT+12"
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    today, tomorrow = (str(datetime.now(UTC).date() + timedelta(days=days)) for days in (0, 1))
+    project.spark.sql(
+        f"create table {project.table('h')} using delta as select * from values"
+        f" ('a', 'a1', date'2024-01-01', date'{today}'), ('a', 'a2', date'{today}', null),"
+        f" ('b', 'b1', date'2024-01-01', date'{today}'),"
+        " ('c', 'c1', date'2024-01-01', date'2024-02-01'), ('c', 'c2', date'2024-02-01', null)"
+        " as versions (id, v, valid_from, valid_to)"
+    )
+    project.history("h", "select * from h_staged", **settings)
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        for only in (None, {"id": "a"}, {"id": "b"}):
+            refused = operate("rewind", table="h", to="2024-01-15", only=only, check=False)
+            assert f"h: it would begin at {today}, and can begin at {tomorrow}" in refused.log
+            assert "on that day or later" in refused.log
+        assert len(project.rows("h")) == 5
+        for _ in range(2):
+            operate("rewind", table="h", to="2024-01-15", only={"id": "c"})
+        operate("rewind", table="h", to="2024-01-15", only={"id": "a"}, at=tomorrow)
+        operate("rewind", table="h", to="2024-01-15", only={"id": "b"}, at=tomorrow)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+    rows = sorted(project.rows("h"), key=lambda row: (row["id"], row["valid_from"]))
+    assert [(row["v"], *(str(row[name]) for name in COLUMNS[2:])) for row in rows] == [
+        ("a1", "2024-01-01", today), ("a2", today, tomorrow), ("a1", tomorrow, "None"),
+        ("b1", "2024-01-01", today), ("b1", tomorrow, "None"),
+        ("c1", "2024-01-01", "2024-02-01"), ("c2", "2024-02-01", today), ("c1", today, "None"),
+    ]  # fmt: skip
 
 
 @pytest.mark.thorough

@@ -314,6 +314,35 @@ def test_the_history_of_spaces(call: Renderer) -> None:
     )
 
 
+# Maintenance
+
+
+def test_a_rewind_of_days_is_refused_where_it_would_replace_a_version(call: Renderer) -> None:
+    """The default is the day in UTC; where it can begin is asked of the records to be rewound."""
+    columns = {"Key-Id": "string", "v": "int", "from": "date", "to": "date"}
+    executed = call.pretend_answers(
+        {
+            "describe `golden`.`records`": described(columns),
+            "select unix_date(date'2024-01-15')": [{"number": 19737}],
+            "select greatest(": [{"number": 19884}],
+            "select\n": [{"begins": 19884, "can_begin": 19885, "versions": 2}],
+        }
+    )
+    said = {"start": "from", "end": "to", "type": "date"}
+    table = {
+        "name": "records", "relation": call.table("records"), "key": ["Key-Id"], "namespace": None,
+        "convention": call("convention", convention=said),
+    }  # fmt: skip
+    arguments = {"tables": [table], "to": "2024-01-15", "at": None, "only": {"Key-Id": "it's"}}
+    with pytest.raises(DbtRuntimeError, match="begin at 2024-06-10, and can begin at 2024-06-11"):
+        call("_rewind_points", **arguments)
+
+    (default,) = (sql for sql in executed if sql.startswith("select greatest("))
+    today = "to_date(to_utc_timestamp(current_timestamp(), current_timezone()))"
+    assert f"unix_date(version) + 0, unix_date({today})" in default
+    assert_golden("maintain/rewind_begin", executed[-1])
+
+
 # Migrations
 
 
@@ -354,7 +383,7 @@ def test_a_column_added_in_history_mode(call: Renderer) -> None:
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
-    rooms = ["capture", "logs", "features", "migrate"]
+    rooms = ["capture", "logs", "features", "maintain", "migrate"]
     found = {f"{room}/{path.stem}" for room in rooms for path in (GOLDEN / room).glob("*.sql")}
     assert found == {
         "capture/changes_from_feed",
@@ -370,6 +399,7 @@ def test_every_golden_file_belongs_to_a_case() -> None:
         "logs/append_stamped",
         "logs/append_stamped_by_batch",
         "features/feature_states",
+        "maintain/rewind_begin",
         "migrate/add_column_in_history_mode",
     }
 

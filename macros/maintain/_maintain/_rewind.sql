@@ -52,9 +52,15 @@
 {#
     Sets `to` and `from_now` of each table, as text of its axis. The restored state begins after
     everything in the tables, at one point for all tables with the same type of axis, so that an
-    as-of query over them returns either all of it or none.
+    as-of query over them returns either all of it or none. On an axis of days it begins today, and
+    is refused if a record that it changes has a version that begins or ends today:
+
+        day      1 Jan       today              tomorrow
+        a        [ a1 ------)[ a2 --------------
+        rewound  [ a1 ------)[ a1 --------------                a2 would be lost
 #}
-{% macro _rewind_points(tables, to, at) %}
+{% macro _rewind_points(tables, to, at, only) %}
+    {% set at = none if at is string and at | trim | lower == 'now' else at %}
     {% set starts = {} %}
     {% for table in tables %}
         {% set convention = table.convention %}
@@ -63,12 +69,10 @@
                 or dbt_history._evaluated_point(to, table, 'rewind', 'to')
         }) %}
         {% set current = dbt_history._axis_number('version', convention) ~ ' + '
-            ~ ([dbt_history._gap_units(convention), 1] | max if convention.type != 'date' else 0) %}
-        {% set present = {
-            'timestamp': 'unix_micros(current_timestamp())',
-            'date': 'unix_date(to_date(' ~ dbt_history._in_utc('current_timestamp()') ~ '))',
-            'bigint': '0',
-        }[convention.type] %}
+            ~ (dbt_history._rewind_step(convention) if convention.type != 'date' else 0) %}
+        {% set present = dbt_history._point('now', {'convention': convention}, 'rewind') %}
+        {% set present = '0' if present is none
+            else dbt_history._axis_number(present, convention) %}
         {% set number = run_query(
             'select greatest(' ~ current ~ ', ' ~ present ~ ') from '
                 ~ dbt_history.current_version(table.relation, convention) ~ ' as found'
@@ -85,7 +89,93 @@
                 or dbt_history._axis_text(starts[table.convention.type], table.convention)
         }) %}
     {% endfor %}
+    {% do dbt_history._refuse_early_rewind(tables, at, only) %}
 {% endmacro %}
+
+
+{# What a restored version begins after the start or end of another, in units of the axis. #}
+{% macro _rewind_step(convention) %}
+    {% do return([dbt_history._gap_units(convention), 1] | max) %}
+{% endmacro %}
+
+
+{#
+    Refuses a restored state that would not begin after everything that is stored, with `only` after
+    everything of that record. On an axis of days other records may have versions of the same day.
+    Where there is nothing to rewind, nothing is refused: a killed call can be repeated.
+
+        version   1          3          4
+        a         [ a1 -----)[ a2 ------------      from 3 on: a1 would replace a2, whose only
+        c                               [ c1 -      copy is lost, and c has no version to end
+
+    The log of feature states has its own end.
+#}
+{% macro _refuse_early_rewind(tables, at, only) %}
+    {% set problems, types = [], [] %}
+    {% for table in tables
+        if not table.namespace and (at is not none or table.convention.type == 'date') %}
+        {% set row = run_query(dbt_history._rewind_begin_sql(table, only)).rows[0] %}
+        {% if row[2] | int and row[0] | int < row[1] | int %}
+            {% do types.append(table.convention.type) %}
+            {% do problems.append(
+                table.name ~ ': it would begin at ' ~ table.from_now ~ ', and can begin at '
+                    ~ dbt_history._axis_text(row[1], table.convention)
+            ) %}
+        {% endif %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'rewind',
+            'the restored state would not begin after all stored versions, and history would be'
+                ~ ' lost; nothing was done',
+            got='\n    ' ~ problems | join('\n    '),
+            way_out='set `at` to that point or a later one, or leave it out'
+                ~ (' and rewind on that day or later' if 'date' in types else ''),
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    One row of numbers of the axis: where the restored state begins, from where on it can begin, and
+    how many stored versions the records have that it changes.
+#}
+{% macro _rewind_begin_sql(table, only) %}
+    {%- set convention = table.convention -%}
+    {%- set step = dbt_history._rewind_step(convention) -%}
+    {%- set keys = dbt_history._quoted(table.key) -%}
+    {%- set matched = [] -%}
+    {%- for name in keys -%}
+        {%- do matched.append('stored.' ~ name ~ ' = changed.' ~ name) -%}
+    {%- endfor -%}
+    {%- set newest = dbt_history._axis_number(
+        'greatest(stored.' ~ dbt_history._quote(convention.start) ~ ', '
+            ~ dbt_history._end_of_period(convention, 'stored.') ~ ')',
+        convention,
+    ) -%}
+    select
+        {{ dbt_history._axis_number(
+            dbt_history._literal(table.from_now, convention), convention,
+        ) }} as begins,
+        greatest(
+            max({{ newest }}) + {{ 0 if convention.type == 'date' else step }},
+            max(if(changed.{{ keys[0] }} is not null, {{ newest }}, null)) + {{ step }}
+        ) as can_begin,
+        count(changed.{{ keys[0] }}) as versions
+    from (
+        select *
+        from {{ dbt_history._quoted_relation(table.relation) }}
+        where {{ dbt_history._key_filter(
+            only, dbt_history._table_columns(table.relation),
+        ) }}
+    ) as stored
+    left join (
+        select distinct {{ keys | join(', ') }}
+        from (
+            {{ dbt_history._rewind_sql(table, only) }}
+        ) as batch
+    ) as changed on {{ matched | join(' and ') }}
+{%- endmacro %}
 
 
 {#
