@@ -124,6 +124,39 @@ def test_equal_versions_are_joined_until_the_option_is_removed(project: Project)
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("options", [", track_columns='name'", ", except='seen'"])
+def test_changes_sent_again_keep_a_column_that_the_select_lacks(
+    project: Project, options: str
+) -> None:
+    """`seen` is not tracked, and the second SELECT lacks it:
+
+    day          1         5         7         12
+    changes      a, 10     a, 50     a, 70     b, 120      all of them again, and x at 3
+    stored       [ a, 10 -)[ x, NULL )[ a, 70 ---- [ b, 120 ---- open
+    """
+    model(project, options)
+    changes = ((1, "a", 10), (5, "a", 50), (7, "a", 70), (12, "b", 120))
+    feed(project, *changes)
+    project.run("h")
+    found = stored(project)
+    sql = "dbt_history.batch_rows('feed', 'id', 'validity', at='happened'{})"
+    project.history(
+        "h", f"select * except (happened, seen) from {{{{ {sql.format(options)} }}}}",
+        convention="validity",
+    )  # fmt: skip
+    project.run("h")
+    assert stored(project) == found
+
+    feed(project, *changes, (3, "x", 30))
+    project.run("h")
+
+    assert seen_versions(project) == {
+        ("a", 10, day(1), day(3)), ("x", None, day(3), day(5)), ("a", 70, day(5), day(12)),
+        ("b", 120, day(12), None),
+    }  # fmt: skip
+
+
+@pytest.mark.thorough
 def test_null_keeps_a_value_and_a_truncation_ends_every_record(project: Project) -> None:
     """Events of three records; op T has no key:
 

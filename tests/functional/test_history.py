@@ -90,6 +90,33 @@ def test_three_lines_keep_what_happened_to_a_table(project: Project, is_feed: bo
     assert {*project.rows("h")[0]} == {"id", "v", "valid_from", "valid_to"}
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("source", ["changes", "state"])
+def test_a_column_removed_from_the_select_keeps_its_values(project: Project, source: str) -> None:
+    """City of record 1; the log has all versions, and the SELECT returns them in every run:
+
+    minute         3          5          7
+    run 1          [ Bonn ---)[ Ulm ---------- open
+    no city        [ Bonn ---)[ Ulm ---)[ NULL --- open
+    """
+    table = f"{project.schema}.cities"
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(f"create table {table} (id bigint, v string, city string, at timestamp)")
+    model(project, "h", f"select id, v, city, at from {table}", source=source, updated_at="at")
+    rows = "insert into {} values (1, '{}', '{}', timestamp'2024-01-01 00:0{}:00 UTC')"
+    for v, city, minute in (("a", "Bonn", 3), ("b", "Ulm", 5)):
+        project.spark.sql(rows.format(table, v, city, minute))
+    project.run("h")
+    model(project, "h", f"select id, v, at from {table}", source=source, updated_at="at")
+    project.run("h")
+    found = {(row["v"], row["city"]) for row in project.rows("h")}
+    assert found == {("a", "Bonn"), ("b", "Ulm")}
+
+    project.spark.sql(rows.format(table, "c", "Kiel", 7))
+    assert "1 added, 1 closed" in project.run("h").message("h")
+    assert {(row["v"], row["city"]) for row in project.rows("h")} == {*found, ("c", None)}
+
+
 # What the source shows before each run: id, value, minute of updated_at.
 STATES = [
     [(1, "a", 10), (2, "b", 10), (3, "c", 10)],

@@ -61,7 +61,7 @@ def test_the_table_is_append_only_and_guarded_and_columns_are_appended(project: 
     log(project, "select date'2024-01-01' as id, 'c' as v, 1 as n", on_schema_change="fail")
     message = project.run("log", check=False).message("log")
     assert "column id is date, the table has bigint" in message
-    assert "the table differs in column n (on_schema_change: fail)" in message
+    assert "the table differs in column n, flag (on_schema_change: fail)" in message
     log(project, "select 9L as id", meta={"history": {"allow_full_refresh": True}})
     project.run("log", options=["--full-refresh"])
     assert values(project, "id") == [(9,)]

@@ -272,6 +272,10 @@ def test_a_new_column_is_appended_refused_or_ignored(project: Project, choice: s
         assert sorted(str(row["added"]) for row in rows) == ["7", "None"]
     elif choice == "fail":
         assert "the table has no column added" in run.message("h")
+        narrow = {name: type_ for name, type_ in TYPES.items() if name != "w"}
+        stage(project, "staged", first, narrow)
+        message = project.run("h", check=False).message("h")
+        assert "the SELECT has no column w, which the table has (on_schema_change: fail" in message
     else:
         assert "added" not in rows[0]
         assert len(rows) == 2
@@ -287,6 +291,73 @@ def test_a_column_missing_from_the_select_keeps_its_value(project: Project) -> N
     project.run("h")
 
     assert {row["w"] for row in project.rows("h")} == {"kept"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("with_earliest", [False, True])
+def test_versions_sent_again_keep_a_column_that_the_select_lacks(
+    project: Project, with_earliest: bool
+) -> None:
+    """Column w of record 1; the rows have no batch number, so all of them are sent in every run:
+
+    day          1         3         5         7
+    first run    [ one ---)[ three -)[ five ------- open
+    without w    [ one ---)[ three -)[ five --)[ NULL -- open        also with E at 2
+    """
+    rows = [
+        upsert(None, 1, day(1), w="one"), upsert(None, 1, day(3), w="three"),
+        update(None, 1, day(5), w="five", _unmodified=[]),
+        *([earliest(None, 1, day(2))] if with_earliest else []),
+    ]  # fmt: skip
+    project.history("h", stage(project, "staged", rows))
+    project.run("h")
+    narrow = {name: type_ for name, type_ in TYPES.items() if name != "w"}
+    stage(project, "staged", [*rows, upsert(None, 1, day(7))], narrow)
+
+    project.run("h")
+
+    found = {row["_fivetran_start"]: row["w"] for row in project.rows("h")}
+    assert found == {day(1): "one", day(3): "three", day(5): "five", day(7): None}
+    if not with_earliest:
+        assert "0 added, 0 closed, 0 removed" in project.run("h").message("h")
+
+
+@pytest.mark.thorough
+def test_batches_without_a_column_give_the_same_table_in_one_commit(project: Project) -> None:
+    """Column w; the batches lack it:
+
+    day          1         3         5
+    record 1     [ one ---)[ three -)[ five ---     2: E at 3          3: upsert at 5
+    becomes      [ one ---)          [ NULL ---
+    record 2     [ one ---)[ three -)[ five ---     2: E, upsert at 3  3: E, upsert at 3
+    becomes      [ one ---)[ three ------------
+    record 3     [ one ---)[ three -)[ five ---     2: upsert at 3     3: E at 3, update at 3
+    becomes      [ one ---)[ three ------------
+    """
+    first = [
+        upsert(1, id_, day(on), w=w)
+        for id_ in (1, 2, 3)
+        for on, w in ((1, "one"), (3, "three"), (5, "five"))
+    ]
+    later = [
+        earliest(2, 1, day(3)), upsert(3, 1, day(5)),
+        earliest(2, 2, day(3)), upsert(2, 2, day(3)), earliest(3, 2, day(3)), upsert(3, 2, day(3)),
+        upsert(2, 3, day(3)), earliest(3, 3, day(3)), update(3, 3, day(3)),
+    ]  # fmt: skip
+    narrow = {name: type_ for name, type_ in TYPES.items() if name != "w"}
+    tables = {}
+    for name, most in (("one", 1), ("all", None)):
+        select = stage(project, "staged", first)
+        project.history(name, select, batches_per_commit=most)
+        project.run(name)
+        stage(project, "staged", [*first, *later], narrow)
+        project.run(name)
+        tables[name] = {(row["id"], row["_fivetran_start"]): row["w"] for row in project.rows(name)}
+
+    assert tables["one"] == tables["all"] == {
+        **{(id_, day(1)): "one" for id_ in (1, 2, 3)},
+        (1, day(5)): None, (2, day(3)): "three", (3, day(3)): "three",
+    }  # fmt: skip
 
 
 @pytest.mark.thorough

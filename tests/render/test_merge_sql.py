@@ -79,6 +79,14 @@ CASES = {
         update_without_base="insert",
     ),
     "upserts": MergeCase("fivetran", DATA, "2024-01-01 00:00:59.999000", stages=()),
+    "column_not_selected": MergeCase(
+        "fivetran",
+        DATA,
+        "2024-01-01 00:00:59.999000",
+        unmodified=["w"],
+        staged={"w": None},
+        stages=("updates",),
+    ),
     "late_events": MergeCase("fivetran", DATA, "2024-01-01 00:00:59.999000", late_events=True),
     "runs": MergeCase(
         "validity", DATA, "2024-01-01 00:01:00.000000", late_events=True, tracked=["v"]

@@ -92,7 +92,8 @@
 
 {#
     The difference between the SELECT and the table's columns: {'names' to insert, 'added',
-    'widened', 'extended' (a struct has more fields), 'wrong'}.
+    'widened', 'extended' (a struct has more fields), 'wrong', 'removed' (lower-case names of the
+    columns that the SELECT lacks)}.
 #}
 {% macro _log_change(staged, table_columns) %}
     {% set change = {'names': [], 'added': [], 'widened': [], 'extended': [], 'wrong': []} %}
@@ -116,6 +117,9 @@
         {% endif %}
         {% set state.after = stored.name if stored else column.name %}
     {% endfor %}
+    {% do change.update({
+        'removed': there.keys() | reject('in', staged.names) | list,
+    }) %}
     {% do return(change) %}
 {% endmacro %}
 
@@ -141,11 +145,12 @@
         ) %}
     {% endfor %}
     {% set altered = change.widened + change.extended %}
-    {% if not is_new and settings.on_schema_change == 'fail' and (change.added or altered) %}
+    {% set stamped = [settings.versions.start | lower] if settings.versions else [] %}
+    {% set differing = (change.added + altered) | map(attribute='name') | list
+        + change.removed | reject('in', stamped) | list %}
+    {% if not is_new and settings.on_schema_change == 'fail' and differing %}
         {% do problems.append(
-            'the table differs in column '
-                ~ (change.added + altered) | map(attribute='name') | join(', ')
-                ~ ' (on_schema_change: fail)'
+            'the table differs in column ' ~ differing | join(', ') ~ ' (on_schema_change: fail)'
         ) %}
     {% endif %}
     {% if not is_new and settings.on_schema_change == 'ignore' %}

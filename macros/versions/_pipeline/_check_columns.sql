@@ -58,7 +58,7 @@
 
 {#
     Differences between the existing table and the SELECT, as text: a missing column, or a type that
-    cannot hold the SELECT's values.
+    cannot hold the SELECT's values; with `on_schema_change: fail` also an added or removed column.
 #}
 {% macro _check_table_columns(staged, table_columns, settings) %}
     {% set convention = settings.convention %}
@@ -98,6 +98,14 @@
         {% do problems.append(
             'the table has no column ' ~ added | map(attribute='name') | join(', ')
                 ~ ' (on_schema_change: fail)'
+        ) %}
+    {% endif %}
+    {% set removed = dbt_history._columns_not_selected(staged, table_columns) %}
+    {% if removed and settings.on_schema_change == 'fail' %}
+        {% do problems.append(
+            'the SELECT has no column ' ~ removed | join(', ')
+                ~ ', which the table has (on_schema_change: fail; append_new_columns keeps its'
+                ~ ' values)'
         ) %}
     {% endif %}
     {% do return(problems) %}

@@ -11,7 +11,9 @@
                     one commit                   one commit          a new commit from batch 2 on
 
     A batch gets its own commit if a row starts before the E of the same batch, if rows of one key
-    from two batches are less than a gap apart, or if a row is active and has an end.
+    from two batches are less than a gap apart, or if a row is active and has an end. A column that
+    the SELECT lacks keeps its value in a version that is sent again, unless an earlier batch has
+    removed the version: then a batch that comes after an earliest start begins a new commit.
 #}
 
 
@@ -88,6 +90,7 @@
     {%- set kinds = dbt_history._row_kinds() -%}
     {%- set keys = dbt_history._all_prefixed(settings.key) | join(', ') -%}
     {%- set c_end = dbt_history._prefixed(convention.end) -%}
+    {%- set keeps_columns = dbt_history._columns_not_selected(staged, columns) != [] -%}
     with staged as (
         {{ dbt_history._batch_rows(
             staged, columns, convention,
@@ -103,6 +106,9 @@
             max({{ dbt_history._key_bitmap_place(settings, columns) }}) as key_bit,
             bool_or(kind = {{ kinds.earliest_start }}) as is_earliest,
             bool_or(kind = {{ kinds.update_row }}) as is_update,
+            {%- if keeps_columns %}
+            bool_or(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }})) as is_version,
+            {%- endif %}
             {% if convention.active -%}
             coalesce(
                 bool_or(
@@ -140,6 +146,9 @@
             max(at) as last_at,
             min(if(is_earliest, at, null)) as earliest,
             max(if(is_update, at, null)) as last_update,
+            {%- if keeps_columns %}
+            max(if(is_version, at, null)) as last_version,
+            {%- endif %}
             bool_or(
                 has_ended
                 or coalesce(
@@ -169,7 +178,10 @@
                     max(last_update) over earlier >= earliest
                 ),
                 false
-            ) as begins
+            )
+            {%- if keeps_columns %}
+                or coalesce(last_version >= min(earliest) over earlier, false)
+            {%- endif %} as begins
         from batches_of_keys
         window earlier as (
             partition by {{ keys }} order by batch rows between unbounded preceding and 1 preceding

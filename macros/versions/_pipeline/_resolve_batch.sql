@@ -46,6 +46,8 @@
 {%- set filled = dbt_history._filled_columns(columns, convention, plan) -%}
 {%- set keys = dbt_history._all_prefixed(key) | join(', ') -%}
 {%- set cells = dbt_history._all_prefixed(columns | map(attribute='name')) | join(', ') -%}
+{%- set not_selected = dbt_history._columns_not_selected(batch.staged, columns) -%}
+{%- set neighbours = 'with_kept_columns' if not_selected else 'with_neighbours' -%}
 {%- set late_events = batch.settings.late_events -%}
 {%- set has_repeats = batch.settings.get('has_repeats') -%}
 {%- set stored_cells = 'raw.' ~ (dbt_history._all_prefixed(
@@ -145,19 +147,37 @@ with_neighbours as (
             {{ axis | indent(4) }}
             rows between unbounded preceding and current row
         ) as stored
+        {%- if not_selected %},
+        last_value(
+            if(
+                kind = {{ kinds.stored }},
+                struct({{ (['at'] + ([c_id] if has_version_id else [])
+                    + dbt_history._all_prefixed(not_selected)) | join(', ') }}),
+                null
+            ),
+            true
+        ) over (
+            {{ axis | indent(4) }}
+            rows between unbounded preceding and current row
+        ) as known
+        {%- endif %}
     from {{ 'with_valid_ends' if late_events else 'remaining' }}
     window axis as (
         {{ axis | indent(4) }}
     )
 ),
 
+{% if not_selected -%}
+{{ dbt_history._kept_columns_cte(batch, not_selected, c_id) }}
+
+{% endif -%}
 {% if not plan.updates -%}
 -- A constant would let the optimizer join both windows, and derive conditions without end.
 filled as (
     select
-        with_neighbours.*,
+        {{ neighbours }}.*,
         flags.is_skipped
-    from with_neighbours
+    from {{ neighbours }}
     lateral view explode(array(false)) flags as is_skipped
     {%- if plan.earliest_start %}
     where kind <> {{ kinds.earliest_start }}
@@ -171,7 +191,7 @@ with_bases as (
         coalesce(
             next_delete.batch < next_row.batch and next_delete.at < next_row.at, false
         ) as is_deleted_before
-    from with_neighbours
+    from {{ neighbours }}
     where kind <> {{ kinds.earliest_start }}
 ),
 
@@ -444,6 +464,48 @@ history as (
         {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
     from batch
+),
+{%- endmacro %}
+
+
+{#
+    CTE `with_kept_columns`: a row that sends a version of the table again says nothing about a
+    column that the SELECT lacks, so the version keeps its value. `known` is the last stored version
+    up to the row.
+
+        at         3            5             7
+        stored     [ a, Bonn --)[ b, Ulm ---- open
+        batch      a            b             c       the SELECT lacks the city
+        becomes    [ a, Bonn --)[ b, Ulm ----)[ c, NULL ---- open
+#}
+{% macro _kept_columns_cte(batch, not_selected, c_id) %}
+{%- set kinds = dbt_history._row_kinds() -%}
+{%- set cells = dbt_history._all_prefixed(not_selected) -%}
+{%- set names = [] -%}
+{%- for name in not_selected -%}
+    {%- do names.append(dbt_history._string_literal(name | lower)) -%}
+{%- endfor -%}
+with_kept_columns as (
+    select
+        * except (known, is_sent_again, unmodified, {{ cells | join(', ') }}),
+        if(
+            is_sent_again,
+            array_except(unmodified, array({{ names | join(', ') }})),
+            unmodified
+        ) as unmodified
+        {%- for cell in cells %},
+        if(is_sent_again, known.{{ cell }}, {{ cell }}) as {{ cell }}
+        {%- endfor %}
+    from (
+        select
+            *,
+            coalesce(
+                kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }})
+                    and known.at = at{{ ' and known.' ~ c_id ~ ' <=> ' ~ c_id if c_id }},
+                false
+            ) as is_sent_again
+        from with_neighbours
+    ) as neighbours
 ),
 {%- endmacro %}
 

@@ -22,8 +22,8 @@
         staged, {'name': convention.end, 'type': convention.type},
     ) -%}
     {%- set missing = [] -%}
-    {%- for column in columns if column.name | lower not in names -%}
-        {%- do missing.append(dbt_history._string_literal(column.name | lower)) -%}
+    {%- for name in dbt_history._columns_not_selected(staged, columns) -%}
+        {%- do missing.append(dbt_history._string_literal(name | lower)) -%}
     {%- endfor -%}
     select
         {{ '`_batch`' if '_batch' in names else 'cast(null as bigint)' }} as batch,
@@ -58,7 +58,20 @@
 {%- endmacro %}
 
 
-{# A staged column in the type of the table; NULL if the SELECT has no such column. #}
+{# The names of the table's columns that the SELECT lacks. #}
+{% macro _columns_not_selected(staged, columns) %}
+    {% set names = [] %}
+    {% for column in columns if column.name | lower not in staged.names %}
+        {% do names.append(column.name) %}
+    {% endfor %}
+    {% do return(names) %}
+{% endmacro %}
+
+
+{#
+    A staged column in the type of the table; NULL if the SELECT has no such column. In a version
+    that the table has, such a column keeps its value (`_kept_columns_cte`).
+#}
 {% macro _staged_column(staged, column) %}
     {%- set name = staged.names.get(column.name | lower) -%}
     {%- if name is none -%}
