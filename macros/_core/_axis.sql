@@ -7,6 +7,12 @@
 {% endmacro %}
 
 
+{# The day of a timestamp in UTC; a cast would give that of the session's time zone. #}
+{% macro _utc_day(time) %}
+    {%- do return('date_from_unix_date(cast(floor(unix_seconds(' ~ time ~ ') / 86400) as int))') -%}
+{% endmacro %}
+
+
 {#
     A number of the axis as text that `_literal` accepts and that a cast reads the same in every
     time zone.

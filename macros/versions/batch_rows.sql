@@ -19,12 +19,14 @@
     the model sets `late_events: false`.
 
     `at` is the position of a change on the axis: `_commit_timestamp`, `_commit_version` on an axis
-    of numbers, or an SQL expression. The position of a commit (an expression with `_commit_`) never
-    decreases for a record: a commit with an earlier clock time gets the time of the previous
-    commit. An event's own time is used as it is, in any order. Of several changes of a record at
-    one point the last one is kept, by `sequence` and then by commit, so where versions have their
-    own numbers (`naksha`) the version number is the point. Without `at`, the first column of
-    `sequence` is the position. `delete_when` is a condition for changes that delete the record:
+    of numbers, or an SQL expression. On an axis of days `_commit_timestamp` is its day in UTC; an
+    expression is cast, so that a timestamp becomes its day in the session's time zone. The position
+    of a commit (an expression with `_commit_`) never decreases for a record: a commit with an
+    earlier clock time gets the time of the previous commit. An event's own time is used as it is,
+    in any order. Of several changes of a record at one point the last one is kept, by `sequence`
+    and then by commit, so where versions have their own numbers (`naksha`) the version number is
+    the point. Without `at`, the first column of `sequence` is the position. `delete_when` is a
+    condition for changes that delete the record:
 
         happened, line     5, 1        5, 2        9, 1
         op                 I a         U b         D           delete_when="op = 'D'"
@@ -171,11 +173,31 @@
 
 
 {#
+    `at` in the type of the axis. On an axis of days, the time of a commit is its day in UTC:
+
+        UTC                    01-01 03:00    01-01 20:00
+        session in Tokyo       01-01 12:00    01-02 05:00
+        point                  01-01          01-01
+#}
+{% macro _point_of_change(at, convention) %}
+    {%- set point = 'cast(' ~ at ~ ' as ' ~ convention.type ~ ')' -%}
+    {%- if convention.type != 'date'
+        or at | replace('`', '') | trim | lower != '_commit_timestamp' -%}
+        {%- do return(point) -%}
+    {%- endif -%}
+    {%- do return(
+        'if(typeof(' ~ at ~ ") = 'timestamp', "
+            ~ dbt_history._utc_day('cast(' ~ at ~ ' as timestamp)') ~ ', ' ~ point ~ ')'
+    ) -%}
+{% endmacro %}
+
+
+{#
     The position of a change. The old image of an update has that of the new one, so that it is no
     deletion.
 #}
 {% macro _position_of_change(at, keys, convention) %}
-{%- set point = 'cast(' ~ at ~ ' as ' ~ convention.type ~ ')' -%}
+{%- set point = dbt_history._point_of_change(at, convention) -%}
 {%- if '_commit_' in at -%}
 max({{ point }}) over (
     partition by {{ keys }}
@@ -247,7 +269,7 @@ if(
         from {{ dbt_history._quoted_relation(table) }} as `stored`
         where {{ dbt_history._is_open(convention) }}
             or {{ dbt_history._quote(convention.end) }} > (
-                select min(cast({{ at }} as {{ convention.type }}))
+                select min({{ dbt_history._point_of_change(at, convention) }})
                 from {{ source }} as `changes`
                 where {{ is_truncation }}
             )

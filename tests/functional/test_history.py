@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,64 @@ def test_a_column_removed_from_the_select_keeps_its_values(project: Project, sou
     project.spark.sql(rows.format(table, "c", "Kiel", 7))
     assert "1 added, 1 closed" in project.run("h").message("h")
     assert {(row["v"], row["city"]) for row in project.rows("h")} == {*found, ("c", None)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("type_", "options"),
+    [
+        ("timestamp", ""), ("date", ""),
+        # As docs/guides/batches.md advises.
+        (
+            "timestamp",
+            ", at='date_from_unix_date(cast(floor(unix_seconds(happened) / 86400) as int))'",
+        ),
+    ],
+)  # fmt: skip
+def test_the_day_of_a_commit_is_that_of_utc(project: Project, type_: str, options: str) -> None:
+    """In Tokyo it is the next day already; a commit time that is a date stays as it is."""
+    zone = "spark.sql.session.timeZone"
+    day = f"cast('2026-01-0{{}}{'T20:00:00Z' if type_ == 'timestamp' else ''}' as {type_})"
+    feed = " union all ".join(
+        f"select 'insert' as _change_type, {number}L as _commit_version,"
+        f" {day.format(number)} as _commit_timestamp, {day.format(number)} as happened,"
+        f" 1L as id, '{number}' as v"
+        for number in (1, 3)
+    )
+    project.spark.sql(f"create or replace temporary view feed as {feed}")
+    sql = f"select * from {{{{ dbt_history.batch_rows('feed', 'id'{options}) }}}}"
+    project.history("h", sql, convention="validity", type="date")
+    project.spark.conf.set(zone, "Asia/Tokyo")
+    try:
+        project.run("h")
+    finally:
+        project.spark.conf.set(zone, "UTC")
+    found = {(row["v"], row["valid_from"], row["valid_to"]) for row in project.rows("h")}
+    assert found == {("1", date(2026, 1, 1), date(2026, 1, 3)), ("3", date(2026, 1, 3), None)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_timed", [False, True], ids=["run", "updated_at"])
+def test_the_day_of_a_run_is_that_of_utc(project: Project, is_timed: bool) -> None:
+    """The runs' sessions are in a zone that has another day at this hour."""
+    zone = "Pacific/Kiritimati" if datetime.now(UTC).hour >= 11 else "Etc/GMT+12"
+    table = items(project, options="")
+    sql = f"select id, v, date'2024-01-01' as at from {table}"
+    history: dict[str, Any] = {"updated_at": "at"} if is_timed else {}
+    model(project, "h", sql, convention="validity", type="date", **history)
+    name = "spark.sql.session.timeZone"
+    project.spark.conf.set(name, zone)
+    try:
+        for change in ("insert into {} values (1, 'a')", "delete from {}"):
+            project.spark.sql(change.format(table))
+            days = {datetime.now(UTC).date()}
+            project.run("h")
+            days.add(datetime.now(UTC).date())
+    finally:
+        project.spark.conf.set(name, "UTC")
+    assert {row["valid_to"] for row in project.rows("h")} <= days
+    if not is_timed:
+        assert {row["valid_from"] for row in project.rows("h")} <= days
 
 
 # What the source shows before each run: id, value, minute of updated_at.

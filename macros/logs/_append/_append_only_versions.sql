@@ -60,8 +60,7 @@
     {% set next = {
         'bigint': 'coalesce(' ~ newest ~ ', 0) + 1',
         'timestamp': 'greatest(current_timestamp(), ' ~ newest ~ ' + interval 1 microsecond)',
-        'date': 'greatest(to_date(' ~ dbt_history._in_utc('current_timestamp()') ~ '), '
-            ~ newest ~ ')',
+        'date': 'greatest(' ~ dbt_history._utc_day('current_timestamp()') ~ ', ' ~ newest ~ ')',
     }[versions.type] %}
     {% set number = run_query(
         'select ' ~ dbt_history._axis_number(next, versions) ~ ' from '

@@ -53,7 +53,7 @@
     {% if age is not none %}
         {% set oldest = '(current_timestamp() - interval ' ~ age ~ ')' %}
         {% do points.append(
-            'to_date(' ~ dbt_history._in_utc(oldest) ~ ')' if table.convention.type == 'date'
+            dbt_history._utc_day(oldest) if table.convention.type == 'date'
                 else oldest
         ) %}
     {% endif %}

@@ -10,7 +10,7 @@
     {% elif at is string and at | trim | lower == 'now' %}
         {% do return({
             'timestamp': 'current_timestamp()',
-            'date': 'to_date(' ~ dbt_history._in_utc('current_timestamp()') ~ ')',
+            'date': dbt_history._utc_day('current_timestamp()'),
         }.get(reader.convention.type)) %}
     {% endif %}
     {% do return(dbt_history._instant(at, reader.convention, caller_name)) %}

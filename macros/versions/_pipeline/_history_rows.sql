@@ -289,14 +289,21 @@
 {% endmacro %}
 
 
-{# The latest start or end of the stored versions that is not in the future, in microseconds. #}
+{#
+    The latest start or end of the stored versions that is not in the future, in microseconds. A day
+    is its midnight in UTC.
+#}
 {% macro _latest_point(convention) %}
     {% set start = dbt_history._quote(convention.start) %}
+    {% set is_days = convention.type == 'date' %}
+    {% set tomorrow = '(current_timestamp() + interval 1 day)' %}
     {% set latest = run_query(
-        'select unix_micros(cast(max(greatest(if(' ~ start ~ ' <= now, ' ~ start
-            ~ ', null), if(until <= now, until, null))) as timestamp)) from (select ' ~ start ~ ', '
-            ~ dbt_history._stored_until(convention)
-            ~ ' as until, current_timestamp() + interval 1 day as now from '
+        'select ' ~ ('86400000000L * unix_date(' if is_days else 'unix_micros(')
+            ~ 'cast(max(greatest(if(' ~ start ~ ' <= now, ' ~ start
+            ~ ', null), if(until <= now, until, null))) as '
+            ~ ('date' if is_days else 'timestamp') ~ ')) from (select ' ~ start ~ ', '
+            ~ dbt_history._stored_until(convention) ~ ' as until, '
+            ~ (dbt_history._utc_day(tomorrow) if is_days else tomorrow) ~ ' as now from '
             ~ dbt_history._quoted_relation(this) ~ ') as points'
     ).rows[0][0] %}
     {% do return(latest | int if latest is not none else none) %}
@@ -396,7 +403,10 @@
                     select
                         `changes`.* except (`_changed_by`),
                         {{ time }} as `__time`,
-                        cast(`_commit_timestamp` as {{ convention.type }}) as `__moment`,
+                        {{ dbt_history._utc_day('`_commit_timestamp`')
+                            if convention.type == 'date'
+                            else 'cast(`_commit_timestamp` as ' ~ convention.type ~ ')' }}
+                            as `__moment`,
                         {%- for name in ['__start', '__seen', '__until'] %}
                         {{ '`stored`.`' ~ name ~ '`' if has_rows else nothing }} as `{{ name }}`,
                         {%- endfor %}
