@@ -7,6 +7,9 @@
         events     1 a=1 b=2           3 a=1 b=2, 4 a=5 b=2      2 a=5 b=2
         report     Created  a -> 1     Modified  a  1 -> 5       Deleted  a 5 ->
                    Created  b -> 2                               Deleted  b 2 ->
+
+    The old and the new row of one transaction, time and key belong together. Where the events of
+    two statements may have one time, a column `_hist_statement` tells the statements apart.
 #}
 {% macro column_changes(
     events, from_day=none, to_day=none, key=none, show=['Created', 'Modified', 'Deleted']
@@ -17,12 +20,15 @@
     {%- endif -%}
     {%- set key = dbt_history._event_key(table, key) -%}
     {%- set columns = [] -%}
-    {%- for column in dbt_history._table_columns(events)
-        if not column.name.startswith('_') and '/' not in column.name
-            and column.name | lower not in key | map('lower') | list -%}
-        {%- do columns.append(column) -%}
-    {%- endfor -%}
     {%- set keys = dbt_history._quoted(key) | join(', ') -%}
+    {%- set pair = ['`_hist_trans_id`', '`_hist_time`', keys] -%}
+    {%- for column in dbt_history._table_columns(events) -%}
+        {%- if column.name | lower == '_hist_statement' -%}
+            {%- do pair.append('`_hist_statement`') -%}
+        {%- elif not column.name.startswith('_') and '/' not in column.name -%}
+            {%- do columns.append(column) -%}
+        {%- endif -%}
+    {%- endfor -%}
     {%- set sql -%}
 (
     select
@@ -46,7 +52,7 @@
             ), cell -> cell is not null)) as `cell`
         from (
             select
-                `_hist_trans_id`, `_hist_user`, `_hist_time`, {{ keys }},
+                `_hist_user`, {{ pair | join(', ') }},
                 if(
                     cast(`_hist_event` as string) in ('2', '3', 'D', 'F'),
                     {{ dbt_history._row_struct(columns) }},
@@ -60,7 +66,7 @@
             from {{ events }}
             where {{ dbt_history._within_days(from_day, to_day) }}
         ) as images
-        group by `_hist_trans_id`, `_hist_time`, {{ keys }}
+        group by {{ pair | join(', ') }}
     ) as cells
     where `change` in (
         {%- for kind in show %}

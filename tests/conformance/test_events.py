@@ -293,6 +293,7 @@ def test_column_changes_of_given_events(project: Project, spark: SparkSession, c
     (table,) = case["tables"]
     types = {
         "_hist_trans_id": "string",
+        "_hist_statement": "int",
         "_hist_event": "int",
         "_hist_user": "string",
         "_hist_time": "timestamp",
@@ -302,6 +303,7 @@ def test_column_changes_of_given_events(project: Project, spark: SparkSession, c
         {
             **row,
             "_hist_trans_id": str(row["transaction"]),
+            "_hist_statement": row["statement"],
             "_hist_event": row["event"],
             "_hist_user": "somebody",
             "_hist_time": datetime.fromisoformat(row["time"]),

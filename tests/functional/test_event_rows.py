@@ -215,3 +215,37 @@ def test_a_gap_in_the_feed_of_one_table_is_marked_and_does_not_stop_the_others(
     for event in set(events):
         later.remove(event)
     assert later == [("a", "gap"), ("a", "insert"), ("b", "delete")]
+
+
+@pytest.mark.thorough
+def test_the_report_lists_the_key_and_pairs_the_rows_of_a_statement(project: Project) -> None:
+    """The statements of one transaction, all at one time:
+
+    statement    1         2         3         4
+    record       1         1         1         2
+    a            - -> 5    5 -> 6    6 -> 7    9 -> -
+    """
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    values = [(1, 1, 1, 5), (3, 2, 1, 5), (4, 2, 1, 6), (3, 3, 1, 6), (4, 3, 1, 7), (2, 4, 2, 9)]
+    project.spark.sql(
+        f"create table {project.table('given')} using delta as select id, a, 't' as _hist_trans_id,"
+        " 'ann' as _hist_user, event as _hist_event, statement as _hist_statement,"
+        " timestamp'2024-05-01 12:00:00' as _hist_time"
+        f" from values {', '.join(map(str, values))} as given(event, statement, id, a)"
+    )
+    relation = f"api.Relation.create(schema='{project.schema}', identifier='given')"
+    project.model(
+        "report", f"select * from {{{{ dbt_history.column_changes({relation}, key='id') }}}}"
+    )
+
+    project.run("report")
+
+    names = ("id", "change", "column", "from", "to")
+    assert sorted(tuple(str(row[name]) for name in names) for row in project.rows("report")) == [
+        ("1", "Created", "a", "None", "5"),
+        ("1", "Created", "id", "None", "1"),
+        ("1", "Modified", "a", "5", "6"),
+        ("1", "Modified", "a", "6", "7"),
+        ("2", "Deleted", "a", "9", "None"),
+        ("2", "Deleted", "id", "2", "None"),
+    ]
