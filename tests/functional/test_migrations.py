@@ -66,6 +66,37 @@ def test_a_migrated_history_table_accepts_further_batches(project: Project) -> N
     assert_same_rows(project.rows("h"), expected, [*TYPES, "n"])
 
 
+def test_a_column_that_was_dropped_again_can_be_added_again_at_the_same_instant(
+    project: Project,
+) -> None:
+    """
+    step     add x   repeat   drop     add x   add y   add x   set z in all rows   add x
+    at T     [ x     [ x      [ NULL   [ x     [ y     [ x     [ z                 [ x
+    """
+    table = write(project, "h", [version(1, "a", day(1))], TYPES)
+
+    def step(name: str, **arguments: Any) -> str:
+        place: dict[str, Any] = {"table": table, "at": "2024-01-02", "key": "id"}
+        return migrate(project, f"{name}_column_in_history_mode", **place, **arguments)
+
+    found = []
+    for default in ("x", "x", None, "x", "y", "x"):
+        if default is None:
+            step("drop", column="N")
+        else:
+            step("add", column="n", default=default)
+        found.append([row["n"] for row in project.rows("h") if row["_fivetran_active"]])
+    assert found == [["x"], ["x"], [None], ["x"], ["y"], ["x"]]
+    migrate(project, "update_column_value", table=table, column="n", value="z")
+    step("add", column="n", default="x")
+
+    rows = sorted(project.rows("h"), key=lambda row: row["_fivetran_start"])
+    assert [(row["_fivetran_start"], row["n"]) for row in rows] == [(day(1), "z"), (day(2), "x")]
+    last = version_of(project, "h")
+    assert "was migrated before; nothing to do" in step("add", column="n", default="x")
+    assert version_of(project, "h") == last
+
+
 def test_all_problems_of_a_migration_are_reported_together_and_nothing_is_written(
     project: Project,
 ) -> None:

@@ -39,6 +39,13 @@
         version   4          5         6          7         8
                   migration  batch 8   migration  batch 9   restore to 5
                                        '- undone            the first one is in the table
+
+    A later migration that set the same column in the same versions replaced it, so that it is made
+    again:
+
+        version   4          5          6
+                  add x, T   drop x, T  add x, T
+                             '- until here version 4 is in the table: 6 sets the default again
 #}
 {% macro _is_migrated(relation, operation, caller_name, is_kept=false) %}
     {% set walk = namespace(found=false, done=false, resume_at=none) %}
@@ -52,6 +59,9 @@
                 record.history_migration, sort_keys=true,
             ) == tojson(operation, sort_keys=true) %}
             {% set walk.found = true %}
+            {% set walk.done = true %}
+        {% elif record is mapping and not is_kept
+            and dbt_history._replaces_migration(record.history_migration, operation) %}
             {% set walk.done = true %}
         {% elif entry.operation == 'RESTORE' %}
             {% set walk.resume_at = dbt_history._restored_version(entry) %}
@@ -68,6 +78,19 @@
         {% do dbt_history._log_info(caller_name, relation, 'was migrated before; nothing to do') %}
     {% endif %}
     {% do return(walk.found) %}
+{% endmacro %}
+
+
+{#
+    Whether a later migration set the column of `operation` in the versions that it had set: from
+    the same instant on, or in all rows.
+#}
+{% macro _replaces_migration(later, operation) %}
+    {% do return(
+        later is mapping and operation.get('column') is not none
+        and later.get('column') == operation.column
+        and later.get('at', operation.get('at')) == operation.get('at')
+    ) %}
 {% endmacro %}
 
 
