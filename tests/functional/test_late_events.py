@@ -60,6 +60,29 @@ def test_a_deletion_is_kept_until_its_version_arrives(project: Project) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("late", [False, True], ids=["file", "event"])
+def test_only_an_event_deletes_the_version_that_starts_a_gap_after_its_end(
+    project: Project, late: bool
+) -> None:
+    """A delete row with start 5 and end 5 - gap:
+
+    day          3         5
+    stored       [ a -----)[ b ------ open
+    file         [ a -----)[ b ------ open     its end counts: it hits a
+    event        [ a -----)[ b )               its start counts: it hits b, before b begins
+    """
+    row = {**delete(2, 1, before(day(5))), "_fivetran_start": day(5)}
+    stage(project, "arrived", [upsert(1, 1, day(3)), upsert(1, 1, day(5), "b"), row])
+    project.history("h", "select * from arrived", late_events=late)
+
+    project.run("h")
+
+    end = {"end": before(day(5))} if late else {}
+    expected = [version(1, "a", day(3), before(day(5))), version(1, "b", day(5), **end)]
+    assert_same_rows(project.rows("h"), expected, COLUMNS)
+
+
+@pytest.mark.thorough
 def test_no_reader_or_test_finds_a_tombstone_and_cleaning_removes_it(project: Project) -> None:
     rows = [
         upsert(1, 1, day(1)), delete(1, 1, day(3)), delete(1, 1, day(5)), delete(1, 2, day(5)),

@@ -34,7 +34,8 @@ whether or not this batch deletes it.
 * A cell that an update row neither has nor names in `_unmodified` is NULL.
 * Rows are duplicates if they are equal in all relevant columns, `_order` included.
 * A batch row whose active flag is NULL is neither sealed nor deleted, like a stored one.
-* A delete row whose start is its end + gap ends a version that starts there, too.
+* With `late_events`, a delete row whose start is its end + gap ends a version that starts there,
+too.
 * Rule 7b: an end counts as a deletion if no stored version starts before it; an upsert row's own
 end counts, too. With a gap of 0, an upsert that starts where an earlier batch ended the record is a
 new beginning. Versions with several numbers at one start have no late events.
@@ -162,7 +163,9 @@ def apply_to_key(
 ) -> Result:
     """Apply the rules in order to the versions of one key."""
     changes = sort_changes(collapse_equal_rows(batch, columns, convention), convention)
-    deletes = sorted(delete_of(row, convention) for row in batch if row["_stage"] == "delete")
+    deletes = sorted(
+        delete_of(row, convention, late_events) for row in batch if row["_stage"] == "delete"
+    )
     earliest = earliest_start(batch, convention)
 
     versions = [Version(full_row(row, columns), full_row(row, columns)) for row in stored]
@@ -236,10 +239,11 @@ def close_survivors(
         close(latest, earliest - convention.gap, convention)
 
 
-def delete_of(row: Row, convention: Convention) -> Delete:
+def delete_of(row: Row, convention: Convention, late_events: bool) -> Delete:
     """A delete row: its end, and the point up to which a version is deleted by it."""
     end, start = row[convention.end], row.get(convention.start)
-    return Delete(start if start == end + convention.gap else end, end)
+    is_event = late_events and start == end + convention.gap
+    return Delete(start if is_event else end, end)
 
 
 def sort_changes(batch: Iterable[Row], convention: Convention) -> list[Row]:

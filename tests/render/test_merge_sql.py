@@ -134,6 +134,7 @@ def merge_sql(call: Renderer, case: MergeCase) -> str:
                     "convention": convention,
                     "update_without_base": case.update_without_base,
                     "late_events": case.late_events,
+                    "has_events": case.late_events,
                     "has_repeats": bool(case.tracked),
                     "tracked": {"columns": case.tracked, "omitted": []} if case.tracked else None,
                     "max_deleted_share": 0.5,

@@ -24,7 +24,8 @@
 
 {#
     Adds to the settings what the SELECT says by the comments of `batch_rows`, where the model does
-    not say it: `late_events`, `update_without_base`, and `tracked` (see `_row_options`).
+    not say it: `late_events`, `update_without_base`, and `tracked` (see `_row_options`); and
+    `has_events`: whether its deletions are events (see `_batch_rows`).
 #}
 {% macro _with_event_options(settings, select_sql, caller_name) %}
     {% set found = dbt_history._event_options(select_sql) %}
@@ -49,6 +50,7 @@
     {% do return(dict(
         settings,
         late_events=late_events,
+        has_events=late_events or found != [],
         tracked=settings.get('tracked') or options.get('tracked'),
         update_without_base=settings.update_without_base
             or ('insert' if options.get('fills') else 'skip'),

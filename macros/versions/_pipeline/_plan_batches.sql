@@ -46,7 +46,7 @@
             if dbt_history._may_keep_columns(staged, columns) else [],
     ) -%}
     with staged as (
-        {{ dbt_history._batch_rows(staged, columns, convention) | indent(8) }}
+        {{ dbt_history._batch_rows(staged, columns, settings) | indent(8) }}
     ),
 
     -- Rows of one stage with the same key and identity: more copies than positions may contradict

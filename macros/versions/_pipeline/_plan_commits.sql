@@ -93,7 +93,7 @@
     {%- set keeps_columns = dbt_history._columns_not_selected(staged, columns) != [] -%}
     with staged as (
         {{ dbt_history._batch_rows(
-            staged, columns, convention,
+            staged, columns, settings,
             '`_batch` between ' ~ batches[0].batch ~ ' and ' ~ batches[-1].batch
         ) | indent(8) }}
     ),

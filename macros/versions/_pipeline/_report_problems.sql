@@ -46,7 +46,7 @@
     {%- set numbers = batches | map(attribute='batch', default=none) | reject('none') | list -%}
     with staged as (
         {{ dbt_history._batch_rows(
-            staged, columns, convention,
+            staged, columns, settings,
             '`_batch` in (' ~ numbers | join(', ') ~ ')' if numbers and '_batch' in staged.names
                 else none,
         ) | indent(8) }}

@@ -410,7 +410,7 @@ resolved as (
 {%- set kinds = dbt_history._row_kinds() -%}
 batch as (
     {{ dbt_history._batch_rows(
-        batch.staged, columns, convention, dbt_history._batch_filter(plan, batch.staged),
+        batch.staged, columns, batch.settings, dbt_history._batch_filter(plan, batch.staged),
     ) | indent(4) }}
 ),
 

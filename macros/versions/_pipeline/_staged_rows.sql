@@ -3,8 +3,9 @@
     prefixed and in its type, and the columns by which the rules order the rows.
 
         kind       what the row is (`_row_kinds`); NULL for an unknown stage
-        at         the row's point on the time axis: its start, or the end of a delete row. A delete
-                   row whose start is its end + gap deletes a version that starts there, too:
+        at         the row's point on the time axis: its start, or the end of a delete row. An event
+                   (`settings.has_events`) with a start of its end + gap deletes a version that
+                   starts there, too; of other delete rows only the end counts:
 
                         at    9.999  10.000       delete with start 10.000 and end 9.999
                         version      [ a ------   ends before it begins
@@ -12,7 +13,8 @@
         unmodified lower-case names of the columns that keep their value; for an update row also
                    those that the SELECT lacks
 #}
-{% macro _batch_rows(staged, columns, convention, filter=none) %}
+{% macro _batch_rows(staged, columns, settings, filter=none) %}
+    {%- set convention = settings.convention -%}
     {%- set names = staged.names -%}
     {%- set kinds = dbt_history._row_kinds() -%}
     {%- set start = dbt_history._staged_column(
@@ -36,7 +38,7 @@
         end as kind,
         if(
             `_stage` = 'delete'
-                {%- if convention.gap %}
+                {%- if convention.gap and settings.has_events %}
                 and not coalesce({{ start }} = {{ dbt_history._shift_by_gap(
                     end, convention, '+',
                 ) }}, false)

@@ -11,8 +11,7 @@ merge into `golden`.`records` as history
                         when 'earliest_start' then 4
                     end as kind,
                     if(
-                        `_stage` = 'delete'
-                            and not coalesce(`start` = date_add(`end`, 1), false),
+                        `_stage` = 'delete',
                         `end`,
                         `start`
                     ) as at,
