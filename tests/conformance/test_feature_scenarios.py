@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.oracle.feature_state_cases import case_names, is_scenario, read
 from tests.oracle.feature_states import ERRORS, sets_of
-from tests.support.features import COLUMNS, state_row
+from tests.support.features import COLUMNS, changesets_of, state_row
 from tests.support.project import Project
 from tests.support.scenarios import ARGUMENTS, Scenario, ScenarioRunner, run_scenarios
 from tests.support.selection import selected
@@ -190,3 +190,28 @@ def test_a_squashed_range_has_one_entry_per_feature(
     rows = scenarios[name].answers[f"squashed:{place}"]
     got = {c: sorted(row["id"] for row in rows if row["change"] == c) for c in sets_of([])}
     assert got == CASES[name]["squashed"][place]["expected"]
+
+
+@asked("changesets")
+def test_changesets_list_what_each_transaction_did(
+    name: str, place: int, scenarios: dict[str, Any]
+) -> None:
+    scenario: Scenario = scenarios[name]
+    got = changesets_of(scenario.answers[f"changesets:{place}"], scenario.number)
+    assert got == CASES[name]["changesets"][place]["expected"]
+
+
+@asked("activity")
+def test_the_activity_log_has_a_reverse_patch_to_each_predecessor(
+    name: str, place: int, scenarios: dict[str, Any]
+) -> None:
+    scenario: Scenario = scenarios[name]
+    question = CASES[name]["activity"][place]
+    space = f"{name}:{question.get('collection', 'foo')}"
+    origins = {state.origin: n for n, state in scenario.space.database.ever.items()}
+    entries = [
+        {"n": origins[row["i"]], "patch": row["patch"] and json.loads(row["patch"])}
+        for row in sorted(scenario.answers[f"activity:{place}"], key=lambda row: -int(row["i"]))
+        if row["space"] == space
+    ]
+    assert {"entries": entries} == question["expected"]

@@ -12,7 +12,14 @@ from pyspark.sql import SparkSession
 
 from tests.oracle.feature_state_cases import case_names, is_scenario, read, time_of
 from tests.oracle.feature_states import ERRORS, Database, sets_of
-from tests.support.features import COLUMNS, LOG, Space, create_log_view, state_row
+from tests.support.features import (
+    COLUMNS,
+    LOG,
+    Space,
+    changesets_of,
+    create_log_view,
+    state_row,
+)
 from tests.support.project import Project
 from tests.support.selection import IS_ALL
 from tests.support.tables import assert_same_rows, data_frame
@@ -358,24 +365,8 @@ def test_changesets_list_what_each_transaction_did(
     rows = [
         row for row in tables["changes"] if row["question"] == f"changesets:{logged.id}:{place}"
     ]
-    numbers = sorted({logged.number(row["txn"]) for row in rows})  # type: ignore[type-var]
-    sets = [
-        {
-            "txn": number,
-            **{
-                change: sorted(
-                    row["id"]
-                    for row in rows
-                    if row["change"] == change and logged.number(row["txn"]) == number
-                )
-                for change in sets_of([])
-            },
-        }
-        for number in numbers
-    ]
-    first, last = (numbers[0], numbers[-1]) if numbers else (None, None)
     expected = logged.case["changesets"][place]["expected"]
-    assert {"first": first, "last": last, "sets": sets} == expected
+    assert changesets_of(rows, logged.number) == expected
 
 
 @pytest.mark.parametrize(

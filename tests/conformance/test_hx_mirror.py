@@ -146,6 +146,24 @@ def test_suspensions_and_resumptions_are_recorded(finished: None, spark: SparkSe
             assert kinds == ["suspension", "resumption"], case_run.id
 
 
+def test_the_rows_of_a_resumption_are_those_of_the_case(
+    mirror: Callable[[CaseRun, str], Rows], spark: SparkSession
+) -> None:
+    for case_run in CASE_RUNS:
+        for table, ids in case_run.case.get("resync", {}).items() if not case_run.options else []:
+            marks = spark.sql(
+                "select kind, cast(instant as timestamp) as at"
+                f" from {case_run.schema}.history_marks where table_name = '{table}'"
+            )
+            at = {row["kind"]: row["at"] for row in marks.collect()}
+            rows = [
+                row[f"{table}_id"]
+                for row in mirror(case_run, table)
+                if at["suspension"] < row["mod_time"] <= at["resumption"]
+            ]
+            assert rows == ids, case_run.id
+
+
 @pytest.mark.thorough
 def test_current_rows_equal_the_main_table(
     mirror: Callable[[CaseRun, str], Rows], spark: SparkSession

@@ -111,6 +111,15 @@ def test_tuples_and_brackets(case: dict[str, Any], call: Renderer, spark: SparkS
         for linked, rows in question["as_of_end"].items():
             assert_same_rows(histories.latest(linked, end[linked]), rows, histories.columns(linked))
 
-    day = str(datetime(2024, 1, 3) + timedelta(hours=12))
-    bounds = histories.rows("history_tuple", collections=histories.collections(), at=day)
-    assert bounds == [{"a_hx_id": 2, "b_hx_id": 2}]
+    ids_of_tuples = {id_ for question in case["tuples"] for id_ in question["tuple"].values()}
+    for number in sorted(ids_of_tuples):
+        # Row n was written on day n: the tuple of that day has the rows up to n.
+        at = str(datetime(2024, 1, 1) + timedelta(days=number, hours=12))
+        bounds = histories.rows("history_tuple", collections=histories.collections(), at=at)
+        expected = {
+            f"{name}_id": max(
+                (row[f"{name}_id"] for row in rows if row[f"{name}_id"] <= number), default=0
+            )
+            for name, rows in case["expected"].items()
+        }
+        assert bounds == [expected], at

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.oracle.feature_states import DROPPED, MAIN, Database, Result
+from tests.oracle.feature_states import DROPPED, MAIN, Database, Result, sets_of
 from tests.oracle.uuids import uuid_of
 from tests.support.tables import data_frame
 
@@ -151,3 +151,17 @@ def state_row(row: dict[str, Any]) -> dict[str, Any]:
     content = None if row["payload"] is None else json.loads(row["payload"])
     flat = {**row, **{name: value for name, value in xyz.items() if name != "txn"}}
     return {**flat, "payload": json.dumps(content, sort_keys=True)}
+
+
+def changesets_of(
+    rows: Iterable[dict[str, Any]], number: Callable[[int], int | None]
+) -> dict[str, Any]:
+    """Rows of `feature_changes` as the answer of a case; `number` gives a transaction's number."""
+    sets: dict[Any, dict[str, list[str]]] = {}
+    for row in sorted(rows, key=lambda row: (row["txn"], row["id"])):
+        sets.setdefault(number(row["txn"]), sets_of([]))[row["change"]].append(row["id"])
+    return {
+        "first": min(sets, default=None),
+        "last": max(sets, default=None),
+        "sets": [{"txn": txn, **sets[txn]} for txn in sorted(sets)],
+    }
