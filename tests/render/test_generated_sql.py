@@ -338,7 +338,7 @@ def test_a_rewind_of_days_is_refused_where_it_would_replace_a_version(call: Rend
         call("_rewind_points", **arguments)
 
     (default,) = (sql for sql in executed if sql.startswith("select greatest("))
-    today = "to_date(to_utc_timestamp(current_timestamp(), current_timezone()))"
+    today = "date_from_unix_date(cast(floor(unix_seconds(current_timestamp()) / 86400) as int))"
     assert f"unix_date(version) + 0, unix_date({today})" in default
     assert_golden("maintain/rewind_begin", executed[-1])
 

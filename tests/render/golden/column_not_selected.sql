@@ -11,8 +11,7 @@ merge into `golden`.`records` as history
                         when 'earliest_start' then 4
                     end as kind,
                     if(
-                        `_stage` = 'delete'
-                            and not coalesce(`_fivetran_start` = (`_fivetran_end` + interval 1 millisecond), false),
+                        `_stage` = 'delete',
                         `_fivetran_end`,
                         `_fivetran_start`
                     ) as at,
