@@ -10,7 +10,7 @@
     {% set tables = [] %}
     {% set problems = [] %}
     {% for name in dbt_history._named_tables(table, keeps_rows) %}
-        {% set node = dbt_history._node_named(name) %}
+        {% set node = dbt_history._node_named(name, caller_name) %}
         {% set is_log = (node.config if node else {}).get('materialized') == 'history_append' %}
         {% set parts = (name | string).split('.') %}
         {% if node is none and parts | length != 2 %}
@@ -64,15 +64,15 @@
     {% if table is not string or table != 'all' %}
         {% do return([table] if table is string else (table or []) | list) %}
     {% endif %}
-    {% set names = [] %}
+    {% set nodes = [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model' %}
         {% if node.config.get('materialized') in ['history', 'history_batch']
                 + (['history_append'] if with_logs else [])
             or node.config.get('incremental_strategy') == 'history_batch' %}
-            {% do names.append(node.name) %}
+            {% do nodes.append(node) %}
         {% endif %}
     {% endfor %}
-    {% do return(names | sort) %}
+    {% do return(dbt_history._unmistakable_names(nodes) | sort) %}
 {% endmacro %}
 
 

@@ -26,12 +26,17 @@
     {% set parts = (table | string).replace('`', '').split('.') %}
     {% set found = namespace(relation=none) %}
     {% if parts | length == 1 %}
-        {% for node in graph.nodes.values()
-            if node.resource_type == 'model' and parts[0] in [node.name, node.alias] %}
+        {% set named, aliased = [], [] %}
+        {% for node in graph.nodes.values() if node.resource_type == 'model' %}
+            {% do named.append(node) if parts[0] == node.name %}
+            {% do aliased.append(node) if parts[0] == node.alias %}
+        {% endfor %}
+        {% set node = dbt_history._only_node(named or aliased, parts[0], caller_name) %}
+        {% if node is not none %}
             {% set found.relation = adapter.get_relation(
                 database=node.database, schema=node.schema, identifier=node.alias,
             ) %}
-        {% endfor %}
+        {% endif %}
     {% else %}
         {% set found.relation = adapter.get_relation(
             database=none, schema=parts[:-1] | join('.'), identifier=parts[-1],
@@ -47,14 +52,50 @@
 {% endmacro %}
 
 
-{% macro _node_named(name) %}
-    {% set found = [] %}
+{#
+    The model, snapshot or seed with this name, unique id or schema.table; none if there is none.
+    Refused if several have the name.
+#}
+{% macro _node_named(name, caller_name=none) %}
+    {% set exact, named = [], [] %}
     {% for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed'] %}
-        {% if name in [node.name, node.unique_id, node.schema ~ '.' ~ node.alias] %}
-            {% do found.append(node) %}
-        {% endif %}
+        {% do exact.append(node)
+            if name in [node.unique_id, node.schema ~ '.' ~ node.alias] %}
+        {% do named.append(node) if name == node.name %}
     {% endfor %}
-    {% do return(found | first if found else none) %}
+    {% do return(exact[0] if exact else dbt_history._only_node(named, name, caller_name)) %}
+{% endmacro %}
+
+
+{#
+    The node that has this name; none if there is none. The versions of a model have one name, and
+    so may the models of two packages.
+#}
+{% macro _only_node(nodes, name, caller_name) %}
+    {% if nodes | length > 1 %}
+        {% set tables = [] %}
+        {% for node in nodes %}{% do tables.append(node.schema ~ '.' ~ node.alias) %}{% endfor %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'several nodes of the project have this name; nothing was done', got=name,
+            expected='one of ' ~ tables | sort | join(', '),
+            way_out='name the table as schema.table',
+        )) %}
+    {% endif %}
+    {% do return(nodes[0] if nodes else none) %}
+{% endmacro %}
+
+
+{# By what `_node_named` finds a node: its name or, if several nodes have it, schema.table. #}
+{% macro _unmistakable_names(nodes) %}
+    {% set names, found = [], [] %}
+    {% for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed'] %}
+        {% do names.append(node.name) %}
+    {% endfor %}
+    {% for node in nodes %}
+        {% set is_shared = names | select('equalto', node.name) | list | length > 1 %}
+        {% do found.append(node.schema ~ '.' ~ node.alias if is_shared else node.name) %}
+    {% endfor %}
+    {% do return(found) %}
 {% endmacro %}
 
 

@@ -13,7 +13,7 @@
 {% macro adopt_snapshot(snapshot, folder='models/history') %}
     {% set adopted, problems = [], [] %}
     {% for name in dbt_history._key_columns(snapshot) %}
-        {% set node = dbt_history._node_named(name) %}
+        {% set node = dbt_history._node_named(name, 'adopt_snapshot') %}
         {% if node is none or node.resource_type != 'snapshot' %}
             {% do problems.append(name ~ ': no snapshot has this name') %}
         {% else %}

@@ -265,7 +265,7 @@
                     select distinct
                         true as yes,
                         {{ dbt_history._quoted(reference.columns.keys()) | join(', ') }}
-                    from {{ dbt_history._referring(reference) }}
+                    from {{ dbt_history._referring(reference, 'clean_history') }}
                 ) as refers_{{ loop.index }}
                     on
                     {%- set place = loop.index %}
@@ -303,8 +303,8 @@
     A table that refers to versions: {'table': node or schema.table, 'columns': {its column: column
     of the version}}.
 #}
-{% macro _referring(reference) %}
-    {%- set node = dbt_history._node_named(reference.table) -%}
+{% macro _referring(reference, caller_name) %}
+    {%- set node = dbt_history._node_named(reference.table, caller_name) -%}
     {%- set parts = [node.schema, node.alias] if node else (reference.table | string).split('.') -%}
     {%- do return(dbt_history._quoted(parts) | join('.')) -%}
 {% endmacro %}

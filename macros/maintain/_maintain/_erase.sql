@@ -5,7 +5,7 @@
 {% macro _subject_table(table, convention, key, problems) %}
     {% set log = dbt_history._erased_log(table) if table is string else none %}
     {% if log is not none %}
-        {% set node = dbt_history._node_named(table) %}
+        {% set node = dbt_history._node_named(table, 'erase_subject') %}
         {% set key = dbt_history._key_columns(
             key or log.key or ((node or {}).get('config') or {}).get('unique_key')
         ) %}
@@ -40,11 +40,11 @@
     of a mirror's links may have expired with its commits (`has_unknown_links`).
 #}
 {% macro _erased_log(name) %}
-    {% set relation = dbt_history._mirror_relation(name) %}
+    {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
     {% if relation is none or relation.is_view %}
         {% do return(none) %}
     {% endif %}
-    {% set node = dbt_history._node_named(name) %}
+    {% set node = dbt_history._node_named(name, 'erase_subject') %}
     {% set relation = dbt_history._with_format(relation) %}
     {% set recorded = (dbt_history._commit_log(relation, '') or {}).get('about') %}
     {% set about = recorded or {} %}
@@ -100,7 +100,7 @@
     {% set found = [] %}
     {% if main.get('namespace') %}
         {% for name in dbt_history._upstream_tables(main.node) %}
-            {% set relation = dbt_history._mirror_relation(name) %}
+            {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
             {% if relation is not none and not relation.is_view %}
                 {% set names = dbt_history._table_columns(relation) | map(attribute='name')
                     | map('lower') | list %}
@@ -113,7 +113,7 @@
         {% for node in graph.nodes.values() if node.resource_type == 'model'
             and node.config.get('materialized') == 'history_batch' %}
             {% for name in dbt_history._upstream_tables(node) %}
-                {% set relation = dbt_history._mirror_relation(name) %}
+                {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
                 {% do found.append(node.schema ~ '.' ~ node.alias) if relation is not none
                     and dbt_history._quoted_relation(relation) | lower == own %}
             {% endfor %}
@@ -161,17 +161,18 @@
     {% set found = [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model'
         and node.config.get('materialized') in ['history', 'history_append', 'history_batch'] %}
-        {% set relation = dbt_history._mirror_relation(node.name) %}
+        {% set name = dbt_history._unmistakable_names([node])[0] %}
+        {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
         {% set sources = dbt_history._sources_of(relation, node)
             if relation is not none and not relation.is_view
                 and dbt_history._quoted_relation(relation) | lower != own_name
             else {'names': [], 'is_certain': true} %}
         {% set is_same = sources.names | select('in', own.names + [own_name]) | list | length > 0 %}
         {% if is_same and sources.is_certain %}
-            {% do found.append(node.name) %}
+            {% do found.append(name) %}
         {% elif not sources.is_certain and (is_same or not sources.names)
-            and node.name not in named and node.schema ~ '.' ~ node.alias not in named %}
-            {% do uncertain.append(node.name) %}
+            and name not in named and node.schema ~ '.' ~ node.alias not in named %}
+            {% do uncertain.append(name) %}
         {% endif %}
     {% endfor %}
     {% do problems.append(
@@ -235,7 +236,7 @@
         {% set named = named + dbt_history._tables_of_subject(main, named, problems) %}
     {% endif %}
     {% for mirror in named %}
-        {% set relation = dbt_history._mirror_relation(mirror) %}
+        {% set relation = dbt_history._mirror_relation(mirror, 'erase_subject') %}
         {% if relation is none or relation.is_view %}
             {% do problems.append('mirror ' ~ mirror ~ ': there is no such table') %}
         {% elif dbt_history._quoted_relation(relation) not in full_names %}
@@ -335,8 +336,8 @@
 {% endmacro %}
 
 
-{% macro _mirror_relation(mirror) %}
-    {% set node = dbt_history._node_named(mirror) %}
+{% macro _mirror_relation(mirror, caller_name) %}
+    {% set node = dbt_history._node_named(mirror, caller_name) %}
     {% set parts = [node.schema, node.alias] if node else (mirror | string).split('.') %}
     {% if parts | length != 2 %}
         {% do return(none) %}

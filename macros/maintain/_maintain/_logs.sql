@@ -7,8 +7,8 @@
     {% set is_all = table is string and table == 'all' %}
     {% set logs, others, problems = [], [], [] %}
     {% for name in (dbt_history._named_logs() if is_all else dbt_history._named_tables(table)) %}
-        {% set node = dbt_history._node_named(name) %}
-        {% set relation = dbt_history._mirror_relation(name) %}
+        {% set node = dbt_history._node_named(name, caller_name) %}
+        {% set relation = dbt_history._mirror_relation(name, caller_name) %}
         {% set is_log = (node.config if node else {}).get('materialized') == 'history_append' %}
         {% set log = dbt_history._recorded_log(relation)
             if relation is not none and (is_log or node is none and convention is none) else none %}
@@ -38,12 +38,12 @@
 
 
 {% macro _named_logs() %}
-    {% set names = [] %}
+    {% set nodes = [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model'
         and node.config.get('materialized') == 'history_append' %}
-        {% do names.append(node.name) %}
+        {% do nodes.append(node) %}
     {% endfor %}
-    {% do return(names | sort) %}
+    {% do return(dbt_history._unmistakable_names(nodes) | sort) %}
 {% endmacro %}
 
 

@@ -3,7 +3,9 @@
     to `problems`.
 #}
 {% macro _reverted_table(main, history, problems) %}
-    {% set relation = dbt_history._source_named(main) or dbt_history._mirror_relation(main) %}
+    {% set relation = dbt_history._source_named(main) or dbt_history._mirror_relation(
+        main, 'revert_table',
+    ) %}
     {% if relation is none %}
         {% do problems.append('there is no such table') %}
         {% do return({}) %}
@@ -41,11 +43,11 @@
 {% macro _logs_of_main(source, history, problems) %}
     {% set found = {'hx': [], 'events': []} %}
     {% for name in ([history] if history else dbt_history._named_logs()) %}
-        {% set relation = dbt_history._mirror_relation(name) %}
+        {% set relation = dbt_history._mirror_relation(name, 'revert_table') %}
         {% set recorded = dbt_history._recorded_log(relation) if relation is not none else none %}
         {% if recorded is not none and source in recorded.sources %}
             {% set table = dbt_history._log_as_table(
-                name, dbt_history._node_named(name), relation, recorded,
+                name, dbt_history._node_named(name, 'revert_table'), relation, recorded,
             ) %}
             {% do found[recorded.kind].append(dict(table, source=source)) %}
         {% endif %}

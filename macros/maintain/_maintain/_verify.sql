@@ -151,7 +151,7 @@
 
 {# Compares the open versions with the table they mirror, by the columns that both have. #}
 {% macro _differs_from(table, source) %}
-    {% set other = dbt_history._referring({'table': source}) %}
+    {% set other = dbt_history._referring({'table': source}, 'verify_history') %}
     {% set theirs = dbt_history._types_of_query('select * from ' ~ other) %}
     {% set columns = [] %}
     {% set ours = dbt_history._query_columns('select * from ' ~ dbt_history._main_rows(
