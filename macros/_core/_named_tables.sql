@@ -132,20 +132,57 @@
 
 
 {#
-    The model, snapshot, seed or source behind a relation; none for text and other tables. A source
-    that is the table of a model counts as the model.
+    The model, snapshot, seed or source behind a relation; none for other tables and for text,
+    except for the filtered table of a generic test. A source that is the table of a model counts as
+    the model. With --defer, a relation may be the table of a node in another environment.
 #}
 {% macro _node_of_relation(relation) %}
-    {% if not execute or relation is string or not relation.identifier or graph is not defined %}
+    {% if not execute or graph is not defined %}
+        {% do return(none) %}
+    {% elif relation is string %}
+        {% do return(dbt_history._node_of_filtered(relation)) %}
+    {% elif not relation.identifier %}
         {% do return(none) %}
     {% endif %}
+    {% set deferred = [] %}
     {% for node in (graph.get('nodes') or {}).values() | list
             + (graph.get('sources') or {}).values() | list
-        if node.resource_type in ['model', 'snapshot', 'seed', 'source']
-            and (node.get('alias') or node.get('identifier') or '') | lower
-                == relation.identifier | string | lower
-            and (node.schema or '') | lower == relation.schema | string | lower %}
-        {% do return(node) %}
+        if node.resource_type in ['model', 'snapshot', 'seed', 'source'] %}
+        {% if dbt_history._is_table_of(node, relation) %}
+            {% do return(node) %}
+        {% elif dbt_history._is_table_of(node.get('defer_relation') or {}, relation) %}
+            {% do deferred.append(node) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(deferred[0] if deferred else none) %}
+{% endmacro %}
+
+
+{% macro _is_table_of(node, relation) %}
+    {% do return(
+        (node.get('alias') or node.get('identifier') or '') | lower
+            == relation.identifier | string | lower
+        and (node.get('schema') or '') | lower == relation.schema | string | lower
+    ) %}
+{% endmacro %}
+
+
+{#
+    The node whose rows a generic test with `where` gets, as the text `(select * from schema.table
+    where …) dbt_subquery`; none for other text.
+#}
+{% macro _node_of_filtered(text) %}
+    {% set test = model if model is defined and model is mapping else {} %}
+    {% if test.get('resource_type') != 'test' or not (test.get('config') or {}).get('where') %}
+        {% do return(none) %}
+    {% endif %}
+    {% set read = (test.get('depends_on') or {}).get('nodes') or [] %}
+    {% set id = test.get('attached_node') or (read[0] if read | length == 1 else none) %}
+    {% set node = (graph.get('nodes') or {}).get(id) or (graph.get('sources') or {}).get(id) %}
+    {% set plain = text.replace('`', '').split() | join(' ') | lower %}
+    {% for table in [node or {}, (node or {}).get('defer_relation') or {}] if table %}
+        {% set name = table.schema ~ '.' ~ (table.get('alias') or table.get('identifier')) %}
+        {% if ('from ' ~ name ~ ' ') | lower in plain %}{% do return(node) %}{% endif %}
     {% endfor %}
     {% do return(none) %}
 {% endmacro %}

@@ -4,7 +4,13 @@
 #}
 {% test is_append_only(model) %}
 {%- set problems = [] -%}
-{%- if execute -%}
+{%- if execute and model is string -%}
+    {%- do exceptions.raise_compiler_error(dbt_history._message(
+        'is_append_only', 'the test is of a whole table, whose commits have no rows to choose from',
+        got=model, expected='a test without where',
+        way_out="remove where from the test, or set it to '' if the project sets it for all tests",
+    )) -%}
+{%- elif execute -%}
     {%- set table = load_relation(model) or model -%}
     {%- set properties = {} -%}
     {%- for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(model)).rows -%}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,3 +156,38 @@ def test_a_key_that_nobody_says_is_asked_for(project: Project) -> None:
     assert "a primary key constraint, or the tests unique and not_null of one column" in run.log
     assert "dbt_history.batch_rows: the model does not say convention" in run.log
     assert not project.spark.catalog.tableExists(project.table("log"))
+
+
+@pytest.mark.thorough
+def test_filtered_tests_and_deferred_refs_take_key_and_convention_from_the_model(
+    project: Project, tmp_path: Path
+) -> None:
+    """The text of a filtered table, and the table of another environment, are the model's, too."""
+    project.model("v", "select 1L as id, 'a' as city", materialized="history", unique_key="id")
+    project.model("log", "select 1L as id, 2L as x", materialized="history_append")
+    where = {"config": {"where": "id > 0"}}
+    filtered = [
+        {f"dbt_history.{name}": where} for name in ("one_active_version", "period_is_well_formed")
+    ]
+    described = [
+        {"name": "v", "data_tests": filtered},
+        {"name": "log", "data_tests": [{"dbt_history.is_append_only": where}]},
+    ]
+    project.write("models/said.yml", json.dumps({"models": described}))
+
+    run = project.dbt("build", check=False)
+
+    failed = [name for name, found in run.results.items() if found.status == "error"]
+    assert [name.split("_log_")[0] for name in failed] == ["dbt_history_is_append_only"]
+    assert "dbt_history.is_append_only: the test is of a whole table" in run.log
+    assert "way out: remove where from the test, or set it to ''" in run.log
+
+    where["config"] = {"where": ""}
+    project.write("models/said.yml", json.dumps({"models": described}))
+    project.dbt("test", "--write-json")
+
+    shutil.copytree(project.path / "target", tmp_path / "state")
+    project.model("v", "select 1L as id", materialized="history", unique_key="id", schema="other")
+    reader = "dbt_history.as_of(ref('v'), 'current_timestamp()')"
+    project.model("now", f"select city from {{{{ {reader} }}}} as v")
+    project.dbt("run", "--select", "now", "--defer", "--state", str(tmp_path / "state"))

@@ -83,3 +83,54 @@ def test_the_name_of_a_model_precedes_the_alias_of_another(versions: Renderer) -
     know(versions, node("model.shop.stg_orders", "orders", "raw"), ORDERS)
     found = versions("_history_named", table="orders", caller_name="suspend_history")
     assert found.schema == "golden"
+
+
+def convention(call: Renderer, relation: Any) -> Any:
+    found = call("_convention_of", relation=relation, convention=None, caller_name="as_of")
+    return found if isinstance(found, str) else found["name"]
+
+
+def test_a_deferred_table_has_the_convention_and_key_of_its_model(call: Renderer) -> None:
+    deferred = {"database": None, "schema": "production", "alias": "Customers"}
+    customers = node("model.shop.customers", "customers", "dev", defer_relation=deferred)
+    know(call, ORDERS, customers)
+
+    production = call.relation.create(schema="production", identifier="customers")
+    assert convention(call, production) == "validity"
+    assert call("_key_of", relation=production, key=None, caller_name="latest") == ["id"]
+    assert convention(call, call.relation.create(schema="other", identifier="customers")) == (
+        "fivetran"
+    )
+
+
+def test_the_table_of_a_model_precedes_the_deferred_table_of_another(call: Renderer) -> None:
+    own = {"materialized": "history_batch", "meta": {"history": "naksha"}}
+    deferred = {"schema": "golden", "alias": "orders"}
+    know(
+        call,
+        node("model.shop.customers", "customers", "dev", defer_relation=deferred),
+        {**ORDERS, "config": own},
+    )
+    assert convention(call, call.table("orders")) == "naksha"
+
+
+@pytest.mark.parametrize("schema", ["golden", "production"])
+def test_a_filtered_table_of_a_generic_test_has_the_convention_and_key_of_its_model(
+    call: Renderer, schema: str
+) -> None:
+    customers = {**ORDERS, "defer_relation": {"schema": "production", "alias": "orders"}}
+    test = {
+        "unique_id": "test.shop.t",
+        "resource_type": "test",
+        "attached_node": ORDERS["unique_id"],
+        "config": {"where": "id > 1"},
+        "depends_on": {"nodes": [ORDERS["unique_id"], V1["unique_id"]]},
+    }
+    know(call, customers, V1, model=test)
+    filtered = f"(select * from `{schema}`.`orders` where id > 1) dbt_subquery"
+
+    assert convention(call, filtered) == "validity"
+    assert call("_key_of", relation=filtered, key=None, caller_name="latest") == ["id"]
+    assert convention(call, "(select * from golden.orders_2 where id > 1) dbt_subquery") == (
+        "fivetran"
+    )
