@@ -283,6 +283,12 @@
                 ~ ' hx_rows and event_rows'
         ) %}
     {% endif %}
+    {% if (node.config.get('contract') or {}).get('enforced') %}
+        {% do problems.append(
+            'contract is enforced, but nothing checks the columns against it: set contract to'
+                ~ ' {enforced: false} (on_schema_change: fail refuses new columns)'
+        ) %}
+    {% endif %}
     {% set said = dbt_history._on_schema_change(node) %}
     {% if said not in ['append_new_columns', 'fail', 'ignore'] %}
         {% do problems.append(

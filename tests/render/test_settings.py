@@ -77,6 +77,17 @@ def test_allow_full_refresh_must_be_a_boolean(call: Renderer, of: str, value: An
     assert settings(call, meta, of=of)["allow_full_refresh"] is False
 
 
+@pytest.mark.parametrize("of", ["batch", "append"])
+def test_an_enforced_contract_is_refused(call: Renderer, of: str) -> None:
+    macro = {"batch": "_history_settings", "append": "_append_settings"}[of]
+    meta = {"history": HISTORY if of == "batch" else {}}
+    model = node(meta, contract={"enforced": True, "alias_types": True})
+    with pytest.raises(DbtRuntimeError, match="contract is enforced"):
+        call(macro, node=model, caller_name="history")
+    model["config"]["contract"]["enforced"] = False
+    call(macro, node=model, caller_name="history")
+
+
 def test_a_log_with_a_convention_is_an_append_only_version_table(call: Renderer) -> None:
     numbers = {"convention": "validity", "type": "bigint", "append_only": True}
     found = settings(call, {"history": numbers}, of="append")["versions"]
