@@ -49,4 +49,11 @@ class ThreadSessions:
 
 def thread_sessions(make: Callable[[], SparkSession]) -> AbstractContextManager[object]:
     """While it is open, each thread of dbt-spark's `method: session` has a session of its own."""
-    return patch.object(dbt_spark, "SparkSession", ThreadSessions(make))
+
+    def make_own() -> SparkSession:
+        session = make()
+        # A model would refuse several threads (macros/_commits/_guarded_statement.sql).
+        session.conf.set("spark.dbt_history.sessionOfThread", "true")
+        return session
+
+    return patch.object(dbt_spark, "SparkSession", ThreadSessions(make_own))

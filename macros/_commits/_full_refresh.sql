@@ -1,5 +1,9 @@
-{# Whether to replace the table. Refuses a full refresh that the model does not allow. #}
+{#
+    Whether to replace the table. Refuses a full refresh that the model does not allow, and what
+    would refuse the commits later, before anything is written.
+#}
 {% macro _full_refresh(existing, settings, caller_name) %}
+    {% do dbt_history._refuse_shared_session() %}
     {% set problem = dbt_history._format_problem(existing) %}
     {% if problem is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(

@@ -9,6 +9,7 @@
     caught error again, so the caller raises its own message.
 #}
 {% macro _guarded_statement(statement, settings, before) %}
+    {% do dbt_history._refuse_shared_session() if settings %}
     {% set reset %}
         {%- for name in settings %}
             {%- if before.get(name) is none %}
@@ -51,6 +52,34 @@ end
     {% do return(
         result.rows[0]['failed'] if result is not none and 'failed' in result.column_names else none
     ) %}
+{% endmacro %}
+
+
+{#
+    Refuses a model in session mode with several threads. dbt-spark gives them one session, also
+    with Spark Connect, so one model's commit would have the settings of another's:
+
+        thread 1    set record, txnAppId of a -------- MERGE into a ----------- reset
+        thread 2              set record, txnAppId of b -------- MERGE into b
+                                                       ^ with the record of b
+
+    A process that gives each thread a session of its own says so in the sessions
+    (scripts/thread_sessions.py). A run-operation has one thread.
+#}
+{% macro _refuse_shared_session() %}
+    {% set node = dbt_history._node_of_context() %}
+    {% if not execute or node is none or target.threads | int < 2
+        or adapter.config.credentials.method != 'session'
+        or run_query('set spark.dbt_history.sessionOfThread').rows[0][1] == 'true' %}
+        {% do return(none) %}
+    {% endif %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        'commit', 'the threads of session mode share one Spark session, and models would commit with'
+            ~ ' the settings of others; nothing was written',
+        got='threads: ' ~ target.threads, expected='threads: 1', node=node,
+        way_out='dbt <command> --threads 1, or threads: 1 in the profile; several threads need the'
+            ~ ' method thrift or http',
+    )) %}
 {% endmacro %}
 
 
