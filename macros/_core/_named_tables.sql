@@ -119,6 +119,8 @@
     {% if not found and own is not none %}
         {% set found = dbt_history._key_columns((model.config or {}).get('unique_key')) %}
     {% endif %}
+    {% do dbt_history._refuse_unit_test(['key'], caller_name)
+        if not found and dbt_history._node_of_context() is not none %}
     {% if not found and not or_own %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'no key is known', got=relation,

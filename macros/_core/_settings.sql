@@ -67,6 +67,7 @@
         ([] if key else ['key'])
         + (['convention'] if convention is none and not dbt_history._names_convention(meta) else [])
     ) if execute else [] %}
+    {% do dbt_history._refuse_unit_test(missing, caller_name) if missing %}
     {% if missing %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the model does not say ' ~ missing | join(' and '),
@@ -80,6 +81,19 @@
         'convention': dbt_history.convention(convention) if convention is not none
             else dbt_history._node_convention(model, meta, 'validity'),
     }) %}
+{% endmacro %}
+
+
+{# dbt compiles a unit test's model without its settings, and without the other models. #}
+{% macro _refuse_unit_test(missing, caller_name) %}
+    {% if execute and model.get('resource_type') == 'unit_test' %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, "dbt's unit tests do not show the settings of models",
+            got='no ' ~ missing | join(' and no '),
+            expected=missing | join(' and ') ~ ' as an argument of the call in the model',
+            node=dbt_history._node_of_context(),
+        )) %}
+    {% endif %}
 {% endmacro %}
 
 

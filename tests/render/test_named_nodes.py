@@ -134,3 +134,18 @@ def test_a_filtered_table_of_a_generic_test_has_the_convention_and_key_of_its_mo
     assert convention(call, "(select * from golden.orders_2 where id > 1) dbt_subquery") == (
         "fivetran"
     )
+
+
+def test_a_unit_test_says_that_dbt_hides_the_settings_of_models(call: Renderer) -> None:
+    unit_test = {"unique_id": "unit_test.shop.t", "resource_type": "unit_test", "config": {}}
+    call.context = {"graph": {}, "execute": True, "model": unit_test}
+    relation = call.table("__dbt__cte__orders")
+    for macro, arguments in (
+        ("_own_settings", {"key": None, "convention": None}),
+        ("_key_of", {"relation": relation, "key": None, "or_own": True}),
+    ):
+        with pytest.raises(DbtRuntimeError) as refused:
+            call(macro, caller_name="changes", **arguments)
+        assert "dbt's unit tests do not show the settings of models" in str(refused.value)
+        assert "as an argument of the call in the model" in str(refused.value)
+    assert call("_key_of", relation=relation, key="id", caller_name="changes") == ["id"]
