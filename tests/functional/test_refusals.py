@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from dbt_history.session import new_session
+from scripts.thread_sessions import thread_sessions
 from tests.support.project import Project
 
 
@@ -165,3 +167,21 @@ def test_an_empty_text_in_a_partition_column_is_refused(project: Project) -> Non
     project.history("keyed", select(id="1L", part="'x'"), ["part", "id"], **keyed)
     project.run("keyed")
     assert [row["part"] for row in project.rows("keyed")] == ["x"]
+
+
+@pytest.mark.thorough
+def test_several_threads_with_one_session_are_refused_before_anything_is_written(
+    project: Project,
+) -> None:
+    """`--threads 1` is the way out; so are threads that have sessions of their own."""
+    for name in ("v", "w"):
+        project.model(name, "select 1L as id, 'a' as x", materialized="history", unique_key="id")
+
+    run = project.run("v", "w", check=False, options=["--threads", "2"])
+
+    assert run.log.count("dbt_history.commit: the threads of session mode share one") >= 2
+    assert not project.spark.catalog.tableExists(project.table("v"))
+    project.run("v", options=["--threads", "1"])
+    with thread_sessions(lambda: new_session(project.spark)):
+        project.run("v", "w", options=["--threads", "2"])
+    assert len(project.rows("w")) == 1
