@@ -51,8 +51,9 @@
         {% do return(none) %}
     {% endif %}
     {% do dbt_history._finish_writes(relation, {'has_written': true}) %}
-    {% set newest = dbt_history._newest_control_mark(relation) %}
-    {% if (newest.kind == 'suspension') == is_suspended %}
+    {% set marks = dbt_history._control_marks(relation) %}
+    {% set newest = marks[-1] if marks else ['', 0] %}
+    {% if (newest[0] == 'suspension') == is_suspended %}
         {% do return(none) %}
     {% endif %}
     {% set state = namespace(micros=dbt_history._clock().micros) %}
@@ -68,7 +69,7 @@
     {% do dbt_history._add_mark(
         {'relation': relation}, 'suspension' if is_suspended else 'resumption',
         instant=dbt_history._axis_text(
-            [state.micros, newest.micros + 1] | max, {'type': 'timestamp'},
+            [state.micros, (newest[1] | int) + 1] | max, {'type': 'timestamp'},
         ),
     ) %}
     {% do log(
@@ -79,20 +80,16 @@
 {% endmacro %}
 
 
-{# The newest suspension or resumption in the marks; `kind` is none without one. #}
-{% macro _newest_control_mark(relation) %}
+{# The suspensions and resumptions in the marks, oldest first: (kind, microseconds). #}
+{% macro _control_marks(relation) %}
     {% set marks = dbt_history._marks(relation) %}
-    {% set rows = run_query(
+    {% do return(run_query(
         'select kind, unix_micros(try_cast(instant as timestamp)) as micros from '
             ~ dbt_history._quoted_relation(marks)
         ~ " where kind in ('suspension', 'resumption') and table_name = "
             ~ dbt_history._string_literal(relation.identifier | lower)
-        ~ ' order by micros desc limit 1'
-    ).rows if marks is not none else [] %}
-    {% for row in rows %}
-        {% do return({'kind': row[0], 'micros': row[1] | int}) %}
-    {% endfor %}
-    {% do return({'kind': none, 'micros': 0}) %}
+        ~ ' order by micros'
+    ).rows if marks is not none else []) %}
 {% endmacro %}
 
 

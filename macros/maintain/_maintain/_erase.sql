@@ -158,10 +158,14 @@
         main.relation, dbt_history._node_of_relation(main.relation),
     ) %}
     {% set uncertain = [] if own.is_certain else [main.name] %}
-    {% set found = [] %}
+    {% set found, nodes = [], [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model'
         and node.config.get('materialized') in ['history', 'history_append', 'history_batch'] %}
-        {% set name = dbt_history._unmistakable_names([node])[0] %}
+        {% do nodes.append(node) %}
+    {% endfor %}
+    {% set names = dbt_history._unmistakable_names(nodes) %}
+    {% for node in nodes %}
+        {% set name = names[loop.index0] %}
         {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
         {% set sources = dbt_history._sources_of(relation, node)
             if relation is not none and not relation.is_view

@@ -138,19 +138,9 @@
 
 {# From each suspension in the marks to its resumption, in microseconds. #}
 {% macro _suspended_frames(table) %}
-    {% set marks = dbt_history._marks(table.relation) %}
-    {% if marks is none %}
-        {% do return([]) %}
-    {% endif %}
     {% set state = namespace(since=none) %}
     {% set frames = [] %}
-    {% for row in run_query(
-        'select kind, unix_micros(try_cast(instant as timestamp)) as micros from '
-            ~ dbt_history._quoted_relation(marks)
-        ~ " where kind in ('suspension', 'resumption') and table_name = "
-            ~ dbt_history._string_literal(table.relation.identifier | lower)
-        ~ ' order by micros'
-    ).rows %}
+    {% for row in dbt_history._control_marks(table.relation) %}
         {% if row[0] == 'suspension' %}
             {% set state.since = state.since if state.since is not none else row[1] | int %}
         {% elif state.since is not none %}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dbt_history.landing.errors import LandingError, RefusedError
+from dbt_history.landing.errors import LandingError, RefusedError, first_line
 from dbt_history.landing.files import Limits
 from dbt_history.landing.land import Landed, land
 from dbt_history.landing.request import read_request
@@ -199,12 +199,6 @@ def verify_command(table: str, root: Path) -> None:
         click.echo(batch)
     if not all(batch.is_as_landed for batch in found):
         raise SystemExit(REFUSED)
-
-
-def first_line(error: Exception) -> str:
-    """The message without the Java stack trace that follows its first line."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
 
 
 def default_name(table: str) -> str:

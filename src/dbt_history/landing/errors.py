@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
+
 MAX_SHOWN = 20
 
 
@@ -53,3 +55,12 @@ class BusyError(LandingError):
 def abbreviated(cell: str) -> str:
     """A cell abbreviated to one short line for a message."""
     return repr(cell if len(cell) <= 40 else cell[:37] + "…")
+
+
+def first_line(error: Exception) -> str:
+    """The message without Java's stack trace; the name of the error if it has none."""
+    lines = str(error).strip().splitlines()
+    # py4j names its own object in the first line, and Java's exception in the second.
+    if isinstance(error, Py4JJavaError) and len(lines) > 1:
+        return lines[1].removeprefix(": ")
+    return lines[0] if lines else type(error).__name__

@@ -84,13 +84,50 @@ def staged_schema(columns: Iterable[Column]) -> StructType:
 
 
 @dataclass(frozen=True)
-class LandingTable:
-    """A landing table, which may not exist yet. A long process passes the `logs` it has read."""
+class CatalogTable:
+    """A table that may not exist yet. A long process passes the `logs` that it has read."""
 
     spark: SparkSession
     schema: str
     name: str
     logs: CommitLogs = field(default_factory=CommitLogs, compare=False)
+
+    @property
+    def full_name(self) -> str:
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    def properties(self) -> dict[str, str]:
+        rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
+        return {row[0]: row[1] for row in rows}
+
+    def drop(self) -> None:
+        """Drop the table, if it exists; files that stay are not registered again."""
+        register_files(self.spark, self.schema, self.name)
+        self.set_catalog_name("")
+        self.spark.sql(f"drop table if exists {self.full_name}")
+
+    def rename(self, to: CatalogTable) -> None:
+        """Rename the table; files that stay in its folder are not registered with the old name."""
+        self.set_catalog_name(catalog_name(to.schema, to.name))
+        self.spark.sql(f"alter table {self.full_name} rename to {to.full_name}")
+
+    def set_catalog_name(self, value: str) -> None:
+        """Set `CATALOG_NAME`, unless the table or its files are gone."""
+        listed = property_list({CATALOG_NAME: value})
+        try:
+            if self.spark.catalog.tableExists(self.full_name):
+                self.spark.sql(f"alter table {self.full_name} set tblproperties ({listed})")
+        except AnalysisException as error:
+            if error.getCondition() != FILES_GONE:
+                raise
+
+
+@dataclass(frozen=True)
+class LandingTable(CatalogTable):
+    """A landing table, which may not exist yet."""
 
     def __post_init__(self) -> None:
         for name in (self.schema, self.name):
@@ -99,13 +136,6 @@ class LandingTable:
                     f"{name!r} is not a valid name: use only letters, digits and _;"
                     " give another one (--schema, --table)"
                 )
-
-    @property
-    def full_name(self) -> str:
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
-
-    def __str__(self) -> str:
-        return f"{self.schema}.{self.name}"
 
     def exists(self) -> bool:
         return self.spark.catalog.tableExists(self.full_name)
@@ -198,20 +228,10 @@ class LandingTable:
             f"tblproperties ({property_list(properties)})",
         )
 
-    def drop(self) -> None:
-        drop_table(self.spark, self.schema, self.name)
-
-    def rename(self, to: LandingTable) -> None:
-        rename_table(self.spark, self.schema, self.name, to.name)
-
     def data_columns(self) -> list[str]:
         """The columns without those of the landing."""
         names = self.spark.table(self.full_name).columns
         return [name for name in names if name not in BOOKKEEPING_TYPES]
-
-    def properties(self) -> dict[str, str]:
-        rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
-        return {row[0]: row[1] for row in rows}
 
     def has_mapping(self) -> bool:
         return self.properties().get("delta.columnMapping.mode", "none") != "none"
@@ -328,32 +348,6 @@ def register_files(spark: SparkSession, schema: str, name: str) -> bool:
         f" location {string_literal(location)}"
     )
     return True
-
-
-def drop_table(spark: SparkSession, schema: str, name: str) -> None:
-    """Drop a table, which may not exist; files that stay are not registered again."""
-    full_name = f"{quoted(schema)}.{quoted(name)}"
-    register_files(spark, schema, name)
-    set_catalog_name(spark, full_name, "")
-    spark.sql(f"drop table if exists {full_name}")
-
-
-def rename_table(spark: SparkSession, schema: str, before: str, after: str) -> None:
-    """Rename a table; files that stay in their folder are not registered with the old name."""
-    full_name = f"{quoted(schema)}.{quoted(before)}"
-    set_catalog_name(spark, full_name, catalog_name(schema, after))
-    spark.sql(f"alter table {full_name} rename to {quoted(schema)}.{quoted(after)}")
-
-
-def set_catalog_name(spark: SparkSession, full_name: str, value: str) -> None:
-    """Set `CATALOG_NAME`, unless the table or its files are gone."""
-    listed = property_list({CATALOG_NAME: value})
-    try:
-        if spark.catalog.tableExists(full_name):
-            spark.sql(f"alter table {full_name} set tblproperties ({listed})")
-    except AnalysisException as error:
-        if error.getCondition() != FILES_GONE:
-            raise
 
 
 def catalog_name(schema: str, name: str) -> str:

@@ -14,11 +14,11 @@ from typing import Any
 import grpc
 from google.protobuf.json_format import ParseDict
 
-from dbt_history.landing.errors import LandingError, RefusedError
+from dbt_history.landing.errors import LandingError, RefusedError, first_line
 from dbt_history.landing.table import quoted
 from dbt_history.landing.writer import UNMODIFIED, RequestWriter, csv_text, parquet
 from dbt_history.serve import destination_pb2 as pb
-from dbt_history.serve.service import TOKEN, Service, first_line, start, stub
+from dbt_history.serve.service import TOKEN, Service, start, stub
 
 COLUMNS = {"id": "LONG", "name": "STRING", "_fivetran_synced": "UTC_DATETIME"}
 HEADER = (*COLUMNS, "_fivetran_start", "_fivetran_end", "_fivetran_active")

@@ -25,7 +25,7 @@ from dbt_history.commit_log import (
     restored_version,
     with_undone,
 )
-from dbt_history.landing.errors import RefusedError
+from dbt_history.landing.errors import RefusedError, first_line
 from dbt_history.landing.files import Limits
 from dbt_history.landing.land import Landed, land
 from dbt_history.landing.request import START, Column, Request, parse_request
@@ -166,8 +166,7 @@ class Destination:
                     target.spark.sql(f"optimize {target.landing.full_name}").collect()
         except Exception as error:
             # The batches are applied; the next compaction does the work of this one, too.
-            lines = str(error).splitlines() or [type(error).__name__]
-            log.warning("%s.%s was not compacted: %s", schema, name, lines[0])
+            log.warning("%s.%s was not compacted: %s", schema, name, first_line(error))
         else:
             log.info("compacted %s.%s", schema, name)
 

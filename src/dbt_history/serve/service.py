@@ -15,10 +15,9 @@ import grpc
 from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
-from py4j.protocol import Py4JJavaError
 
 from dbt_history.conventions import FIVETRAN_SYNCED
-from dbt_history.landing.errors import BusyError, RefusedError
+from dbt_history.landing.errors import BusyError, RefusedError, first_line
 from dbt_history.landing.request import START, Column, Reader, read_type
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.destination import Destination
@@ -353,11 +352,3 @@ def abort_call(context: grpc.ServicerContext, code: grpc.StatusCode, details: st
 
 def one_line(result: str) -> str:
     return " ".join(result.split())
-
-
-def first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    # py4j names its own object in the first line, and Java's exception in the second.
-    if isinstance(error, Py4JJavaError) and len(lines) > 1:
-        return lines[1].removeprefix(": ")
-    return lines[0] if lines else type(error).__name__

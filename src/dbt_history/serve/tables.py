@@ -5,30 +5,27 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, DecimalType
 
-from dbt_history.commit_log import CommitLogs
 from dbt_history.landing import cells
 from dbt_history.landing.errors import Problem, RefusedError
 from dbt_history.landing.request import ACTIVE, PERIOD, RESERVED_BY_DELTA, START, Column
 from dbt_history.landing.table import (
     BOOKKEEPING_TYPES,
     TABLE_NAME,
+    CatalogTable,
     LandingTable,
     create_or_register,
     definitions,
-    drop_table,
     needs_mapping,
     property_list,
     quoted,
     register_files,
-    rename_table,
     string_literal,
 )
 from dbt_history.landing.types import ColumnType
@@ -68,13 +65,8 @@ log = logging.getLogger("dbt_history.serve")
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(CatalogTable):
     """A table that may not exist. Raises RefusedError for an invalid name."""
-
-    spark: SparkSession
-    schema: str
-    name: str
-    logs: CommitLogs = field(default_factory=CommitLogs, compare=False)
 
     def __post_init__(self) -> None:
         for name in (self.schema, self.name):
@@ -84,13 +76,6 @@ class Target:
                 )
         if self.name.lower().endswith(LANDING_SUFFIX):
             raise RefusedError(f"names that end with {LANDING_SUFFIX} are for landing tables")
-
-    def __str__(self) -> str:
-        return f"{self.schema}.{self.name}"
-
-    @property
-    def full_name(self) -> str:
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
 
     @cached_property
     def landing(self) -> LandingTable:
@@ -109,19 +94,9 @@ class Target:
         """Whether the table exists. Registers one that a killed call has left in its folder."""
         return self.exists() or register_files(self.spark, self.schema, self.name)
 
-    def drop(self) -> None:
-        drop_table(self.spark, self.schema, self.name)
-
-    def rename(self, to: Target) -> None:
-        rename_table(self.spark, self.schema, self.name, to.name)
-
     def fields(self) -> dict[str, DataType]:
         """The columns by name."""
         return {field.name: field.dataType for field in self.spark.table(self.full_name).schema}
-
-    def properties(self) -> dict[str, str]:
-        rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
-        return {row[0]: row[1] for row in rows}
 
     def is_history(self) -> bool:
         return is_history(self.fields())
@@ -155,9 +130,10 @@ class Target:
     def create(self, columns: Sequence[Column], key: Sequence[str]) -> None:
         """Create an empty table; drop the landing table of an earlier table with this name.
 
-        Files left over from a killed call are registered with the columns that they have.
+        The table is not in the catalog. Files left over from a killed call are registered with the
+        columns that they have.
         """
-        if self.ensure_registered():
+        if register_files(self.spark, self.schema, self.name):
             return
         self.landing.drop()
         types = {column.name: column.type.spark for column in columns}
