@@ -3,15 +3,21 @@
     scripts/build.py [OPTION OF dbt build ...]
 
 1. The documented example, whose table is printed: the first result.
-2. Its request files, landed as `dbt-history land` does: after each batch the history is built, a
-   snapshot taken, and both compared with the documented rows.
-3. The days of the examples whose main tables change (`play_days.py`); each of these examples is
-   built at the end of its days.
-4. Everything else. What was built and tested in 1 and 3 is not repeated, unless it failed.
+2. The days of the examples whose tables change. Each day one of its request files is landed, as
+   `dbt-history land` does, and users of the other examples change their main tables
+   (`play_days.py`); then one run of dbt builds what records these changes, takes a snapshot of the
+   landed history, and compares it with the documented rows of that day.
+3. Everything else. What was built and tested in 1 and 2 is not repeated, unless it failed.
 
-2 and 3 are repeated only if their inputs change. With options, `dbt build` with these takes the
-place of 1 and 4, and of 2 and 3 only what the selected nodes read is done. The results of all
-builds are written to `run_results.json`, as if they were one.
+    day    landing  crmp  esql  naksha          one run of dbt
+    1      file 1   1     1     1          ->   landed history, snapshot, mirrors, events, map
+    2      file 2   2     2     2          ->   the same
+    ...
+    6      file 6                          ->   landed history, snapshot
+
+What is landed and the changes of a system are repeated only if their inputs change. With options,
+`dbt build` with these takes the place of 1 and 3, and of 2 only what the selected nodes read is
+done. The results of all builds are written to `run_results.json`, as if they were one.
 """
 
 from __future__ import annotations
@@ -24,10 +30,12 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -74,7 +82,7 @@ LANDED_NODES = (
     "fivetran_snapshot_is_as_documented",
 )
 # Expected seconds of steps that have not been timed yet.
-USUAL_SECONDS = {"landing": 1.0, "day": 10.0, "model": 3.0, "snapshot": 3.0, "seed": 1.5}
+USUAL_SECONDS = {"landing": 1.0, "day": 3.0, "model": 3.0, "snapshot": 3.0, "seed": 1.5}
 USUAL_SECONDS_OF_OTHERS = 0.7
 # The first steps are slow, because Java has just started; they do not count alone.
 FIRST_SECONDS = 60.0
@@ -254,47 +262,73 @@ def say(text: str) -> None:
     print(f"build: {text}", flush=True)
 
 
-def land(build: Build) -> None:
-    """Land the batches one by one; after each, build and test the history and the snapshot."""
-    say("the example's request files: after each batch a run of dbt, a snapshot and their tests")
-    play_days.drop_models(start_session("dbt_history build"), LANDED_TABLES)
+def land(build: Build) -> Iterator[play_days.Command]:
+    """Land the batches one by one; after each, the caller runs dbt with its nodes and tests."""
     folder = STATE / "landing_example"
     shutil.rmtree(folder, ignore_errors=True)
     landing_example.main(str(folder))
     schema = EXAMPLE.partition(".")[0]
-    requests = sorted(folder.glob("*.json"))
-    for number, request in enumerate(requests):
+    for number, request in enumerate(sorted(folder.glob("*.json"))):
         began = monotonic()
         land_command.main([str(request), "--schema", schema, "--quiet"], standalone_mode=False)
         build.progress.finish(f"landing.{number + 1}", monotonic() - began, request.stem)
         nodes = (*FIRST_LANDED_NODES, *LANDED_NODES) if number == 0 else LANDED_NODES
-        if not build.run("--select", *nodes, "--indirect-selection", "empty"):
-            build.end()
-            sys.exit(f"build: after {request.stem} a table is not as documented")
-    LANDING.done()
+        yield play_days.Command(f"run --select {' '.join(nodes)}")
 
 
-def play(build: Build, systems: Iterable[str]) -> None:
-    """Play the days of systems, then build their models and what they read, with their tests.
+def report_day(build: Build, system: str, day: Path, statements: int, seconds: float) -> None:
+    text = f"{system}, {day.stem}: {statements} statement{'s' if statements > 1 else ''}"
+    build.progress.finish(step_of(day), seconds, text)
 
-    Tests that also read other nodes are left to the last build.
+
+def play(build: Build, parts: Mapping[str, Iterator[play_days.Command]]) -> None:
+    """Play the days of all parts at once, each day with one run of dbt for all of them.
+
+    parts  the dbt commands of each part, which does its own work when it is asked for the next.
+           Its work is done when it has none. Operations are run at once, one after the other.
     """
-    spark = start_session("dbt_history build")
+    open_ = dict(parts)
     given = dict(os.environ)
-    for system in systems:
-        say(f"the days of {system}: its users' statements, and a run of dbt each day")
-        play_days.drop_tables(spark, system)
-        for path in play_days.days(system):
-            began = monotonic()
-            text = play_days.play(spark, system, path, build.manifest, THREADS)
-            seconds = monotonic() - began
-            build.progress.finish(step_of(path), seconds, f"{path.stem}: {text}")
-        build.run(
-            "--select", f"+path:{play_days.folder_of(system)}", "--indirect-selection", "cautious"
-        )
+    try:
+        with ThreadPoolExecutor(len(parts)) as threads:
+            for day in count(1):
+                message = {"DBT_HISTORY_APPLICATION": "days", "DBT_HISTORY_MESSAGE": f"day {day}"}
+                os.environ |= message
+                nodes = nodes_of_day(build, open_, threads)
+                if not open_:
+                    break
+                say(f"day {day}: one run of dbt for {', '.join(open_)}")
+                if not build.run("--select", *nodes, "--indirect-selection", "empty"):
+                    build.end()
+                    sys.exit(f"build: the run of day {day} failed, or a table is not as documented")
+    finally:
         os.environ.clear()
         os.environ.update(given)
-        DAYS[system].done()
+
+
+def nodes_of_day(
+    build: Build, open_: dict[str, Iterator[play_days.Command]], threads: ThreadPoolExecutor
+) -> list[str]:
+    """Let each part work up to its next run of dbt. Returns what these runs select.
+
+    Removes the parts that have no more commands.
+    """
+    nodes: list[str] = []
+    waiting = list(open_)
+    while waiting:
+        commands = threads.map(lambda part: next(open_[part], None), waiting)
+        found = dict(zip(waiting, list(commands), strict=True))
+        waiting = []
+        for part, command in found.items():
+            if command is None:
+                del open_[part]
+                (DAYS | {"landing": LANDING})[part].done()
+            elif command.is_run:
+                nodes += command.nodes
+            else:
+                play_days.run_dbt(command, build.manifest, THREADS)
+                waiting.append(part)
+    return nodes
 
 
 def step_of(day: Path) -> str:
@@ -408,11 +442,18 @@ def systems_to_play(parts: Iterable[str]) -> list[str]:
 
 def prepare(build: Build, parts: Sequence[str] = ("landing", *DAYS)) -> None:
     """Land the batches and play the days, unless that was done with the same inputs."""
+    spark = start_session("dbt_history build")
+    open_: dict[str, Iterator[play_days.Command]] = {}
     if "landing" in parts and not LANDING.is_done:
-        land(build)
-    systems = systems_to_play(parts)
-    if systems:
-        play(build, systems)
+        play_days.drop_models(spark, LANDED_TABLES)
+        open_["landing"] = land(build)
+    for system in systems_to_play(parts):
+        play_days.drop_tables(spark, system)
+        report = partial(report_day, build, system)
+        open_[system] = play_days.play(session_of_thread(), system, report)
+    if open_:
+        say("the days of the examples whose tables change: request files, and users' statements")
+        play(build, open_)
 
 
 def main(options: list[str]) -> int:

@@ -5,21 +5,21 @@
     -- user: NAME          user of the following commits
     -- transaction: NAME   transaction of the following commits, until the next user
     -- download: N NAME    a user downloads all observations, and the portal keeps a copy
-    -- dbt: COMMAND        run dbt now; such a day has no run of dbt at its end
+    -- dbt: COMMAND        run dbt now
     -- refused: TEXT       the next dbt command must fail with this text in its message
 
-The main tables and the models' tables are dropped before the first day (`drop_tables`). The last
-day has no run of dbt at its end: `build.py` builds the system's models then.
+A day whose last step is a statement has a run of the system's logs at its end. `play` runs the
+statements; its caller runs dbt, for several systems at once.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import sqlparse
@@ -32,8 +32,6 @@ DAYS = ROOT / "scripts/days"
 MODELS = ROOT / "models/examples"
 SCHEMA = "dbt_history"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-# What the runs write into the commits of the history tables.
-ENVIRONMENT = ("DBT_HISTORY_APPLICATION", "DBT_HISTORY_MESSAGE")
 DIRECTIVE = re.compile(r"^-- (user|transaction|download|dbt|refused): (.+)$", re.MULTILINE)
 # Folders of the models that a system's days build, if not the whole folder of the system.
 MODEL_FOLDERS = {"naksha": "naksha/branches"}
@@ -81,7 +79,16 @@ class Command:
     """The arguments of a dbt command, and the text it must fail with, if any."""
 
     text: str
-    refusal: str | None
+    refusal: str | None = None
+
+    @property
+    def is_run(self) -> bool:
+        return self.text.startswith("run ")
+
+    @property
+    def nodes(self) -> list[str]:
+        """What a run selects."""
+        return self.text.removeprefix("run --select ").split()
 
     @property
     def arguments(self) -> list[str]:
@@ -89,17 +96,6 @@ class Command:
             command, name, given = self.text.split(" ", 2)
             return [command, name, "--args", given]
         return self.text.split()
-
-
-@dataclass
-class Output:
-    """The output of a dbt command: one line per model, and errors."""
-
-    rows: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        return "\n".join(self.errors).strip()
 
 
 def steps(text: str) -> Iterator[Statement | Command]:
@@ -166,13 +162,13 @@ def commit(spark: SparkSession, statement: Statement) -> None:
         spark.conf.unset(USER_METADATA)
 
 
-def run_dbt(command: Command, manifest: Manifest | None, options: Sequence[str]) -> Output:
+def run_dbt(command: Command, manifest: Manifest | None, options: Sequence[str]) -> None:
     """Run a dbt command on the project as parsed, or parse it. Raises DayError."""
-    output = Output()
+    errors: list[str] = []
 
     def keep_error(event: Any) -> None:
         if event.info.level == "error":
-            output.errors.append(event.info.msg)
+            errors.append(event.info.msg)
 
     runner = dbtRunner(manifest, callbacks=[keep_error])
     # A refusal that is expected must not look like an error on the terminal. Nobody reads the
@@ -182,45 +178,39 @@ def run_dbt(command: Command, manifest: Manifest | None, options: Sequence[str])
     if isinstance(done.exception, KeyboardInterrupt):
         raise done.exception
     if done.exception is not None:
-        output.errors.append(str(done.exception))
+        errors.append(str(done.exception))
+    output = "\n".join(errors).strip()
     if command.refusal is None and not done.success:
         raise DayError(f"{command.text}\n{output}")
-    if command.refusal is not None and (done.success or command.refusal not in str(output)):
+    if command.refusal is not None and (done.success or command.refusal not in output):
         raise DayError(f"{command.text}\ndid not fail with: {command.refusal}\n{output}")
-    if command.refusal is None and command.arguments[0] == "run":
-        for result in done.result.results:  # type: ignore[union-attr]
-            output.rows.append(f"{result.node.name} {str(result.message).split(' ')[0]}")
-    return output
 
 
 def steps_of(system: str, path: Path) -> list[Statement | Command]:
     """The steps of a day, with the run of dbt at its end."""
     day = list(steps(path.read_text(encoding="utf-8")))
-    if not any(isinstance(step, Command) for step in day) and path != days(system)[-1]:
+    if not isinstance(day[-1], Command):
         # Views and tables derived from the histories are built after the last day.
         logs = f"path:{folder_of(system)},config.materialized:history_append"
-        day.append(Command(f"run --select {logs}", None))
+        day.append(Command(f"run --select {logs}"))
     return day
 
 
 def play(
-    spark: SparkSession,
-    system: str,
-    path: Path,
-    manifest: Manifest | None,
-    options: Sequence[str] = (),
-) -> str:
-    """Run the steps of a day, with options of dbt.
+    spark: SparkSession, system: str, played: Callable[[Path, int, float], None]
+) -> Iterator[Command]:
+    """Run the users' statements of a system, up to each dbt command, which the caller runs.
 
-    Returns the number of statements and the models' results.
+    played  is told the day, and the number and the seconds of the statements before a command
     """
-    os.environ |= dict(zip(ENVIRONMENT, ("days", path.stem), strict=True))
-    day = steps_of(system, path)
-    rows: list[str] = []
-    for step in day:
-        if isinstance(step, Command):
-            rows += run_dbt(step, manifest, options).rows
-        else:
-            commit(spark, step)
-    count = sum(isinstance(step, Statement) for step in day)
-    return f"{count} statements" + (f"; rows: {', '.join(rows)}" if rows else "")
+    for path in days(system):
+        began, count = monotonic(), 0
+        for step in steps_of(system, path):
+            if isinstance(step, Statement):
+                commit(spark, step)
+                count += 1
+                continue
+            if count:
+                played(path, count, monotonic() - began)
+            yield step
+            began, count = monotonic(), 0

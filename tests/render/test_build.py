@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -184,11 +186,54 @@ def test_the_last_build_excludes_what_succeeded_and_its_status_is_that_of_the_wh
 
 
 @pytest.mark.parametrize("system", play_days.systems())
-def test_every_day_runs_dbt_but_the_last_which_ends_with_a_build(system: str) -> None:
+def test_every_day_ends_with_a_command_of_dbt(system: str) -> None:
     for path in play_days.days(system):
-        last = play_days.steps_of(system, path)[-1]
-        is_run = isinstance(last, play_days.Command) and last.arguments[0] == "run"
-        assert is_run == (path != play_days.days(system)[-1]), path.name
+        assert isinstance(play_days.steps_of(system, path)[-1], play_days.Command), path.name
+
+
+@pytest.mark.parametrize("is_failed", [False, True])
+def test_the_parts_of_a_day_share_a_run_of_dbt(
+    is_failed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = "fail" if is_failed else "success"
+    runs = Runs([{TABLE: "success"}, {TABLE: last}, {VIEW: "success"}])
+    done: list[str] = []
+    operations: list[str] = []
+    messages: list[str | None] = []
+    for name, value in {
+        "TARGET": tmp_path,
+        "dbtRunner": runs,
+        "DAYS": {"crmp": SimpleNamespace(done=lambda: done.append("crmp"))},
+        "LANDING": SimpleNamespace(done=lambda: done.append("landing")),
+        "summary": SimpleNamespace(
+            read_report=lambda _: SimpleNamespace(is_failed=False), render=lambda _: ""
+        ),
+    }.items():
+        monkeypatch.setattr(build, name, value)
+    monkeypatch.setattr(play_days, "run_dbt", lambda command, *_: operations.append(command.text))
+
+    def commands(*texts: str) -> Iterator[play_days.Command]:
+        for text in texts:
+            messages.append(os.environ.get("DBT_HISTORY_MESSAGE"))
+            yield play_days.Command(text)
+
+    parts = {
+        "landing": commands("run --select a", "run --select b", "run --select c d"),
+        "crmp": commands("run --select x", "run-operation tag {}", "run --select y"),
+    }
+    one_build = build.Build(build.Progress([], {}), None)
+    if is_failed:
+        with pytest.raises(SystemExit, match="the run of day 2 failed"):
+            build.play(one_build, parts)
+    else:
+        build.play(one_build, parts)
+    selected = [run[run.index("--select") + 1 : -2] for run in runs.arguments]
+    assert selected == [["a", "x"], ["b", "y"], ["c", "d"]][: 2 if is_failed else 3]
+    assert operations == ["run-operation tag {}"]
+    assert done == ([] if is_failed else ["crmp", "landing"])
+    assert messages[:2] == ["day 1", "day 1"]
+    assert messages[2:5] == ["day 2"] * 3
+    assert "DBT_HISTORY_MESSAGE" not in os.environ
 
 
 class Listing:

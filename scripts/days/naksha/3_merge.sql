@@ -18,3 +18,5 @@ insert into naksha.edits values
 
 insert into naksha.edits values
 (7, 0, 'UPDATE', 'main', 'r5', 'editor', 'ann', 'works', timestamp'2024-04-05 08:00:00', 'all_or_nothing', null, '{"name": "Ring Road", "speed": 50}');
+
+-- dbt: run --select naksha_map naksha_draft_conflicts
