@@ -17,6 +17,12 @@
 {% endmacro %}
 
 
+{# The value of a setting that may be `none`; in yml, `none` is a text. #}
+{% macro _none_or(value) %}
+    {% do return(none if value is string and value | trim | lower == 'none' else value) %}
+{% endmacro %}
+
+
 {#
     The node that is being compiled or run; none in a run-operation, where dbt sets `model` to the
     macro.

@@ -2,7 +2,7 @@
 {% macro _convention_problems(record, append_only=false) %}
     {% set problems = [] %}
     {% if not record['start'] or (not record['end'] and not record.get('append_only'))
-        or record['start'] == record['end'] %}
+        or record['start'] | string | lower == record['end'] | string | lower %}
         {% do problems.append('a convention needs a start column and another end column') %}
     {% endif %}
     {% for field in ['start', 'end', 'active', 'version_id']
@@ -120,7 +120,10 @@
     {% set record = dict(known.get(name, own)) %}
     {% for field in ['start', 'end', 'active', 'type', 'open_end', 'gap', 'version_id']
         if field in settings %}
-        {% do record.update({field: settings[field]}) %}
+        {% do record.update({
+            field: dbt_history._none_or(settings[field]) if field in ['active', 'open_end']
+                else settings[field]
+        }) %}
     {% endfor %}
     {% do record.update({'name': name or 'own'}) %}
     {# Versions without an end: `history_append` writes them, batches are refused. #}

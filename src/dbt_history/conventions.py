@@ -98,6 +98,11 @@ def gap_units(gap: Any, axis: Axis) -> int:
     return int(found[1]) * (MICROS[found[2]] if axis == "timestamp" and found[2] else 1)
 
 
+def is_none(value: Any) -> bool:
+    """Whether a setting is none; in yml, `none` is a text."""
+    return value is None or (isinstance(value, str) and value.strip().lower() == "none")
+
+
 def history_settings(node: Mapping[str, Any]) -> dict[str, Any]:
     """`meta.history` of a dbt node as a mapping; a text is the name of a convention.
 
@@ -125,13 +130,13 @@ def from_settings(settings: Mapping[str, Any]) -> Convention:
     axis: Axis = settings.get("type", base.type)
     fields: dict[str, Any] = {"type": axis}
     fields |= {
-        field: settings[field]
+        field: None if field == "active" and is_none(settings[field]) else settings[field]
         for field in ("start", "end", "active", "version_id")
         if field in settings
     }
     if "open_end" in settings:
         value = settings["open_end"]
-        fields["open_end"] = None if value is None else on_axis(value, axis)
+        fields["open_end"] = None if is_none(value) else on_axis(value, axis)
     if "gap" in settings:
         fields["gap"] = gap_units(settings["gap"], axis)
     record = replace(base, **fields)

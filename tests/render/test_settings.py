@@ -153,6 +153,20 @@ def test_the_conventions_of_the_guide_are_those_of_the_macro_and_of_python(call:
         assert from_settings(settings_of_row) == KNOWN[name]
 
 
+@pytest.mark.parametrize("none", [None, "none", "None"])
+def test_none_may_be_a_text_as_in_yml(call: Renderer, none: Any) -> None:
+    meta = {
+        "convention": "fivetran", "active": none, "open_end": none, "max_deleted_share": none,
+        "batches_per_commit": none,
+    }  # fmt: skip
+    found = settings(call, {"history": meta})
+    assert [found["max_deleted_share"], found["batches_per_commit"]] == [None, None]
+    assert [found["convention"]["active"], found["convention"]["open_end"]] == [None, None]
+    read = from_settings(meta)
+    assert (read.active, read.open_end) == (None, None)
+    assert KNOWN["fivetran"] == from_settings({"convention": "fivetran"})
+
+
 def test_late_events_is_a_boolean_and_needs_one_version_per_start(call: Renderer) -> None:
     for value in ("true", 1):
         meta = {"history": {**HISTORY, "late_events": value}}
@@ -235,6 +249,7 @@ def test_a_misspelt_setting_is_refused_with_the_closest_name(call: Renderer) -> 
         ({"convention": "validity", "active": True}, "active is true, which is not a column"),
         ({"convention": "validity", "append_only": "false"}, 'append_only is "false"'),
         ({"convention": "validity", "gap": "soon"}, "gap is soon"),
+        ({"start": "at", "end": "AT"}, "needs a start column and another end column"),
     ],
     ids=str,
 )
