@@ -109,6 +109,7 @@
             else ['update_without_base', 'version_order', 'batches_per_commit', 'mod_user']
     ) %}
     {% set problems = dbt_history._unknown_settings(meta, known)
+        + dbt_history._misplaced_settings(node, known)
         + dbt_history._shared_problems(node, meta) %}
     {% set key = dbt_history._columns_of_key(node.config.get('unique_key')) or [] %}
     {% set convention = dbt_history._node_convention(node, meta, 'validity') %}
@@ -267,6 +268,41 @@
         {% do problems.append(
             'meta.history has no setting ' ~ name ~ of ~ dbt_history._did_you_mean(name, known)
                 ~ ' (known: ' ~ known | join(', ') ~ ')'
+        ) %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{#
+    Settings in the node's `config` or directly under its `meta`, where nothing reads them. Under
+    `meta` a project may keep notes of its own: only what cannot be one is a problem.
+#}
+{% macro _misplaced_settings(node, known) %}
+    {% set problems = [] %}
+    {% for name in ['history'] + known
+        if name != 'updated_at' and node.config.get(name) is not none %}
+        {% do problems.append(
+            name ~ ' is in the config, where nothing reads it: write it under meta'
+                ~ ('.history' if name != 'history')
+        ) %}
+    {% endfor %}
+    {% set names = [
+        'open_end', 'version_id', 'max_deleted_share', 'allow_full_refresh', 'late_events',
+        'merge_equal', 'track_columns', 'snapshot_columns', 'update_without_base', 'version_order',
+        'batches_per_commit', 'append_only',
+    ] %}
+    {% set values = {
+        'convention': '^(fivetran|validity|naksha|dbt_snapshot|auto_cdc)$',
+        'source': '^(state|changes)$', 'updated_at': '^[A-Za-z_]+$',
+    } %}
+    {% for name, value in dbt_history._node_meta(node).items()
+        if name in known and (
+            name in names
+            or (name in values and value is string and modules.re.match(values[name], value))
+        ) %}
+        {% do problems.append(
+            name ~ ' is directly under meta, where nothing reads it: write meta.history.' ~ name
         ) %}
     {% endfor %}
     {% do return(problems) %}

@@ -167,6 +167,38 @@ def test_none_may_be_a_text_as_in_yml(call: Renderer, none: Any) -> None:
     assert KNOWN["fivetran"] == from_settings({"convention": "fivetran"})
 
 
+@pytest.mark.parametrize(
+    ("of", "meta", "config", "problem"),
+    [
+        ("history", {}, {"source": "changes"}, "source is in the config, where nothing reads it"),
+        ("history", {}, {"history": "fivetran"}, "history is in the config"),
+        ("batch", {"history": HISTORY}, {"late_events": False}, "late_events is in the config"),
+        ("append", {}, {"append_only": True}, "append_only is in the config"),
+        ("history", {"source": "changes"}, {}, "source is directly under meta"),
+        ("history", {"updated_at": "at"}, {}, "write meta.history.updated_at"),
+        ("batch", {"convention": "fivetran"}, {}, "convention is directly under meta"),
+        ("append", {"allow_full_refresh": True}, {}, "allow_full_refresh is directly under meta"),
+    ],
+    ids=str,
+)
+def test_a_setting_in_a_place_that_nothing_reads_is_refused(
+    call: Renderer, of: str, meta: dict[str, Any], config: dict[str, Any], problem: str
+) -> None:
+    macro = "_append_settings" if of == "append" else "_history_settings"
+    kinds = {"history": "history", "batch": "history_batch", "append": "history_append"}
+    made = node(meta, materialized=kinds[of], **config)
+    with pytest.raises(DbtRuntimeError) as refused:
+        call(macro, node=made, caller_name=kinds[of])
+    assert problem in str(refused.value)
+
+
+def test_notes_of_a_project_under_meta_are_its_own(call: Renderer) -> None:
+    notes = {"source": "crm", "type": "fact", "updated_at": "2024-01-01", "convention": "kimball"}
+    for of in ("batch", "append"):
+        settings(call, {**notes, "history": HISTORY if of == "batch" else True}, of=of)
+    call("_history_settings", node=node(notes, materialized="history"), caller_name="history")
+
+
 def test_late_events_is_a_boolean_and_needs_one_version_per_start(call: Renderer) -> None:
     for value in ("true", 1):
         meta = {"history": {**HISTORY, "late_events": value}}

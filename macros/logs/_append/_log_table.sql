@@ -2,12 +2,12 @@
 
 {% macro _append_settings(node, caller_name) %}
     {% set meta = dbt_history._history_meta(node, caller_name) %}
-    {% set problems = dbt_history._unknown_settings(
-        meta, [
-            'allow_full_refresh', 'continues', 'mod_user', 'append_only', 'convention', 'start',
-            'type', 'version_order',
-        ], ' for a log',
-    )
+    {% set known = [
+        'allow_full_refresh', 'continues', 'mod_user', 'append_only', 'convention', 'start', 'type',
+        'version_order',
+    ] %}
+    {% set problems = dbt_history._unknown_settings(meta, known, ' for a log')
+        + dbt_history._misplaced_settings(node, known)
         + dbt_history._shared_problems(node, meta) %}
     {% set settings = {
         'key': dbt_history._columns_of_key(node.config.get('unique_key')) or [],
