@@ -127,6 +127,14 @@
 {% endmacro %}
 
 
+{# One relation, text or mapping, or a list of them, as a list. #}
+{% macro _tables_named(tables) %}
+    {# A relation is a mapping, too. #}
+    {% set is_one = tables is string or tables is mapping %}
+    {% do return([tables] if is_one else tables) %}
+{% endmacro %}
+
+
 {# The relation that `_table_name` refers to. #}
 {% macro _relation_of(table) %}
     {% if table is not string %}{% do return(table) %}{% endif %}

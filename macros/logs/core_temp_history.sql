@@ -13,7 +13,9 @@
 #}
 {% macro core_temp_history(tables, method='auto', noop_updates='record') %}
     {%- set parts, notes = [], [] -%}
-    {%- for table in tables -%}
+    {%- for table in dbt_history._tables_named(tables) -%}
+        {%- set table = {'main': table} if table is string or table.identifier is string
+            else table -%}
         {%- set capture = dbt_history._plan_capture(
             table.main, table.key, method, layout={'is_source': true},
             caller_name='core_temp_history',

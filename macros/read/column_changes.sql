@@ -14,6 +14,14 @@
 {% macro column_changes(
     events, from_day=none, to_day=none, key=none, show=['Created', 'Modified', 'Deleted']
 ) %}
+    {%- set show = [show] if show is string else show -%}
+    {%- set unknown = show | reject('in', ['Created', 'Modified', 'Deleted']) | list -%}
+    {%- if unknown -%}
+        {%- do exceptions.raise_compiler_error(dbt_history._message(
+            'column_changes', 'there is no such kind of change', got=unknown | join(', '),
+            expected='Created, Modified or Deleted', node=dbt_history._node_of_context(),
+        )) -%}
+    {%- endif -%}
     {%- set table = load_relation(events) if execute else none -%}
     {%- if table is none -%}
         {%- do return('(select * from ' ~ events ~ ')') -%}

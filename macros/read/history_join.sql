@@ -38,6 +38,14 @@
 #}
 {% macro _join_sides(tables, key, convention, kind) %}
     {% set sides = [] %}
+    {% if tables is not mapping or tables.identifier is string %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'history_join', 'the tables have no names', got=tables,
+            expected="a name for each table, such as {'customers': ref('customer_history'),"
+                ~ " 'contracts': ref('contract_history')}",
+            node=dbt_history._node_of_context(),
+        )) %}
+    {% endif %}
     {% for name, said in tables.items() %}
         {% set said = said if said is mapping and 'relation' in said else {'relation': said} %}
         {% set reader = dbt_history._reader(

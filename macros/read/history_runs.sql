@@ -16,7 +16,8 @@
 #}
 {% macro history_runs(tables) %}
     {%- set runs = {} -%}
-    {%- for table in tables if execute -%}
+    {%- for table in dbt_history._tables_named(tables) if execute -%}
+        {%- set table = dbt_history._relation_of(table) -%}
         {%- set relation = load_relation(table) -%}
         {%- if relation is not none -%}
             {%- set entries = dbt_history._history_entries(relation) -%}

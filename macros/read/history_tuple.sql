@@ -26,7 +26,7 @@
 {# `_hx` tables as a list: {'name', 'id', 'from', 'references'}; ids are quoted. #}
 {% macro _collections(collections, caller_name) %}
     {% set found = [] %}
-    {% for said in collections %}
+    {% for said in dbt_history._tables_named(collections) %}
         {% set said = said if said is mapping and 'history' in said else {'history': said} %}
         {% do found.append({
             'name': dbt_history._hx_id(said.history, none, caller_name)[:-3],

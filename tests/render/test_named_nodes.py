@@ -149,3 +149,45 @@ def test_a_unit_test_says_that_dbt_hides_the_settings_of_models(call: Renderer) 
         assert "dbt's unit tests do not show the settings of models" in str(refused.value)
         assert "as an argument of the call in the model" in str(refused.value)
     assert call("_key_of", relation=relation, key="id", caller_name="changes") == ["id"]
+
+
+def test_one_table_is_a_list_of_one(call: Renderer) -> None:
+    know(call)
+    table = call.table("customers_hx")
+    for macro, argument in (("history_runs", "tables"), ("history_tuple", "collections")):
+        expected = call(macro, **{argument: [table]})
+        assert call(macro, **{argument: table}) == expected, macro
+    call.context["execute"] = False
+    for tables in (table, [table], {"main": table, "key": "id"}):
+        assert "trans_id" in call("core_temp_history", tables=tables)
+    call.pretend_relations()
+    know(call)
+    assert "cast(null as string) as `invocation_id`" in call("history_runs", tables="golden.none")
+
+
+@pytest.mark.parametrize("execute", [True, False])
+def test_arguments_that_name_no_tables_are_refused(call: Renderer, execute: bool) -> None:
+    know(call, execute=execute, model=ORDERS, this=call.table("orders"))
+    table = call.table("customers")
+    link = "expected: references such as [{'column': 'network_id', 'history': ref("
+    for macro, arguments, expected in (
+        ("history_join", {"tables": [table, table]}, "{'customers': ref('customer_history')"),
+        ("hx_rows", {"main": table, "key": "id", "references": "stations"}, link),
+        ("hx_rows", {"main": table, "key": "id", "references": [table]}, link),
+        ("hx_rows", {"main": table, "key": "id", "references": {"station_id": table}}, link),
+        ("hx_rows", {"main": table, "key": "id", "references": [{"history": "hx"}]}, link),
+        ("column_changes", {"events": table, "show": ["created"]}, "Created, Modified or Deleted"),
+    ):
+        with pytest.raises(DbtRuntimeError) as refused:
+            call(macro, **arguments)
+        message = str(refused.value)
+        assert f"dbt_history.{macro}: " in message
+        assert expected in message
+        assert "in model: model.shop.orders" in message
+
+
+def test_changes_of_a_text_are_refused(call: Renderer) -> None:
+    log = {**ORDERS, "config": {"materialized": "history_append"}}
+    know(call, model=log, this=call.table("orders"))
+    with pytest.raises(DbtRuntimeError, match="the table is a text: name it by ref or source"):
+        call("changes", relation="shop.customers", key="id")

@@ -9,6 +9,9 @@
     {% if method not in ['auto', 'feed', 'diff'] %}
         {% do problems.append('method is ' ~ method ~ ': auto, feed or diff') %}
     {% endif %}
+    {% if capture.relation is string %}
+        {% do problems.append('the table is a text: name it by ref or source') %}
+    {% endif %}
     {% if not capture.key %}
         {% do problems.append(
             'key is empty: name the columns that tell rows apart, or let the table say them, by'

@@ -6,6 +6,8 @@
 #}
 {% macro _hx_links(references, own_id, own) %}
     {% set links = [] %}
+    {% set references = dbt_history._tables_named(references) %}
+    {% do dbt_history._refuse_references(references) %}
     {% for reference in references %}
         {% set history = reference.history %}
         {% set is_own = dbt_history._quoted_relation(
@@ -39,6 +41,24 @@
         {% do links.append(link) %}
     {% endfor %}
     {% do return(links) %}
+{% endmacro %}
+
+
+{% macro _refuse_references(references) %}
+    {% set wrong = [] %}
+    {% for reference in references
+        if not reference.history or reference.history is string
+            or not reference.history.identifier %}
+        {% do wrong.append(reference) %}
+    {% endfor %}
+    {% if wrong %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'hx_rows', 'a reference does not name a mirror', got=wrong | join(', '),
+            expected="references such as [{'column': 'network_id', 'history':"
+                ~ " ref('meta_network_hx')}]",
+            node=dbt_history._node_of_context(),
+        )) %}
+    {% endif %}
 {% endmacro %}
 
 
