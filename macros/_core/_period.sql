@@ -9,22 +9,30 @@
     {% endif %}
     {% set text = at | string | trim %}
     {% set clock = '[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?' %}
-    {% set zone = '( ?(Z|UTC|[+-][0-9]{2}:[0-9]{2}))?' %}
+    {% set zone = '( ?(Z|UTC|GMT|[+-][0-9]{2}:[0-9]{2}|[A-Za-z_]+/[A-Za-z_/+0-9-]+))?' %}
     {% set is_number = modules.re.match('^-?[0-9]+$', text) is not none %}
     {% set day = '([0-9]{4}|[+-][0-9]{4,6})-[0-9]{2}-[0-9]{2}' %}
     {% set is_date = modules.re.match('^' ~ day ~ '$', text) is not none %}
     {% set is_time = modules.re.match('^' ~ day ~ clock ~ zone ~ '$', text) is not none %}
+    {# As SQL, 2024-3-2 would be the number 2019. #}
+    {% set is_almost = not is_date and not is_time and modules.re.match(
+        '^([0-9]{4}-[0-9]{1,2}(-[0-9]{1,2}([ T].*)?)?|[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4})$',
+        text,
+    ) is not none %}
     {% set fits = {
         'bigint': not is_date and not is_time,
         'date': not is_number and not is_time,
         'timestamp': not is_number,
     }[convention.type] %}
-    {% if at is none or text == '' or not fits %}
+    {% if at is none or text == '' or is_almost or not fits %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
             'this is not a point on the axis of the history table',
             got=at,
             expected='a ' ~ convention.type ~ ' (literal, or an SQL expression)',
+            node=dbt_history._node_of_context(),
+            way_out='write a date as 2024-03-02, a time as 2024-03-02 10:00:00 (UTC unless it names'
+                ~ ' a zone)' if is_almost else none,
         )) %}
     {% endif %}
     {% if convention.type == 'timestamp' and is_date %}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
 from tests.support.rendering import Renderer
 
@@ -173,3 +174,23 @@ def test_every_golden_file_belongs_to_a_case() -> None:
     others |= {"history_join_inner", "history_join_left", "history_tuple", "is_consistent"}
     others |= {"history_join_inner_after_cleaning", "history_join_left_after_cleaning"}
     assert {path.stem for path in GOLDEN.glob("*.sql")} == set(CASES) | others
+
+
+@pytest.mark.parametrize(
+    "at", ["2024-3-2", "2024-03", "02.03.2024", "3/2/2024", "2024-03-02 7:00", "2024-03-02T10"]
+)
+def test_a_text_that_is_almost_a_date_is_refused(call: Renderer, at: str) -> None:
+    """As SQL, 2024-3-2 would be a number."""
+    for convention in ("validity", NUMBERS, ODD):
+        with pytest.raises(DbtRuntimeError) as refused:
+            call("as_of", relation=call.table("records"), at=at, convention=convention)
+        assert "dbt_history.as_of: this is not a point on the axis" in str(refused.value)
+        assert "way out: write a date as 2024-03-02" in str(refused.value)
+
+
+def test_a_time_may_name_a_region(call: Renderer) -> None:
+    sql = call(
+        "as_of", relation=call.table("records"), at="2024-03-02 10:00 Europe/Berlin",
+        convention="validity",
+    )  # fmt: skip
+    assert "timestamp'2024-03-02 10:00 Europe/Berlin'" in sql
