@@ -11,12 +11,13 @@
     'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced', 'appended',
     'rows', 'is_unknown'}.
     `is_empty` is valid only without a batch. `is_unknown`: the entries that would tell the last
-    batch have expired. `is_known`: whether a batch, numbered or not, was merged into the table
-    before. `owner`: the model that wrote the last batch. `watermarks`: how far the batch's sources
-    were read (none: the log's entries have expired). `control`: whether capture was suspended or
-    resumed since. `key`: the `unique_key` of that batch (none: not
-    recorded). `seen`: the newest commit. `misplaced`: a batch to be undone, see `_undo_misplaced`.
-    `appended`: see `_newest_append`. `rows`: see `_rows_by_log`.
+    batch have expired, or are in the log of the table of which this one is a clone. `is_known`:
+    whether a batch, numbered or not, was merged into the table before. `owner`: the model that
+    wrote the last batch. `watermarks`: how far the batch's sources were read (none: the log's
+    entries have expired). `control`: whether capture was suspended or resumed since. `key`: the
+    `unique_key` of that batch (none: not recorded). `seen`: the newest commit. `misplaced`: a batch
+    to be undone, see `_undo_misplaced`. `appended`: see `_newest_append`. `rows`: see
+    `_rows_by_log`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}
@@ -43,7 +44,8 @@
     {% endif %}
     {% do log.update({
         'epoch': found.epoch or 0, 'last_batch': found.last_batch,
-        'is_known': found.is_known, 'is_unknown': not found.is_final and found.last_batch is none,
+        'is_known': found.is_known,
+        'is_unknown': found.last_batch is none and (found.is_clone or not found.is_final),
     }) %}
     {% do log.update({
         'watermarks': found.watermarks, 'about': found.about,
@@ -182,7 +184,7 @@
     {% set walk = namespace(
         is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none,
         oldest=none, record={}, control=none, owner=none, misplaced=none, key=none, is_reset=false,
-        is_whole=true,
+        is_whole=true, is_clone=false,
     ) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
@@ -197,6 +199,7 @@
                 {% set walk.epoch = entry.version if walk.epoch is none else walk.epoch %}
                 {% set walk.is_final = true %}
                 {% set walk.is_reset = true %}
+                {% set walk.is_clone = entry.operation == 'CLONE' %}
             {% elif dbt_history._is_misplaced(entry, entries) %}
                 {% set walk.misplaced = entry %}
                 {% set walk.owner = walk.owner or entry.record.get('model') %}
@@ -227,7 +230,7 @@
         'misplaced': walk.misplaced,
         'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}),
         'control': walk.control, 'is_reset': walk.is_reset, 'is_whole': walk.is_whole,
-        'key': walk.key,
+        'key': walk.key, 'is_clone': walk.is_clone,
     }) %}
 {% endmacro %}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -285,6 +286,64 @@ def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(project: 
     assert project.run("h", options=said).message("h") == "1 row appended"
     assert project.run("h").message("h") == "nothing new"
     assert sorted(row["id"] for row in project.rows("h")) == [1, 2, 3]
+
+
+@pytest.mark.thorough
+def test_a_clone_made_by_dbt_goes_on_as_a_table_of_its_own(
+    project: Project, tmp_path: Path
+) -> None:
+    """The log of a shallow clone begins with it: no number and no watermark is known."""
+    staged, _ = batches_of_one(2)
+    on = {"file_format": "delta", "tblproperties": {"delta.enableChangeDataFeed": "true"}}
+
+    def write(schema: str, city: str = "a", number: int = 1) -> None:
+        other = {"file_format": "delta", "schema": schema}
+        project.model("main", f"select 1L as id, '{city}' as city", materialized="table", **on)
+        project.history("h", staged, config=other)
+        for name, sql in {
+            "v": "select * from {{ ref('main') }}",
+            "main_hx": "select * from {{ dbt_history.hx_rows(ref('main'), 'id') }}",
+            "taken": "select * from {{ dbt_history.changes(ref('main'), 'id') }}",
+            "numbered": f"select explode(sequence(1L, {number}L)) as _batch, 'x' as text",
+        }.items():
+            kind = {"materialized": "history", "unique_key": "id"} if name == "v" else {
+                "materialized": "history_append"
+            }  # fmt: skip
+            project.model(name, sql, **kind, **other)
+
+    names = ("h", "v", "main_hx", "taken", "numbered")
+    own = project.schema.removeprefix("tests_")
+    write(own)
+    project.dbt("run", "--write-json")
+    shutil.copytree(project.path / "target", tmp_path / "state")
+    write(own + "_clone")
+
+    def rows(schema: str) -> dict[str, list[Any]]:
+        return {
+            name: sorted(project.spark.table(f"{schema}.{name}").collect(), key=str)
+            for name in names
+        }
+
+    clone = project.schema + "_clone"
+    try:
+        project.dbt("clone", "--select", *names, "--state", str(tmp_path / "state"))
+        assert rows(clone) == rows(project.schema)
+        run = project.run(*names, check=False)
+        assert rows(clone) == rows(project.schema)
+        assert [name for name in names if run.results[name].status == "error"] == ["numbered"]
+        message = run.message("numbered")
+        assert "the number of the last batch is not known any more" in message
+        assert "or the table is a clone" in message
+
+        write(own + "_clone", number=2)
+        project.spark.sql(f"update {project.table('main')} set city = 'b'")
+        said = ["--vars", "dbt_history_last_batch: 1"]
+        project.run("v", "main_hx", "taken", "numbered", options=said)
+
+        added = {name: len(rows(clone)[name]) - len(rows(project.schema)[name]) for name in names}
+        assert added == {"h": 0, "v": 1, "main_hx": 1, "taken": 2, "numbered": 1}
+    finally:
+        project.spark.sql(f"drop schema if exists {clone} cascade")
 
 
 @pytest.mark.thorough

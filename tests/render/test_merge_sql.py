@@ -460,6 +460,15 @@ def test_a_reset_after_the_records_hides_them_and_is_the_epoch(
     assert walk(call, reset, merged(7, 4)) == (True, 8, None)
 
 
+def test_of_a_clone_the_last_batch_is_not_known(call: Renderer) -> None:
+    for entries, is_clone in (
+        ([commit(0, "CLONE")], True),
+        ([merged(9, 5), commit(8, "CLONE")], False),
+        ([commit(8, "TRUNCATE"), commit(7, "CLONE")], False),
+    ):
+        assert call("_find_last_batch", entries=entries)["is_clone"] is is_clone
+
+
 @pytest.mark.parametrize(
     "write",
     [

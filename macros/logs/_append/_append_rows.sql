@@ -288,8 +288,8 @@
     {% do dbt_history._drop_staged(staged) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
         caller_name, 'the number of the last batch is not known any more; nothing was written',
-        got=log.stored ~ ' rows; the commits with their numbers have expired, or all rows were'
-            ~ ' rewritten since',
+        got=log.stored ~ ' rows; the commits with their numbers have expired, all rows were'
+            ~ ' rewritten since, or the table is a clone',
         expected='a commit with the number of the last batch', node=model.unique_id,
         way_out='find out which batch the newest rows of the table came with, and say its number'
             ~ ' once: dbt run --select ' ~ model.name
