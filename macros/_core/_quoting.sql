@@ -33,6 +33,14 @@
 {% endmacro %}
 
 
+{# Whether dbt compiles a unit test: its inputs are CTEs, it has no table, no settings. #}
+{% macro _is_unit_test() %}
+    {%- do return(
+        model is defined and model is mapping and model.get('resource_type') == 'unit_test'
+    ) -%}
+{% endmacro %}
+
+
 {#
     A table's column in the source of a merge: prefixed, so that it cannot clash with our columns or
     Delta's.

@@ -86,7 +86,7 @@
 
 {# dbt compiles a unit test's model without its settings, and without the other models. #}
 {% macro _refuse_unit_test(missing, caller_name) %}
-    {% if execute and model.get('resource_type') == 'unit_test' %}
+    {% if execute and dbt_history._is_unit_test() %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, "dbt's unit tests do not show the settings of models",
             got='no ' ~ missing | join(' and no '),

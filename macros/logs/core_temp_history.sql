@@ -31,7 +31,7 @@
                     ~ ' as changes'
             ) -%}
         {%- endif -%}
-        {%- if execute and capture.get('is_parsed_only') -%}
+        {%- if execute and capture.get('is_parsed_only') and not dbt_history._is_unit_test() -%}
             {%- do notes.append(dbt_history._note_of_missing(capture)) -%}
         {%- endif -%}
         {%- if capture.get('gap') -%}

@@ -191,3 +191,60 @@ def test_filtered_tests_and_deferred_refs_take_key_and_convention_from_the_model
     reader = "dbt_history.as_of(ref('v'), 'current_timestamp()')"
     project.model("now", f"select city from {{{{ {reader} }}}} as v")
     project.dbt("run", "--select", "now", "--defer", "--state", str(tmp_path / "state"))
+
+
+@pytest.mark.thorough
+def test_models_of_histories_have_unit_tests_in_the_short_form(project: Project) -> None:
+    """The rows of the input are inserts; only the columns that are named are compared."""
+    project.model("main", "select 1L as id, 'a' as city", materialized="table")
+    rows = "dbt_history.batch_rows(dbt_history.changes(ref('main'), 'id'), 'id', 'validity')"
+    staged = (
+        "select 'upsert' as _stage, id as _batch, id, city, timestamp'2024-01-01' as valid_from,"
+        " cast(null as timestamp) as valid_to from {{ ref('main') }}"
+        " where id > {{ dbt_history.last_batch() }}"
+    )
+    mirror = "dbt_history.hx_rows(ref('main'), 'id', [{'column': 'id', 'history': ref('main')}])"
+    batch = {"materialized": "history_batch", "meta": {"history": "validity"}}
+    for name, sql, config in (
+        ("v", "select id, upper(city) as city from {{ ref('main') }}", {"materialized": "history"}),
+        ("staged", staged, batch),
+        ("events", f"select * from {{{{ {rows} }}}}", batch),
+        ("main_hx", f"select * from {{{{ {mirror} }}}}", {"materialized": "history_append"}),
+        (
+            "log",
+            "select * from {{ dbt_history.event_rows(ref('main'), 'id') }}",
+            {"materialized": "history_append"},
+        ),
+        ("now", "select * from {{ dbt_history.as_of(ref('v'), 'now', 'validity') }}", {}),
+    ):
+        project.model(name, sql, unique_key="id", **config)
+    project.run("main", "v")
+    given = [{"id": 1, "city": "Bonn"}, {"id": 2, "city": "Rome"}]
+    periods = [
+        {"id": 1, "city": "Bonn", "valid_from": "2024-01-01", "valid_to": None},
+        {"id": 2, "city": "Rome", "valid_from": "2024-01-01", "valid_to": "2024-02-01"},
+    ]
+    first = {"_stage": "upsert", "valid_from": "1970-01-01", "valid_to": None}
+    cases: dict[str, tuple[str, Any, Any]] = {
+        "v": ("main", given, [{"id": 1, "city": "BONN"}, {"id": 2, "city": "ROME"}]),
+        "staged": ("main", given, [{"_stage": "upsert", **row} for row in given]),
+        "events": ("main", given, [{**first, **row} for row in given]),
+        "main_hx": ("main", given, given),
+        "log": ("main", given, given),
+        "now": ("v", periods, given[:1]),
+    }
+    tests = [
+        {
+            "name": f"{model}_is_right",
+            "model": model,
+            "given": [{"input": f"ref('{source}')", "rows": rows}],
+            "expect": {"rows": expected},
+        }
+        for model, (source, rows, expected) in cases.items()
+    ]
+    project.write("models/units.yml", json.dumps({"unit_tests": tests}))
+
+    run = project.dbt("test", "--select", "test_type:unit", check=False)
+
+    statuses = {name: result.status for name, result in run.results.items()}
+    assert statuses == {f"{model}_is_right": "pass" for model in cases}, run.log

@@ -11,7 +11,9 @@
     table) give the same changes. No WITH: a MERGE would evaluate it more than once.
 #}
 {% macro _changes_sql(capture, changed_by=none, noop_updates='record', ignored=[]) %}
-    {%- if capture.get('is_parsed_only') -%}
+    {%- if dbt_history._is_unit_test() -%}
+        {%- do return(dbt_history._changes_of_unit_test(capture.relation, changed_by)) -%}
+    {%- elif capture.get('is_parsed_only') -%}
         {%- do return('(select * from ' ~ capture.relation ~ ')') -%}
     {%- endif -%}
     {%- set columns = capture.columns -%}
@@ -61,6 +63,17 @@
 )
     {%- endset -%}
     {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# The input of a unit test as in a first run: all rows are inserts, of a time that is known. #}
+{% macro _changes_of_unit_test(relation, changed_by) %}
+    {%- set who = dbt_history._quote(changed_by) if changed_by else 'null' -%}
+    {%- do return(
+        "(select *, 'insert' as `_change_type`, 0L as `_commit_version`,"
+            ~ " timestamp'1970-01-01 00:00:00 UTC' as `_commit_timestamp`, cast(" ~ who
+            ~ ' as string) as `_changed_by` from ' ~ relation ~ ')'
+    ) -%}
 {% endmacro %}
 
 

@@ -30,7 +30,8 @@
     } %}
     {% set method = var('dbt_history_capture', method) %}
     {% do dbt_history._refuse_capture(capture, method) %}
-    {% set table = load_relation(relation) if execute else none %}
+    {% set table = load_relation(relation) if execute and not dbt_history._is_unit_test()
+        else none %}
     {% if table is none %}
         {% do dbt_history._refuse_missing_source(capture) %}
         {% do return(dict(capture, is_parsed_only=true, columns=[])) %}
