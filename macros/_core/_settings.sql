@@ -343,6 +343,11 @@
     {% if said not in ['append_new_columns', 'fail', 'ignore'] %}
         {% do problems.append(
             'on_schema_change is ' ~ said
+    {% if node.config.get('file_format') not in [none, 'delta', 'iceberg'] %}
+        {% do problems.append(
+            'file_format is ' ~ node.config.file_format ~ ': delta (the default) or iceberg'
+        ) %}
+    {% endif %}
                 ~ ': append_new_columns, fail or ignore (history never drops a column)'
         ) %}
     {% endif %}

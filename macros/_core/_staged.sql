@@ -44,11 +44,35 @@
 {% endmacro %}
 
 
-{# A column of untyped NULLs (type void) cannot be stored in a table. #}
+{# A column of untyped NULLs (type void), also within a type, cannot be stored in a table. #}
 {% macro _check_void_columns(columns) %}
     {% set problems = [] %}
     {% for column in columns if column.type == 'void' %}
         {% do problems.append('column ' ~ column.name ~ ' has no type: cast the NULL') %}
+    {% endfor %}
+    {% for column in columns
+        if modules.re.search('[<,:]void[>,]', column.type | replace(' ', '')) %}
+        {% do problems.append(
+            'column ' ~ column.name ~ ' is ' ~ column.type
+                ~ ': cast it to a type without void (an untyped NULL or empty array)'
+        ) %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{# `partition_by` of a new table names its columns, or on Iceberg transforms of them. #}
+{% macro _check_partitions(columns, target) %}
+    {% set said = config.get('partition_by') or [] %}
+    {% set names = columns | map(attribute='name') | map('lower') | list %}
+    {% set problems = [] %}
+    {% for name in ([said] if said is string or said is mapping else said)
+        if name is not string
+            or (name | lower not in names and not (target.is_iceberg and '(' in name)) %}
+        {% do problems.append(
+            'partition_by names ' ~ name ~ ', which is no column of the table'
+                ~ (dbt_history._did_you_mean(name, names) if name is string)
+        ) %}
     {% endfor %}
     {% do return(problems) %}
 {% endmacro %}

@@ -41,6 +41,11 @@ def refuse_new(project: Project) -> dict[str, tuple[str, ...]]:
     model("unknown", select(id="1L"), convention="validty")
     model("listed", select(id="1L"), convention=["validity"])
     model("open_ends", select(id="1L"), open_end="for ever")
+    stated = {"materialized": "history", "unique_key": "id"}
+    project.model("parquet", "select 1L as id", **stated, file_format="parquet")
+    project.model("parts", "select 1L as id, 'a' as city", **stated, partition_by=["id", "citty"])
+    project.model("twice", "select 1L as id, 'a' as city, 'b' as city", **stated)
+    project.model("inner_nulls", "select 1L as id, array() as a, struct(null as x) as s", **stated)
     for name, sql in {
         "variant_log": "select 1L as id, parse_json('1') as v",
         "mirror": "select * from {{ dbt_history.hx_rows(source('lost', 'main'), 'id') }}",
@@ -59,6 +64,10 @@ def refuse_new(project: Project) -> dict[str, tuple[str, ...]]:
         "unknown": ("no convention has this name", "model.history_tests.unknown", "mean validity?"),
         "listed": ("this is not the name of a convention", "model.history_tests.listed"),
         "open_ends": ("open_end is for ever, which is not a timestamp", "tests.open_ends"),
+        "parquet": ("file_format is parquet: delta (the default) or iceberg",),
+        "parts": ("partition_by names citty, which is no column of the table, did you mean city?",),
+        "twice": ("several columns are named city", "way out: name each column once"),
+        "inner_nulls": ("column a is array<void>: cast it", "column s is struct<x:void>: cast it"),
         "variant_log": ("column v is a variant, which cannot be looked for",),
         "mirror": ("hx_rows: the table whose changes are read does not exist", "tests.mirror"),
         "variant_changes": ("column v is variant, which", "key column m is map<int,int>, which"),
@@ -78,6 +87,8 @@ def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
     )
     create(project, "locked", "id bigint", "tblproperties ('delta.appendOnly' = 'true')")
     create(project, "short", "id bigint, v varchar(3)")
+    project.spark.sql(f"create table {project.table('plain')} using delta as select 1L as id")
+    project.model("plain", "select 1L as id", materialized="history", unique_key="id")
     project.history("made", select(id="'a'", v="'v'"), convention="validity")
     project.history("locked", select(id="1L"), convention="validity")
     project.history("short", select(id="1L", v="'too long'"), convention="validity")
@@ -91,6 +102,10 @@ def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
             "valid_from is NULL in some rows",
         ),
         "locked": ("the table is append-only, and a batch closes and removes rows",),
+        "plain": (
+            "the table that exists has no column valid_from, valid_to (convention validity",
+            "way out: to go on with the table, name its key in unique_key and its period in meta",
+        ),
         "short": ("was not applied: a text is too long for its column",),
     }
 

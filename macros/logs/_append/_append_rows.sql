@@ -27,7 +27,13 @@
     {% set stored_columns = [] if is_new else dbt_history._table_columns(existing) %}
     {% set change = dbt_history._log_change(staged, stored_columns) %}
     {% do dbt_history._refuse_columns(
-        dbt_history._check_log_change(change, settings, is_new), staged, caller_name,
+        dbt_history._check_log_change(change, settings, is_new)
+            + (
+                dbt_history._check_partitions(
+                    change.added + dbt_history._stamped_columns(staged, settings), target,
+                ) if is_new else []
+            ),
+        staged, caller_name,
     ) %}
 
     {% set commits_nothing = dbt_history._commits_nothing(

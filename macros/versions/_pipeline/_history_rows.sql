@@ -520,6 +520,7 @@ group by {{ dbt_history._quoted(settings.key) | join(', ') }}
     {% set types = {} %}
     {% set problems = [] %}
     {% set ways = [] %}
+    {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
     {% for column in capture.columns %}
         {% set name = column.name | lower %}
         {% do types.update({name: column.type}) %}
@@ -540,6 +541,25 @@ group by {{ dbt_history._quoted(settings.key) | join(', ') }}
             {% do ways.append('rename the column in the SELECT') %}
         {% endif %}
     {% endfor %}
+    {% for name in types if names.count(name) > 1 %}
+        {% do problems.append('several columns are named ' ~ name) %}
+        {% do ways.append('name each column once') %}
+    {% endfor %}
+    {% set lacking = [] %}
+    {% for name in settings.key + [convention.start, convention.end, convention.active]
+        if name and capture.stored and name | lower not in capture.stored %}
+        {% do lacking.append(name) %}
+    {% endfor %}
+    {% if lacking %}
+        {% do problems.append(
+            'the table that exists has no column ' ~ lacking | join(', ') ~ ' (convention '
+                ~ convention.name ~ ', unique_key ' ~ settings.key | join(', ') ~ ')'
+        ) %}
+        {% do ways.append(
+            'to go on with the table, name its key in unique_key and its period in meta.history;'
+                ~ ' for a new history, rename the table or give the model another alias'
+        ) %}
+    {% endif %}
     {% set typed = [
         ('unique_key', none, settings.key), ('updated_at', convention.type, [settings.updated_at]),
         ('deleted', 'boolean', [settings.deleted]),
@@ -550,6 +570,7 @@ group by {{ dbt_history._quoted(settings.key) | join(', ') }}
                 {% do problems.append(
                     setting ~ ' is ' ~ name ~ ', and the SELECT has no such column'
                         ~ dbt_history._did_you_mean(name, types)
+                        ~ (': several columns are a list' if ',' in name)
                 ) %}
             {% elif type and not dbt_history._type_fits(types[name | lower], type) %}
                 {% do problems.append(

@@ -46,6 +46,7 @@
     {% endif %}
     {% do dbt_history._refuse_columns(
         dbt_history._check_void_columns(columns if is_new else added)
+            + (dbt_history._check_partitions(columns, target) if is_new else [])
             + dbt_history._check_tracked_columns(columns, settings),
         staged, caller_name,
     ) %}
