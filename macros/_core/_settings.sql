@@ -243,6 +243,16 @@
                 ~ ' a time, but no number for a deletion'
         ) %}
     {% endif %}
+    {% for name, setting in {
+        'hard_deletes': 'source', 'invalidate_hard_deletes': 'source',
+        'check_cols': 'track_columns', 'dbt_valid_to_current': 'open_end',
+        'snapshot_meta_column_names': 'start, end and snapshot_columns',
+    }.items() if node.config.get(name) is not none %}
+        {% do problems.append(
+            name ~ ' is a setting of snapshots: here it is ' ~ setting
+                ~ ' of meta.history (docs/guides/adopt.md)'
+        ) %}
+    {% endfor %}
     {% set snapshot_columns = meta.get('snapshot_columns') or {} %}
     {% if snapshot_columns is not mapping
         or snapshot_columns.keys()
@@ -333,6 +343,11 @@
                 ~ ' hx_rows and event_rows'
         ) %}
     {% endif %}
+    {% if node.config.get('file_format') not in [none, 'delta', 'iceberg'] %}
+        {% do problems.append(
+            'file_format is ' ~ node.config.file_format ~ ': delta (the default) or iceberg'
+        ) %}
+    {% endif %}
     {% if (node.config.get('contract') or {}).get('enforced') %}
         {% do problems.append(
             'contract is enforced, but nothing checks the columns against it: set contract to'
@@ -343,11 +358,6 @@
     {% if said not in ['append_new_columns', 'fail', 'ignore'] %}
         {% do problems.append(
             'on_schema_change is ' ~ said
-    {% if node.config.get('file_format') not in [none, 'delta', 'iceberg'] %}
-        {% do problems.append(
-            'file_format is ' ~ node.config.file_format ~ ': delta (the default) or iceberg'
-        ) %}
-    {% endif %}
                 ~ ': append_new_columns, fail or ignore (history never drops a column)'
         ) %}
     {% endif %}

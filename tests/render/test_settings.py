@@ -233,6 +233,8 @@ def test_a_history_has_the_convention_validity_unless_another_is_named(call: Ren
         ({"updated_at": "ID"}, {}, "updated_at is ID, a column of unique_key"),
         ({"updated_at": "at"}, {"updated_at": "on"}, "remove one of them"),
         ({"deleted": "gone"}, {}, "deleted is for source: changes"),
+        ({}, {"hard_deletes": "ignore"}, "hard_deletes is a setting of snapshots: here it is sou"),
+        ({}, {"check_cols": ["city"]}, "here it is track_columns of meta.history"),
         ({"batches_per_commit": 1}, {}, "no setting batches_per_commit"),
         ("naksha", {}, "convention naksha cannot be used"),
         ({"convention": "validity", "type": "bigint"}, {}, "needs updated_at, and source: changes"),
