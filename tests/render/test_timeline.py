@@ -235,6 +235,21 @@ def test_the_page_is_self_contained() -> None:
     assert "window.vegaEmbed" in html
 
 
+def test_data_columns_may_have_the_names_that_the_chart_uses() -> None:
+    rows = [row(SECOND, 2 * SECOND), row(2 * SECOND, None)]
+    names = ("lane", "since", "until", "state", "late", "table", "values", "changed", "a.b: 'c'")
+    for one in rows:
+        one["values"] = dict.fromkeys(names, "mine")
+    versions = read_versions(rows, KNOWN["validity"])
+    html = page([Track("s.things", ("id",), KNOWN["validity"], tuple(versions), ())])
+
+    found = [one for one in Page(html).all("tr") if "data-since" in one]
+    assert [(one["data-since"], one["data-until"]) for one in found] == [
+        ("1000.0", "2000.0"), ("2000.0", ""),
+    ]  # fmt: skip
+    assert "things · 1" in Page(html).text
+
+
 def test_tables_of_versions_do_not_share_an_axis_with_tables_of_times() -> None:
     numbers = Track("n", ("id",), KNOWN["naksha"], picture().versions, ())
     with pytest.raises(TimelineError, match="draw them separately"):

@@ -31,6 +31,8 @@ CLOCK = {
     "milliseconds": "%S.%L",
 }  # fmt: skip
 MAX_CELLS = 8
+# Before the name of a data column, so that one named `state` is not the state of the bar.
+CELL = "cell "
 
 
 def axis_position(value: int, axis: Axis) -> float:
@@ -99,7 +101,7 @@ def bar(track: Track, version: Version, last: float) -> dict[str, Any]:
         "changed": what_changed(version),
         "added by": version.arrived or "unknown",
         "late": "late" if version.is_late else "on time",
-    } | {name: shorten(value) for name, value in list(version.values.items())[:MAX_CELLS]}
+    } | {CELL + name: shorten(value) for name, value in list(version.values.items())[:MAX_CELLS]}
 
 
 def deletion(track: Track, absence: Absence, last: float) -> dict[str, Any]:
@@ -170,17 +172,14 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
         axis=alt.Axis(title=None, domain=False, ticks=False, labelLimit=210, labelPadding=8),
     )
     as_of = alt.param(name="as_of", value=(first + last * 3) / 4 if at is None else at)
-    extra = [
-        name
-        for name in rows[0]
-        if name not in ("table", "lane", "since", "until", "state", "values", "late")
-    ]
-    every = dict.fromkeys(
-        name for row in rows for name in row if name in extra or name not in rows[0]
-    )
+    told = ("from (inclusive)", "to (exclusive)", "changed", "added by")
+    cells_of = dict.fromkeys(name for row in rows for name in row if name.startswith(CELL))
     tip = [
         alt.Tooltip("lane:N", title="record"),
-        *(alt.Tooltip(escaped(name) + ":N", title=name) for name in every),
+        *(
+            alt.Tooltip(escaped(name) + ":N", title=name.removeprefix(CELL))
+            for name in (*told, *cells_of)
+        ),
         alt.Tooltip("late:N", title="arrived"),
     ]
     data = values(rows)
