@@ -83,11 +83,20 @@ KNOWN = {
 
 
 def on_axis(value: Any, axis: Axis) -> int:
-    """A value of the convention's type, such as '2099-12-31', as a number on the axis."""
+    """A value of the convention's type, such as '2099-12-31', as a number on the axis.
+
+    A time is in UTC unless it names a zone.
+    """
     if axis == "bigint":
         return int(value)
-    time = datetime.fromisoformat(str(value)).replace(tzinfo=UTC)
+    time = instant(str(value))
     return (time - EPOCH) // (timedelta(days=1) if axis == "date" else timedelta(microseconds=1))
+
+
+def instant(text: str) -> datetime:
+    """A time as text, in UTC unless it names a zone. Raises ValueError."""
+    time = datetime.fromisoformat(text.removesuffix(" UTC"))
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def gap_units(gap: Any, axis: Axis) -> int:

@@ -16,6 +16,7 @@ from dbt_history.conventions import (
     from_settings,
     on_axis,
 )
+from dbt_history.docs.tables import position
 from dbt_history.timeline.chart import ORANGE, batch_rows, svg, version_chart
 from dbt_history.timeline.commits import (
     Commit,
@@ -155,6 +156,21 @@ def test_a_point_on_the_axis_is_formatted_for_people() -> None:
     )
     assert format_position(on_axis("2024-03-03", "date"), "date") == "2024-03-03"
     assert (format_position(7, "bigint"), format_position(None, "bigint")) == ("7", "open")
+
+
+def test_a_time_is_in_utc_unless_it_names_a_zone() -> None:
+    noon = on_axis("2024-03-03 12:00:00", "timestamp")
+    assert on_axis("2024-03-03T14:00:00+02:00", "timestamp") == noon
+    assert on_axis("2024-03-03 12:00:00 UTC", "timestamp") == noon
+    assert on_axis("2024-03-03 01:00:00+02:00", "date") == on_axis("2024-03-02", "date")
+
+
+def test_a_year_is_written_with_four_digits_and_one_that_dates_do_not_have_as_a_number() -> None:
+    first = on_axis("0001-01-01", "timestamp")
+    assert format_position(first, "timestamp") == position(first, True) + " 00:00:00"
+    assert position(first, True) == "0001-01-01"
+    assert format_position(first - 1, "timestamp") == f"{first - 1} microseconds since 1970"
+    assert format_position(3_000_000, "date") == "3000000 days since 1970"
 
 
 COMMITS = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from dbt_history.explore.answers import clock
 from dbt_history.explore.export import DAY, read_marks
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.tables import hidden_columns, resolve
+from dbt_history.timeline.versions import format_position
 
 MAX_DAYS = 400
 MAX_NODES = 40
@@ -58,11 +58,8 @@ def position(value: str | int | None, is_time: bool) -> str:
         return ""
     if not is_time:
         return str(value)
-    try:
-        time = datetime.fromtimestamp(int(value) // 1_000_000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(value)
-    return time.strftime("%Y-%m-%d %H:%M:%S").removesuffix(" 00:00:00")
+    seconds = int(value) // 1_000_000
+    return format_position(seconds * 1_000_000, "timestamp").removesuffix(" 00:00:00")
 
 
 def convention_of(project: DbtProject, table: Any) -> tuple[str, str]:

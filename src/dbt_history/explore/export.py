@@ -17,10 +17,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dbt_history.conventions import EPOCH
+from dbt_history.conventions import on_axis
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.tables import ANY_USER, HistoryTable
 from dbt_history.sql import quoted, string_literal
@@ -80,11 +79,9 @@ def value_of(value: str, kind: str) -> str:
     if kind != "timestamp":
         return f"cast({string_literal(value)} as {kind})"
     try:
-        time = datetime.fromisoformat(value.removesuffix(" UTC"))
+        return f"timestamp_micros({on_axis(value, 'timestamp')}L)"
     except ValueError:
         raise ExploreError(f"{value!r} is not a timestamp such as 2024-03-02 12:00:00") from None
-    time = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return f"timestamp_micros({(time - EPOCH) // timedelta(microseconds=1)}L)"
 
 
 def where(table: HistoryTable, filters: Sequence[Mapping[str, str]]) -> str:

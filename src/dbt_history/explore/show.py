@@ -51,10 +51,7 @@ def time_text(micros: int, is_end: bool) -> str:
     """A time in UTC; an end in the last day of the year 9999 or later is `open`."""
     if is_end and micros >= on_axis("9999-12-31", "timestamp"):
         return "open"
-    try:
-        return format_position(micros, "timestamp")
-    except OverflowError:  # a year that Python's dates do not have
-        return f"{micros} microseconds since 1970"
+    return format_position(micros, "timestamp")
 
 
 def end_of(project: DbtProject, table: HistoryTable) -> str:

@@ -123,8 +123,13 @@ def format_position(value: int | None, axis: Axis) -> str:
         return "open"
     if axis == "bigint":
         return str(value)
+    unit = "days" if axis == "date" else "microseconds"
+    try:
+        time = EPOCH + timedelta(**{unit: value})
+    except OverflowError:  # a year that Python's dates do not have
+        return f"{value} {unit} since 1970"
     if axis == "date":
-        return (EPOCH + timedelta(days=value)).date().isoformat()
-    time = EPOCH + timedelta(microseconds=value)
-    text = time.strftime("%Y-%m-%d %H:%M:%S")
-    return f"{text}.{time.microsecond:06}".rstrip("0") if time.microsecond else text
+        return time.date().isoformat()
+    # Not strftime, which writes the year 1 without zeros.
+    text = time.replace(tzinfo=None).isoformat(sep=" ")
+    return text.rstrip("0") if time.microsecond else text
