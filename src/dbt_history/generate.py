@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from dbt_history.operations import OperationError, run_operation
+from dbt_history.output import write_file
 
-FILE = re.compile(r"^-- file: (\S+)\n(.*?)^-- end of file$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^-- file: ([^\n]+)\n(.*?)^-- end of file$", re.MULTILINE | re.DOTALL)
 
 
 class GenerateError(Exception):
@@ -35,8 +36,7 @@ def write_files(project: Path, files: Mapping[str, str]) -> list[str]:
     for name, text in files.items():
         path = root / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_file(path, text)
             written.append(name)
     return written
 

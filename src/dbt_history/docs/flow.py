@@ -13,6 +13,8 @@ from pathlib import Path
 
 import mermaidx
 
+from dbt_history.output import write_file
+
 LOOK = {
     "theme": "base",
     "htmlLabels": False,
@@ -58,10 +60,7 @@ def drawing(chart: str, cache: Path) -> str:
     made_from = repr((chart, LOOK, mermaidx.__version__))
     file = cache / f"{hashlib.sha256(made_from.encode()).hexdigest()}.svg"
     if not file.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(".partial")
-        partial.write_text(str(mermaidx.render(chart, config=LOOK).svg()), encoding="utf-8")
-        partial.replace(file)
+        write_file(file, str(mermaidx.render(chart, config=LOOK).svg()))
     return file.read_text("utf-8")
 
 

@@ -9,6 +9,7 @@ import click
 
 from dbt_history.explore.project import ExploreError, open_project, project_options
 from dbt_history.extras import not_installed
+from dbt_history.output import write_file
 from dbt_history.timeline.command import read_key
 
 
@@ -115,5 +116,5 @@ def explore_command(
             return
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
         text = page(compact(found, project.name, now))
-    out.write_text(text, encoding="utf-8")
+    write_file(out, text)
     click.echo(f"{sum(len(one.rows) for one in found)} versions of {len(found)} tables in {out}")

@@ -12,6 +12,7 @@ import click
 from dbt_history.conventions import Convention, from_settings, on_axis, split, split_terms
 from dbt_history.explore.project import open_project, project_options
 from dbt_history.extras import not_installed
+from dbt_history.output import write_file
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.settings import full_name, settings_of
 
@@ -137,7 +138,7 @@ def timeline_command(
                 tracks.append(read_track(spark, name, key, filters, chosen or known.convention))
         axis = tracks[0].convention.type
         line = None if at is None else axis_position(on_axis(at, axis), axis)
-        output.write_text(render(output.name, tracks, line), encoding="utf-8")
+        write_file(output, render(output.name, tracks, line))
     except (TimelineError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"{sum(len(track.versions) for track in tracks)} versions in {output}")
