@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from dbt_history.explore.project import DbtProject, ExploreError, open_project, project_options
+from dbt_history.explore.show import cell
 from dbt_history.options import target_path
 from dbt_history.sql import quoted
 from dbt_history.summary import SummaryError, read_artifact
 
-MAX_CELL_WIDTH = 40
 FAILED_STATUSES = ("fail", "warn")
 
 
@@ -36,7 +36,8 @@ def failed_tests(
         unique_id = str(result["unique_id"])
         if not unique_id.startswith("test.") or result["status"] not in FAILED_STATUSES:
             continue
-        node = manifest["nodes"][unique_id]
+        # The project may have been parsed again since the run.
+        node = manifest["nodes"].get(unique_id) or {"name": unique_id.split(".")[2]}
         # Stored failures are those of the run; otherwise the query runs again.
         stored = result.get("relation_name")
         query = f"select * from {stored}" if stored else result.get("compiled_code")
@@ -44,14 +45,6 @@ def failed_tests(
         tested = tuple(parent.rpartition(".")[2] for parent in parents)
         if query:
             yield FailedTest(node["name"], tested, int(result["failures"] or 0), query)
-
-
-def cell(value: str | None) -> str:
-    """One line of at most 40 characters; NULL has brackets to distinguish it from text."""
-    if value is None:
-        return "[NULL]"
-    line = value.replace("\n", "\\n")
-    return line if len(line) <= MAX_CELL_WIDTH else line[: MAX_CELL_WIDTH - 1] + "…"
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
@@ -93,7 +86,7 @@ def failure_lines(project: DbtProject, test: FailedTest, limit: int) -> Iterable
 
 
 @click.command("failures")
-@target_path()
+@target_path(" in the project")
 @click.option(
     "--limit", default=5, show_default=True, type=click.IntRange(min=1), help="Rows per test."
 )
@@ -118,8 +111,9 @@ def failures_command(
                 3  another process has the embedded metastore open
     """
     try:
-        run_results = read_artifact(target_path / "run_results.json")
-        manifest = read_artifact(target_path / "manifest.json")
+        results = project_dir / target_path
+        run_results = read_artifact(results / "run_results.json")
+        manifest = read_artifact(results / "manifest.json")
     except SummaryError as error:
         raise click.ClickException(str(error)) from None
     failed = list(failed_tests(run_results, manifest))

@@ -13,12 +13,12 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 
 def target_path(what_for: str = "") -> Callable[[Any], Any]:
-    """`--target-path`: dbt's target folder. `what_for` is appended to the help text."""
+    """`--target-path`: dbt's target folder; `what_for` continues the help text."""
     return click.option(
         "--target-path",
         envvar="DBT_TARGET_PATH",
         default="target",
         show_default=True,
         type=click.Path(file_okay=False, path_type=Path),
-        help=f"dbt's target folder{what_for and ': ' + what_for}.",
+        help=f"dbt's target folder{what_for}.",
     )

@@ -274,7 +274,7 @@ def test_the_changes_of_a_terminal_pair_both_sides_of_an_update() -> None:
     assert (insert["change"], insert["before"]) == ("insert", None)
     assert update["row"]["city"] == "Rome"
     assert update["before"] == {"id": "1", "city": None}
-    assert cell("a\x1b[31m\nb") == "a\\x1b[31m\\x0ab"
+    assert cell("a\x1b[31m\nb") == "a\\x1b[31m\\nb"
 
 
 def test_the_old_value_of_an_update_is_of_the_same_record_if_its_key_is_hidden() -> None:

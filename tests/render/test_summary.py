@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dbt_history.cli import main
+from dbt_history.failures import FailedTest, failed_tests
 from dbt_history.summary import COUNTS
 
 HISTORY = "model.dbt_history.fivetran_history"
@@ -189,3 +190,21 @@ def test_json_has_the_tables_and_their_counts(tmp_path: Path) -> None:
         2,
         6,
     )
+
+
+def test_failures_are_those_of_the_projects_target_folder(tmp_path: Path) -> None:
+    """Also one of a test that the manifest no longer has."""
+    target = tmp_path / "target"
+    target.mkdir()
+    gone = {**result("test.shop.unique_id.1", "fail"), "failures": 1, "compiled_code": "select 1"}
+    run_results = {"results": [gone], "elapsed_time": 1.0}
+    (target / "run_results.json").write_text(json.dumps(run_results))
+    (target / "manifest.json").write_text(json.dumps(MANIFEST))
+    (found,) = failed_tests(run_results, MANIFEST)
+    assert found == FailedTest("unique_id", (), 1, "select 1")
+
+    shown = CliRunner(env={"DBT_TARGET_PATH": None}).invoke(
+        main, ["failures", "--project-dir", str(tmp_path)]
+    )
+    assert shown.exit_code == 1
+    assert "run dbt first" not in shown.output

@@ -39,7 +39,7 @@ def guides_of(folder: Path) -> dict[str, list[str]]:
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder of the site; it is replaced.",
 )
-@target_path("results of the last tests are read from it")
+@target_path(" in the project: results of the last tests are read from it")
 @project_options
 def docs_command(
     out: Path,
@@ -69,7 +69,7 @@ def docs_command(
         raise click.ClickException(not_installed(str(error.name), "docs")) from None
     if out.exists() and not (out / "assets" / "search-index.js").is_file() and any(out.iterdir()):
         raise ExploreError(f"{out} is not empty and not a site: name another folder with --out")
-    results = target_path if target_path.is_absolute() else project_dir / target_path
+    results = project_dir / target_path
     root = project_dir.resolve()
 
     def content(project: Project) -> Content:

@@ -77,7 +77,9 @@ def cell(value: str | None) -> str:
     """One line of printable characters; NULL has brackets to distinguish it from text."""
     if value is None:
         return "[NULL]"
-    line = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in value)
+    line = "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in value
+    )
     return line if len(line) <= MAX_CELL_WIDTH else line[: MAX_CELL_WIDTH - 1] + "…"
 
 
