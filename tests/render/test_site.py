@@ -20,7 +20,7 @@ from dbt_history.docs import flow
 from dbt_history.docs.dbt_docs import COLOURS, styled
 from dbt_history.docs.manifest import Project
 from dbt_history.docs.markdown import Renderer
-from dbt_history.docs.pages import Content, Site, write
+from dbt_history.docs.pages import MARK, Content, Site, write
 from dbt_history.docs.tables import Facts, grouped, last_results
 from dbt_history.embedded import as_json
 from scripts.site import audit
@@ -226,6 +226,19 @@ def test_an_image_and_the_lineage_of_a_table_have_names_of_their_own(
     assert sources == ["tables/fivetran_history-2.svg", "assets/own.png"]
     assert made["tables/fivetran_history-2.svg"] == b"of the guide"
     assert made["tables/fivetran_history.svg"] == "drawn"
+
+
+def test_an_interrupted_site_can_be_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    made: dict[str, str | bytes] = {"index.html": "old", "tables/a.html": "a", MARK: "old"}
+    write(folder, made)
+    with pytest.raises(UnicodeEncodeError):
+        write(folder, {"index.html": "\ud800", "tables/b.html": "b", MARK: "new"})
+    assert (folder / MARK).read_text() == "new"
+    write(folder, {"b.html": "b", MARK: "newest"})
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*")) == [
+        MARK, "b.html",
+    ]  # fmt: skip
 
 
 def test_no_text_ends_a_script_element_or_begins_a_comment_in_it() -> None:

@@ -64,10 +64,10 @@ def docs_command(
                 2  the options are invalid
     """
     try:
-        from dbt_history.docs.pages import Content, write
+        from dbt_history.docs.pages import MARK, Content, write
     except ImportError as error:
         raise click.ClickException(not_installed(str(error.name), "docs")) from None
-    if out.exists() and not (out / "assets" / "search-index.js").is_file() and any(out.iterdir()):
+    if out.exists() and not (out / MARK).is_file() and any(out.iterdir()):
         raise ExploreError(f"{out} is not empty and not a site: name another folder with --out")
     results = project_dir / target_path
     root = project_dir.resolve()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +30,8 @@ Menu = dict[str, list[tuple[str, str]]]
 SCRIPTS = ("minisearch.js", "search-index.js", "search.js")
 EXPOSURES = "exposures.html"
 MAX_TEXT = 20_000
+# A folder with this file is a site, which may be replaced.
+MARK = "assets/search-index.js"
 SEARCH = (
     '<div class="search" role="search"><input type="search" id="search" autocomplete="off"'
     ' placeholder="Search (press /)" aria-label="Search all pages, models, tests and macros">'
@@ -353,7 +354,7 @@ class Site:
         made["dbt.html"] = dbt_page(self.project, front)
         made["assets/site.css"] = asset("site.css") + timeline_asset("timeline.css")
         index = json.dumps(list(self.entries()), ensure_ascii=False, separators=(",", ":"))
-        made["assets/search-index.js"] = f"window.siteIndex = {index};\n"
+        made[MARK] = f"window.siteIndex = {index};\n"
         made["assets/search.js"] = asset("search.js")
         made["assets/minisearch.js"] = (
             f"/* MiniSearch\n{asset('minisearch.LICENSE')}*/\n"
@@ -395,9 +396,15 @@ def contents(rendered: Rendered) -> str:
 
 
 def write(target: Path, made: Mapping[str, str | bytes]) -> None:
-    """Replace the folder by the files."""
-    shutil.rmtree(target, ignore_errors=True)
-    for path, data in made.items():
-        file = target / path
+    """Replace the folder by the files; after an interruption it is still known as a site."""
+    mark = target / MARK
+    for file in sorted(target.rglob("*"), reverse=True):
+        if file.is_dir() and not file.is_symlink():
+            if file != mark.parent:
+                file.rmdir()
+        elif file != mark:
+            file.unlink()
+    for path in sorted(made, key=lambda one: one != MARK):
+        file, data = target / path, made[path]
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data if isinstance(data, bytes) else data.encode())
