@@ -166,8 +166,18 @@ def method_of(facts: Mapping[str, Any], folders: Sequence[Path]) -> str | None:
             profile = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
             outputs = (profile.get(facts["profile"]) or {}).get("outputs") or {}
             method = (outputs.get(facts["target"]) or {}).get("method")
-            return None if method is None else str(method)
+            return None if method is None else rendered(str(method))
     return None
+
+
+def rendered(text: str) -> str:
+    """A text of profiles.yml with its environment variables, as `{{ env_var('METHOD') }}`."""
+    from jinja2 import Environment  # comes with dbt
+
+    def env_var(name: str, default: str = "") -> str:
+        return os.environ.get(name, default)
+
+    return Environment(autoescape=False).from_string(text).render(env_var=env_var)
 
 
 def profile_folders(project: Path, given: Path | None) -> list[Path]:
@@ -175,7 +185,8 @@ def profile_folders(project: Path, given: Path | None) -> list[Path]:
     if given is not None:
         return [given]
     named = os.environ.get("DBT_PROFILES_DIR")
-    return [Path(named)] if named else [project, Path.home() / ".dbt"]
+    # dbt runs in the project's folder.
+    return [project / named] if named else [project, Path.home() / ".dbt"]
 
 
 def failure(output: str) -> Finding:

@@ -95,6 +95,20 @@ def test_json_has_the_same_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(one["what"], one["line"]) for one in wrong] == [("threads", "threads: 1")]
 
 
+def test_the_method_of_a_profile_may_be_in_an_environment_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    method = "{{ env_var('SPARK_METHOD', 'session') }}"
+    profile = {"shop": {"outputs": {"local": {"method": method}}}}
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings/profiles.yml").write_text(json.dumps(profile))
+    monkeypatch.setenv("DBT_PROFILES_DIR", "settings")
+    project = ["--project-dir", str(tmp_path)]
+    assert examine(monkeypatch, *project, threads=4).exit_code == 1
+    monkeypatch.setenv("SPARK_METHOD", "thrift")
+    assert examine(monkeypatch, *project, threads=4).exit_code == 0
+
+
 def test_several_threads_are_no_problem_where_each_has_its_own_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
