@@ -204,7 +204,7 @@ def test_failures_are_those_of_the_projects_target_folder(tmp_path: Path) -> Non
     assert found == FailedTest("unique_id", (), 1, "select 1")
 
     shown = CliRunner(env={"DBT_TARGET_PATH": None}).invoke(
-        main, ["failures", "--project-dir", str(tmp_path)]
+        main, ["failures", "--project-dir", str(tmp_path), "--profiles-dir", str(tmp_path)]
     )
     assert shown.exit_code == 1
     assert "run dbt first" not in shown.output
