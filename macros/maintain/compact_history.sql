@@ -7,6 +7,13 @@
 {% macro compact_history(
     table='all', cluster_by=none, vacuum_hours=none, dry_run=false, convention=none, key=none
 ) %}
+    {% if vacuum_hours is not none
+        and not modules.re.match('^[0-9]+$', vacuum_hours | string) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'compact_history', 'vacuum_hours is not valid; nothing was done', got=vacuum_hours,
+            expected='a whole number of hours, such as 168',
+        )) %}
+    {% endif %}
     {% for table in dbt_history._maintained(
         table, convention, key, 'compact_history', keeps_rows=true,
     ) %}
