@@ -24,6 +24,12 @@
             )) %}
         {% endif %}
     {% endfor %}
+    {% for name, of in (tracked | groupby('name')) if of | length > 1 %}
+        {% do problems.append(
+            of | map(attribute='main') | join(', ') ~ ' would have the same model ' ~ name
+                ~ ': name one with meta: {history: {name: …}}'
+        ) %}
+    {% endfor %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'generate_history', 'some tables cannot be tracked; nothing was written',

@@ -342,6 +342,25 @@ def test_generate_history_refuses_invalid_metadata(call: Renderer, meta: Any, pr
     assert any(problem in one for one in problems)
 
 
+def test_generate_history_refuses_two_tables_with_one_mirror(call: Renderer) -> None:
+    one = {**node({"history": True}), "unique_id": "model.shop.customers.v1", "version": 1}
+    other = {**one, "unique_id": "model.shop.customers.v2", "version": 2}
+    graph = {"nodes": {each["unique_id"]: each for each in (one, other)}, "sources": {}}
+    call.context = {"graph": graph, "execute": True}
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("generate_history")
+    assert (
+        "ref('customers', v=1), ref('customers', v=2) would have the same model customers_hx"
+        in str(refused.value)
+    )
+
+
+@pytest.mark.parametrize("hours", ["7 days", -1, 0.5, True])
+def test_the_hours_of_a_vacuum_are_a_whole_number(call: Renderer, hours: Any) -> None:
+    with pytest.raises(DbtRuntimeError, match="vacuum_hours is not valid; nothing was done"):
+        call("compact_history", vacuum_hours=hours)
+
+
 def test_a_node_whose_metadata_names_a_convention_is_a_history(call: Renderer) -> None:
     for value, is_tracked in ((True, True), ({"kind": "hx"}, True), ("validity", False)):
         assert call("_is_tracked", node=node({"history": value})) is is_tracked

@@ -14,8 +14,11 @@
     {% for problem in dbt_history._unknown_settings(said, ['kind', 'key', 'references', 'name']) %}
         {% do problems.append(node.unique_id ~ ': ' ~ problem) %}
     {% endfor %}
+    {% set version = node.get('version') %}
     {% set main = "source('" ~ node.source_name ~ "', '" ~ node.name ~ "')"
-        if node.resource_type == 'source' else "ref('" ~ node.name ~ "')" %}
+        if node.resource_type == 'source'
+        else "ref('" ~ node.name ~ "'"
+            ~ (', v=' ~ tojson(version) if version is not none else '') ~ ")" %}
     {% do return({
         'kind': kind, 'key': key, 'main': main, 'of': node.name,
         'references': said.get('references', []),
