@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
+from shutil import which
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +23,7 @@ from dbt_history.explore.export import (
     sort_key,
     where,
 )
-from dbt_history.explore.page import page
+from dbt_history.explore.page import asset, page
 from dbt_history.explore.project import DbtProject, ExploreError, reason
 from dbt_history.explore.show import cell, paired, time_text
 from dbt_history.explore.tables import (
@@ -717,3 +719,18 @@ def test_a_metastore_in_use_has_the_exit_code_of_the_page() -> None:
     with pytest.raises(MetastoreInUseError) as refused:
         DbtProject(SimpleNamespace(connections=connections), manifest).rows("select 1")
     assert refused.value.exit_code == 3
+
+
+@pytest.mark.skipif(not which("node"), reason="no node on PATH")
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_a_time_of_any_year_is_read_as_it_is_written(zone: str) -> None:
+    """Also of the years 0 to 99, with which a browser's Date means 1900 to 1999."""
+    texts = ["0001-01-02 00:00:00", "0099-12-31 23:59:59.5", "2024-02-29 12:00:00"]
+    code = asset("explore.js").partition("// -- times ")[2].partition("// -- the view")[0]
+    script = (
+        f"var NULL = {{}}, state = {{zone: {json.dumps(zone)}}}; // {code}"
+        f"console.log(JSON.stringify({json.dumps(texts)}.map(function (text) {{"
+        " return positionText('time', parsePosition('time', text)); })));"
+    )
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == texts

@@ -90,24 +90,29 @@
     if (state.zone === 'UTC') text = new Date(ms).toISOString().replace(/\.\d+Z$/, '').replace('T', ' ');
     else {
       var p = parts(ms, state.zone);
-      text = p.year + '-' + p.month + '-' + p.day + ' ' + p.hour + ':' + p.minute + ':' + p.second;
+      text = p.year.padStart(4, '0') + '-' + p.month + '-' + p.day + ' ' + p.hour + ':' + p.minute + ':' + p.second;
     }
     return text + (fraction ? '.' + fraction : '');
   }
   function positionText(axis, at) { return axis === 'number' ? String(at) : timeText(at); }
+  // Milliseconds of a clock in UTC. Date.UTC takes the years 0 to 99 for 1900 to 1999.
+  function utcOf(year, month, day, hour, minute, second) {
+    var made = new Date(Date.UTC(2000, 0, 1, hour, minute, second));
+    return made.setUTCFullYear(year, month - 1, day);
+  }
   // Text of the chosen zone as a position; null if it is none.
   function parsePosition(axis, text) {
     text = text.trim();
     if (axis === 'number') return /^-?\d{1,18}$/.test(text) ? BigInt(text) : null;
     var found = /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?( ?Z| UTC)?$/.exec(text);
     if (!found) return null;
-    var wanted = Date.UTC(+found[1], +found[2] - 1, +found[3], +(found[4] || 0), +(found[5] || 0), +(found[6] || 0));
+    var wanted = utcOf(+found[1], +found[2], +found[3], +(found[4] || 0), +(found[5] || 0), +(found[6] || 0));
     if (new Date(wanted).getUTCDate() !== +found[3] || +(found[4] || 0) > 23) return null;
     var ms = wanted;
     if (state.zone !== 'UTC' && !found[8]) {
       for (var round = 0; round < 3; round++) {
         var p = parts(ms, state.zone);
-        ms += wanted - Date.UTC(+p.year, +p.month - 1, +p.day, +p.hour, +p.minute, +p.second);
+        ms += wanted - utcOf(+p.year, +p.month, +p.day, +p.hour, +p.minute, +p.second);
       }
     }
     return BigInt(ms) * THOUSAND + BigInt((found[7] || '').padEnd(6, '0'));
