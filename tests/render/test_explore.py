@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from dbt_history.embedded import as_json
+from dbt_history.explore import export
 from dbt_history.explore.export import (
     Exported,
     Row,
@@ -19,6 +21,7 @@ from dbt_history.explore.export import (
     compact,
     hide_keys,
     is_tombstone,
+    read_arrivals,
     read_marks,
     sort_key,
     where,
@@ -77,15 +80,8 @@ def exported(name: str = "customers", rows: list[Row] | None = None, **more: Any
         3                 [ </script>… ------------------------->
     """
     commits = [
-        {"version": 1, "at": "", "batch": "batch 1", "run": "r-1", "author": "ann", "message": "x"},
-        {
-            "version": 2,
-            "at": "",
-            "batch": "batch 2",
-            "run": "r-2",
-            "author": "bob",
-            "message": None,
-        },
+        {"version": 1, "batch": "batch 1", "run": "r-1", "author": "ann", "message": "x"},
+        {"version": 2, "batch": "batch 2", "run": "r-2", "author": "bob", "message": None},
     ]
     marks = {
         "tags": [{"name": "audit", "at": str(day(4)), "author": "ann", "reason": None}],
@@ -153,6 +149,24 @@ def test_a_repeated_suspension_or_resumption_has_no_frame_of_its_own() -> None:
     found = read_marks(project, history_table("h"), "timestamp", 1)
 
     assert found["suspensions"] == [[str(day(1)), str(day(3))], [str(day(5)), None]]
+
+
+def test_the_states_of_a_table_before_its_cleaning_are_not_collected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(export, "MAX_VERSIONS", 1)
+    asked: list[str] = []
+    one = exported("h", [version(1, 1, None, "a")])
+    before = replace(one, table=replace(one.table, relation=SimpleNamespace(render=lambda: "s.h")))
+
+    def rows(sql: str) -> list[tuple[str, int, int]]:
+        asked.append(sql)
+        return [(json.dumps(["1", str(number), "0"]), 0, 0) for number in range(3)]
+
+    project: Any = SimpleNamespace(rows=rows)
+    read_arrivals(project, before, "0", "0", "true", 1)
+    assert (before.commits, before.rows[0].arrived) == ([], -1)
+    assert asked[0].endswith(" limit 3")
 
 
 def test_keys_are_sorted_as_numbers_where_they_are_numbers() -> None:

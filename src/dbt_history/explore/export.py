@@ -296,7 +296,6 @@ def read_commits(project: DbtProject, table: HistoryTable) -> list[dict[str, Any
         found.append(
             {
                 "version": int(entry["version"]),
-                "at": str(entry["timestamp"] or ""),
                 "batch": batch,
                 "run": record.get("invocation_id"),
                 "author": record.get("author") or entry["user"],
@@ -317,7 +316,8 @@ def read_arrivals(
     """Set for each version the commit that added it, and whether it is late.
 
     A version is late if the commit before had a version of the same key with a later start. Both
-    are read from the states of the table after each commit; nothing is set if one is gone (VACUUM).
+    are read from the states of the table after each commit; nothing is set if one is gone (VACUUM),
+    or if they have far more versions than the table, which was cleaned.
     """
     commits, table = exported.commits, exported.table
     if not commits:
@@ -334,8 +334,12 @@ def read_arrivals(
     try:
         found = project.rows(
             f"select version, min(place), max(place) from ({states}) as states group by version"
+            f" limit {2 * MAX_VERSIONS + 1}"
         )
     except ExploreError:
+        exported.commits = []
+        return
+    if len(found) > 2 * MAX_VERSIONS:
         exported.commits = []
         return
     by_key: dict[tuple[Any, ...], list[tuple[int, int, int, int]]] = defaultdict(list)
