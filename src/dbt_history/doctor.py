@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -156,39 +155,6 @@ def sources(facts: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("note", name, "not Delta: only the state at each run is known")
 
 
-def method_of(facts: Mapping[str, Any], folders: Sequence[Path]) -> str | None:
-    """How dbt reaches Spark, from the first profiles.yml; dbt does not pass it to macros."""
-    import yaml  # type: ignore[import-untyped]
-
-    for folder in folders:
-        file = folder / "profiles.yml"
-        if file.is_file():
-            profile = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-            outputs = (profile.get(facts["profile"]) or {}).get("outputs") or {}
-            method = (outputs.get(facts["target"]) or {}).get("method")
-            return None if method is None else rendered(str(method))
-    return None
-
-
-def rendered(text: str) -> str:
-    """A text of profiles.yml with its environment variables, as `{{ env_var('METHOD') }}`."""
-    from jinja2 import Environment  # comes with dbt
-
-    def env_var(name: str, default: str = "") -> str:
-        return os.environ.get(name, default)
-
-    return Environment(autoescape=False).from_string(text).render(env_var=env_var)
-
-
-def profile_folders(project: Path, given: Path | None) -> list[Path]:
-    """Where dbt looks for profiles.yml, in its order."""
-    if given is not None:
-        return [given]
-    named = os.environ.get("DBT_PROFILES_DIR")
-    # dbt runs in the project's folder.
-    return [project / named] if named else [project, Path.home() / ".dbt"]
-
-
 def failure(output: str) -> Finding:
     """What dbt's message means."""
     for text, (what, line) in FAILURES.items():
@@ -247,7 +213,6 @@ def doctor_command(
         if found is None:
             raise OperationError(output)
         facts = json.loads(found[1])
-        facts["method"] = method_of(facts, profile_folders(project_dir, profiles_dir))
         findings += [*session(facts), *sources(facts)]
     except OperationError as error:
         findings.append(failure(str(error)))

@@ -15,6 +15,7 @@ from dbt_history import doctor, operations
 from dbt_history.cli import main
 from dbt_history.operations import OperationError
 from tests.support.markdown import page, table_after
+from tests.support.rendering import Renderer
 
 WELL: dict[str, Any] = {
     "spark": "4.1.4 abcdef",
@@ -26,18 +27,10 @@ WELL: dict[str, Any] = {
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
     },
-    "profile": "shop",
-    "target": "local",
     "threads": 1,
+    "method": "session",
     "sources": [{"table": "shop.c", "is_table": True, "is_delta": True, "feed": True}],
 }
-
-
-@pytest.fixture(autouse=True)
-def profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    outputs = {"local": {"method": "session"}, "cluster": {"method": "thrift"}}
-    (tmp_path / "profiles.yml").write_text(json.dumps({"shop": {"outputs": outputs}}))
-    monkeypatch.setenv("DBT_PROFILES_DIR", str(tmp_path))
 
 
 def examine(monkeypatch: pytest.MonkeyPatch, *options: str, **facts: Any) -> Result:
@@ -95,24 +88,24 @@ def test_json_has_the_same_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(one["what"], one["line"]) for one in wrong] == [("threads", "threads: 1")]
 
 
-def test_the_method_of_a_profile_may_be_in_an_environment_variable(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_the_macro_tells_the_method_as_dbt_has_read_it_from_the_profile(
+    call: Renderer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    method = "{{ env_var('SPARK_METHOD', 'session') }}"
-    profile = {"shop": {"outputs": {"local": {"method": method}}}}
-    (tmp_path / "settings").mkdir()
-    (tmp_path / "settings/profiles.yml").write_text(json.dumps(profile))
-    monkeypatch.setenv("DBT_PROFILES_DIR", "settings")
-    project = ["--project-dir", str(tmp_path)]
-    assert examine(monkeypatch, *project, threads=4).exit_code == 1
-    monkeypatch.setenv("SPARK_METHOD", "thrift")
-    assert examine(monkeypatch, *project, threads=4).exit_code == 0
+    call.context = {"graph": {"nodes": {}, "sources": {}}, "execute": True}
+    setting = {"key": "", "value": "<undefined>"}
+    call.pretend_answers(
+        {"select version()": [{"v": "4.1.4"}], "select try": [{"v": "4.4.0"}], "set ": [setting]}
+    )
+    call("_doctor_facts")
+    told = next(message for message in caplog.messages if message.startswith("-- facts"))
+    facts = json.loads(told.partition(": ")[2])
+    assert (facts["method"], facts["threads"]) == ("session", 1)
 
 
 def test_several_threads_are_no_problem_where_each_has_its_own_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert examine(monkeypatch, target="cluster", threads=4).exit_code == 0
+    assert examine(monkeypatch, method="thrift", threads=4).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@
     {% endfor %}
     {% do print('-- facts: ' ~ tojson({
         'spark': spark, 'delta': delta, 'settings': settings,
-        'profile': target.profile_name, 'target': target.name, 'threads': target.threads,
+        'threads': target.threads, 'method': adapter.config.credentials.method,
         'sources': sources.values() | select('mapping') | list,
     })) %}
 {% endmacro %}
