@@ -355,6 +355,15 @@ def test_generate_history_refuses_two_tables_with_one_mirror(call: Renderer) -> 
     )
 
 
+def test_a_table_with_the_name_of_a_view_is_refused_before_any_view_is_made(call: Renderer) -> None:
+    call.pretend_relations("customers", schema="on_day")
+    tables = [{"name": name, "relation": call.table(name)} for name in ("customers", "orders")]
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("_check_views", tables=tables, schema="on_day", at="now", mod_columns=False)
+    assert "on_day.customers is there already, and is no view" in str(refused.value)
+    assert "on_day.orders" not in str(refused.value)
+
+
 @pytest.mark.parametrize("hours", ["7 days", -1, 0.5, True])
 def test_the_hours_of_a_vacuum_are_a_whole_number(call: Renderer, hours: Any) -> None:
     with pytest.raises(DbtRuntimeError, match="vacuum_hours is not valid; nothing was done"):

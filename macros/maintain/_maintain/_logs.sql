@@ -242,6 +242,12 @@
                     ~ ': name the tables'
             ) %}
         {% endif %}
+        {% set there = load_relation(
+            api.Relation.create(database=none, schema=schema, identifier=table.view)
+        ) %}
+        {% do problems.append(
+            schema ~ '.' ~ table.view ~ ' is there already, and is no view'
+        ) if there is not none and not there.is_view %}
         {% if table.relation.schema | lower == schema | lower %}
             {% do problems.append(
                 table.name ~ ' lies in the schema ' ~ schema ~ ' itself, where a view could replace'
