@@ -80,7 +80,7 @@ def convention_of(project: DbtProject, table: Any) -> tuple[str, str]:
 def read_facts(project: DbtProject, node: Node) -> Facts:
     """The facts of a table, or why there are none: it is not built, or has no key."""
     try:
-        table = resolve(project, f"{node['schema']}.{node['alias'] or node['name']}", (), False)
+        table = resolve(project, str(node["name"]), (), False, node)
         convention, words = convention_of(project, table)
         period = project.call("_stored_periods", relation=table.relation, convention=table.reader)
         is_time = period["type"] != "bigint"

@@ -92,9 +92,10 @@ def explore_command(
         found: list[Exported] = []
         served: list[Served] = []
         problems = []
-        for name in tables or [model_name(node) for node in history_nodes(project.nodes)]:
+        histories = [(model_name(node), node) for node in history_nodes(project.nodes)]
+        for name, node in [(name, None) for name in tables] or histories:
             try:
-                table = resolve(project, name, tuple(named), show_hidden)
+                table = resolve(project, name, tuple(named), show_hidden, node)
                 if serve:
                     served.append(Served.of(project, table))
                 else:

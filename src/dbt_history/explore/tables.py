@@ -125,22 +125,26 @@ def model_name(node: Node) -> str:
 
 
 def find_node(nodes: Mapping[str, Node], name: str) -> Node | None:
-    """The model, snapshot, seed or source of this name or alias, or `schema.table`.
+    """The model, snapshot, seed or source of this name, else of this alias, or `schema.table`.
 
-    The name of a model with versions is its latest version, as in `ref`.
+    With a schema a table of this name precedes a node of this name. The name of a model with
+    versions is its latest version, as in `ref`.
     """
-    schema, _, table = name.rpartition(".")
+    schema, _, table = (part.lower() for part in name.rpartition("."))
     found = []
     for node in nodes.values():
         if node["resource_type"] not in DESCRIBING:
             continue
-        names = {model_name(node), table_name(node)}
+        names = {model_name(node).lower()}
         if node.get("version") is None or node["version"] == node.get("latest_version"):
-            names.add(node["name"])
-        is_in_schema = schema.lower() in ("", str(node.get("schema")).lower())
-        if is_in_schema and table.lower() in {one.lower() for one in names}:
-            found.append(node)
-    return min(found, key=lambda node: DESCRIBING.index(node["resource_type"]), default=None)
+            names.add(str(node["name"]).lower())
+        is_named = (table in names, table_name(node).lower() == table)
+        if any(is_named) and schema in ("", str(node.get("schema")).lower()):
+            is_source = node["resource_type"] == "source"
+            is_first = is_named[1] if schema else is_named[0]
+            order = (is_source, not is_first, DESCRIBING.index(node["resource_type"]))
+            found.append((order, node))
+    return min(found, key=lambda one: one[0], default=(None, None))[1]
 
 
 def call_of(node: Node | None, schema: str, table: str) -> str:
@@ -168,11 +172,15 @@ def recorded_key(project: DbtProject, relation: Any) -> tuple[str, ...]:
 
 
 def resolve(
-    project: DbtProject, name: str, key: tuple[str, ...], show_hidden: bool
+    project: DbtProject,
+    name: str,
+    key: tuple[str, ...],
+    show_hidden: bool,
+    node: Node | None = None,
 ) -> HistoryTable:
-    """The table of a model's name or of `schema.table`. Raises ExploreError."""
+    """The table of a node, else of a node's name or of `schema.table`. Raises ExploreError."""
     nodes = project.nodes
-    node = find_node(nodes, name)
+    node = node or find_node(nodes, name)
     schema, _, table = name.rpartition(".")
     if node is None and not schema:
         raise ExploreError(
