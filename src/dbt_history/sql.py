@@ -9,5 +9,9 @@ def quoted(name: str) -> str:
 
 
 def string_literal(value: str) -> str:
-    """A value as a Spark SQL string literal; Spark reads backslashes as escapes."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A value as a Spark SQL string literal.
+
+    Spark reads backslashes as escapes, and replaces `${env:HOME}` also between quotes.
+    """
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
+    return f"'{escaped}'"

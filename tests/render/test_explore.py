@@ -268,6 +268,7 @@ def test_filters_are_literals_of_the_columns_type() -> None:
     assert where(table, []) == "true"
     assert where(table, [{"id": "1' or '1"}]) == "(`id` = cast('1\\' or \\'1' as bigint))"
     assert string_literal("\\'") == "'\\\\\\''"
+    assert string_literal("${env:HOME}") == "'\\u0024{env:HOME}'"
     with pytest.raises(ExploreError, match="t has no column gone"):
         where(table, [{"gone": "1"}])
 

@@ -61,7 +61,7 @@ def number_of(value: Any, least: int = -(2**63), most: int = 2**63 - 1) -> int:
     """A number that the page sent, as text or number. Raises QuestionError."""
     try:
         number = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise QuestionError(f"not a number: {value!r}") from None
     if not least <= number <= most:
         raise QuestionError(f"{number} is not from {least} to {most}")
