@@ -16,6 +16,7 @@ from dbt_history.docs.manifest import Project
 from dbt_history.docs.markdown import relative
 from dbt_history.docs.pages import Content, Page, Site, write
 from dbt_history.session import start_session
+from dbt_history.timeline.chart import base_name
 from dbt_history.timeline.page import asset, vega_bundle
 from scripts.site import audit
 from scripts.site.pictures import Picture, pictures
@@ -74,7 +75,7 @@ def content(project: Project, drawn: list[Picture]) -> Content:
 
 def picture_page(picture: Picture, project: Project) -> Page:
     path = f"timelines/{picture.name}.html"
-    names = {track.table.rpartition(".")[2] for track in picture.tracks}
+    names = {base_name(track.table) for track in picture.tracks}
     known = Site(project, Content("", ROOT, ROOT, {}), {}, {}).named
     links = ", ".join(
         f'<a class="name" href="{relative(known[name], path)}"><code>{name}</code></a>'

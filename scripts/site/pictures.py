@@ -10,7 +10,7 @@ from dbt_history.conventions import ConventionError
 from dbt_history.docs.manifest import Node, Project
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.page import body
-from dbt_history.timeline.settings import settings_of
+from dbt_history.timeline.settings import settings_of_node
 from dbt_history.timeline.table import Track, read_recorded_key, read_track
 
 COLUMNS_OF_LOGS = ("mod_time", "_hist_event")
@@ -47,14 +47,6 @@ def is_drawn(node: Node) -> bool:
     return kind in ("history", "history_batch", "snapshot")
 
 
-def key_of(node: Node) -> list[str]:
-    """The key: `unique_key`, or `key` in the model's `meta.history`."""
-    config = node["config"]
-    meta = (config.get("meta") or {}).get("history")
-    key = (meta.get("key") if isinstance(meta, dict) else None) or config.get("unique_key") or []
-    return [key] if isinstance(key, str) else list(key)
-
-
 def is_same(one: Track, other: Track) -> bool:
     """Whether two tables have the same versions, built in two ways."""
 
@@ -72,13 +64,12 @@ def pictures(project: Project, spark: SparkSession) -> tuple[list[Picture], list
         system = project.system(node)
         if system is None or not is_drawn(node):
             continue
-        table = f"{node['schema']}.{node['alias']}"
         try:
-            settings = settings_of(project.manifest, table)
-            key = key_of(node) or read_recorded_key(spark, table)
-            track = read_track(spark, table, key, convention=settings.convention)
+            known = settings_of_node(project.nodes, node)
+            key = known.key or read_recorded_key(spark, known.name)
+            track = read_track(spark, known.name, key, (), known.convention, known.hidden)
         except (TimelineError, ConventionError) as error:
-            problems.append(f"{table}: {error}")
+            problems.append(f"{node['schema']}.{node['alias']}: {error}")
             continue
         # A snapshot has the times of its runs, which would compress the other periods.
         axis = AXES[track.convention.type]

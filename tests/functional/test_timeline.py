@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
 
 from dbt_history.cli import main
+from dbt_history.conventions import from_settings
+from dbt_history.sql import quoted
+from dbt_history.timeline import table
+from dbt_history.timeline.chart import lanes
 from dbt_history.timeline.commits import batches
+from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.table import read_track
 from tests.support.pages import Page
 from tests.support.project import Project
@@ -95,3 +102,51 @@ def test_a_history_is_drawn_with_the_records_of_its_commits(
     ):
         done = command(project, *arguments)
         assert (done.exit_code, words in done.output) == (1, True), done.output
+
+
+@pytest.mark.thorough
+def test_records_are_found_by_any_key_and_a_log_ends_with_rows_that_do_not_match(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an odd name, too; NULL is another key than the text NULL, and a time is one in UTC."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    spark.sql(
+        "create or replace temporary view `timeline odd.hx` as select * from values"
+        " (1L, timestamp'2024-01-01 00:00:00 UTC', false, null, 'Bonn'),"
+        " (2L, timestamp'2024-01-02 00:00:00 UTC', false, null, 'Rome'),"
+        " (3L, timestamp'2024-01-03 00:00:00 UTC', false, 'NULL', 'Bonn')"
+        " as rows(`timeline odd.hx_id`, mod_time, deleted, `a key`, city)"
+    )
+    spark.sql(
+        "create or replace temporary view timeline_times as select timestamp_seconds(n) as at,"
+        " 'x' as v, n as valid_from, cast(null as bigint) as valid_to, 'ann' as mail"
+        " from range(25) as numbers(n)"
+    )
+    try:
+        name = quoted("timeline odd.hx")
+        city = read_track(spark, name, ["a key"], [{"city": "Bonn"}])
+        assert [(one.key, one.until is None) for one in city.versions] == [
+            ((None,), False), (("NULL",), True),
+        ]  # fmt: skip
+        assert [one.key for one in read_track(spark, name, ["a key"]).versions] == [
+            (None,), (None,), ("NULL",),
+        ]  # fmt: skip
+        assert lanes([city]) == ["timeline odd.hx · [NULL]", "timeline odd.hx · NULL"]
+
+        numbers = from_settings({"convention": "validity", "type": "bigint"})
+        times = read_track(spark, "timeline_times", ["at"], (), numbers, {"mail"})
+        assert (len(times.versions), times.is_cut) == (20, True)
+        assert (times.versions[0].values, times.hidden) == ({"v": "x"}, ("mail",))
+        monkeypatch.setattr(table, "MAX_VERSIONS", 3)
+        by_value = read_track(spark, "timeline_times", ["v", "at"], (), numbers)
+        assert (len(by_value.versions), by_value.is_cut) == (3, True)
+        with pytest.raises(TimelineError, match="has more than 3 versions"):
+            read_track(spark, "timeline_times", ["v"], (), numbers)
+        with pytest.raises(TimelineError, match="no version of the selected records"):
+            read_track(spark, "timeline_times", ["at"], [{"at": "no time"}], numbers)
+    finally:
+        spark.catalog.dropTempView("timeline odd.hx")
+        spark.catalog.dropTempView("timeline_times")
+        monkeypatch.undo()
+        time.tzset()

@@ -41,6 +41,7 @@ from dbt_history.explore.tables import (
 from dbt_history.session import MetastoreInUseError
 from dbt_history.sql import string_literal
 from dbt_history.timeline.command import read_key
+from dbt_history.timeline.settings import settings_of
 from tests.support.browser import needs_browser, played
 from tests.support.pages import Page, leaves_the_file
 
@@ -249,6 +250,20 @@ def test_each_version_of_a_model_has_its_own_name_and_ref() -> None:
     assert find_node(versions, "ver") == second
     assert call_of(first, "s", "ver_v1") == "ref('ver', v=1)"
     assert call_of(second, "s", "ver_v2") == "ref('ver', v=2)"
+
+
+def test_a_nodes_name_precedes_the_alias_of_another_and_with_its_schema_its_table_does() -> None:
+    staged = {
+        "unique_id": "model.p.stg", "resource_type": "model", "name": "stg", "alias": "people",
+        "schema": "staging", "config": {},
+    }  # fmt: skip
+    people = {**staged, "unique_id": "model.p.people", "name": "people", "alias": "dim_people"}
+    found = {"model.p.stg": staged, "model.p.people": people}
+
+    assert find_node(found, "people") == people
+    assert find_node(found, "staging.people") == staged
+    assert settings_of(found, "people").name == "`staging`.`dim_people`"
+    assert settings_of(found, "other.`a.b`").name == "`other`.`a.b`"
 
 
 def test_the_values_of_a_hidden_key_are_not_in_the_page() -> None:

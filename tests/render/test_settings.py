@@ -220,7 +220,7 @@ def test_a_history_has_the_convention_validity_unless_another_is_named(call: Ren
     assert of_history(call, {"updated_at": "at"})["updated_at"] == "at"
     assert of_history(call, updated_at="at")["updated_at"] == "at"
     of_table = {**node(None, materialized="history"), "schema": "s"}
-    assert settings_of({"nodes": {"h": of_table}}, "s.customers").convention == KNOWN["validity"]
+    assert settings_of({"h": of_table}, "s.customers").convention == KNOWN["validity"]
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_a_node_whose_metadata_names_a_convention_is_a_history(call: Renderer) -
 def test_timelines_read_the_same_metadata() -> None:
     def read(value: Any) -> Any:
         found = {**node({"history": value}), "schema": "s", "alias": "customers"}
-        return settings_of({"nodes": {"n": found}}, "s.customers").convention
+        return settings_of({"n": found}, "s.customers").convention
 
     assert read("validity") == read({"convention": "validity"}) is not None
     assert read(True) is None
@@ -389,7 +389,7 @@ def test_timelines_read_the_same_metadata() -> None:
 def test_timelines_and_pages_read_an_append_only_table(call: Renderer) -> None:
     numbers = {"convention": "validity", "type": "bigint", "append_only": True}
     log = node({"history": numbers}, materialized="history_append")
-    found = settings_of({"nodes": {"n": {**log, "schema": "s"}}}, "s.customers").convention
+    found = settings_of({"n": {**log, "schema": "s"}}, "s.customers").convention
     assert found is not None
     assert (found.start, found.end) == ("valid_from", None)
     assert not is_log_without_versions(log)

@@ -17,7 +17,7 @@ from dbt_history.conventions import (
     on_axis,
 )
 from dbt_history.docs.tables import position
-from dbt_history.timeline.chart import ORANGE, batch_rows, svg, version_chart
+from dbt_history.timeline.chart import ORANGE, batch_rows, lanes, svg, version_chart
 from dbt_history.timeline.commits import (
     Commit,
     batches,
@@ -27,7 +27,7 @@ from dbt_history.timeline.commits import (
 )
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.page import page
-from dbt_history.timeline.table import Track
+from dbt_history.timeline.table import Track, with_hidden_keys
 from dbt_history.timeline.versions import absences, format_position, read_versions
 from tests.oracle import convention as oracle
 from tests.support.pages import Page, leaves_the_file
@@ -264,6 +264,17 @@ def test_data_columns_may_have_the_names_that_the_chart_uses() -> None:
         ("1000.0", "2000.0"), ("2000.0", ""),
     ]  # fmt: skip
     assert "things · 1" in Page(html).text
+
+
+def test_a_hidden_key_has_numbers_in_place_of_its_values_and_null_is_not_the_text() -> None:
+    rows = [row(SECOND, None, key=[key, "1"]) for key in ("ann", "bob", None)]
+    versions = read_versions(rows, KNOWN["validity"])
+    key = ("mail", "id")
+    track = Track("`s`.`a.b`", key, KNOWN["validity"], tuple(versions), (), hidden=("mail",))
+    found = with_hidden_keys(track, versions)
+
+    assert {one.key for one in found} == {(f"hidden {n}", "1") for n in (1, 2, 3)}
+    assert lanes([track]) == ["a.b · [NULL], 1", "a.b · ann, 1", "a.b · bob, 1"]
 
 
 def test_tables_of_versions_do_not_share_an_axis_with_tables_of_times() -> None:

@@ -15,10 +15,11 @@ import altair as alt
 import vl_convert
 
 from dbt_history.conventions import EPOCH, Axis
+from dbt_history.sql import parts_of
 from dbt_history.timeline.commits import Commit, batches
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.table import Track
-from dbt_history.timeline.versions import Absence, Version, absences, format_position
+from dbt_history.timeline.versions import Absence, Key, Version, absences, format_position
 
 BLUE, SKY, ORANGE, INK, GREY = "#0072B2", "#A9D6F0", "#D55E00", "#1b1f24", "#5f6b76"
 GREEN = "#009E73"
@@ -42,17 +43,18 @@ def axis_position(value: int, axis: Axis) -> float:
     return value * 86_400_000 if axis == "date" else value / 1_000
 
 
-def lane(track: Track, key: tuple[str, ...]) -> str:
-    return f"{base_name(track.table)} · {', '.join(key)}"
+def lane(track: Track, key: Key) -> str:
+    return f"{base_name(track.table)} · {', '.join(shorten(part) for part in key)}"
 
 
 def base_name(table: str) -> str:
-    return table.rpartition(".")[2]
+    return parts_of(table)[-1]
 
 
 def shorten(value: str | None, most: int = 60) -> str:
+    """The beginning of a text; NULL has brackets to distinguish it from text."""
     if value is None:
-        return "NULL"
+        return "[NULL]"
     return value if len(value) <= most else value[: most - 1] + "…"
 
 

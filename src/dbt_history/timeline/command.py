@@ -14,7 +14,7 @@ from dbt_history.explore.project import open_project, project_options
 from dbt_history.extras import not_installed
 from dbt_history.output import write_file
 from dbt_history.timeline.errors import TimelineError
-from dbt_history.timeline.settings import full_name, settings_of
+from dbt_history.timeline.settings import settings_of
 
 
 def read_key(texts: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
@@ -85,6 +85,7 @@ def read_convention(text: str | None) -> Convention | None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The page; with the suffix .svg, the chart only.",
 )
+@click.option("--show-hidden", is_flag=True, help="Include hidden and personal columns.")
 @project_options
 def timeline_command(
     tables: tuple[str, ...],
@@ -93,11 +94,14 @@ def timeline_command(
     convention: str | None,
     at: str | None,
     output: Path,
+    show_hidden: bool,
     project_dir: Path,
     profiles_dir: Path | None,
     target: str | None,
 ) -> None:
     """Draw the versions of records of TABLE and of related tables on one time axis.
+
+    Columns with meta {history: {hide: true}} or the tag personal or pii are left out.
 
     Reads with Spark itself: the session of the project's profile. Where the profile names a server
     (thrift, http), the session is configured by Spark's own settings, SPARK_CONF_DIR or
@@ -118,7 +122,7 @@ def timeline_command(
         from dbt_history.timeline.page import render
     except ImportError as error:
         raise click.ClickException(not_installed(str(error.name), "timeline")) from None
-    from dbt_history.timeline.chart import axis_position
+    from dbt_history.timeline.chart import axis_position, base_name
     from dbt_history.timeline.table import read_recorded_key, read_track
 
     named, filters = read_key(keys)
@@ -127,18 +131,23 @@ def timeline_command(
         chosen = read_convention(convention)
         with open_project(project_dir, profiles_dir, target) as project:
             spark = project.session("dbt-history timeline")
-            manifest = {"nodes": project.nodes}
-            tracks = []
+            nodes, tracks = project.nodes, []
             for table in tables:
-                known = settings_of(manifest, table)
-                name = full_name(manifest, table)
-                key = own.get(table) or known.key or read_recorded_key(spark, name) or tuple(named)
-                if not key:
+                known = settings_of(nodes, table)
+                key = own.get(table) or known.key or read_recorded_key(spark, known.name)
+                if not key and not named:
                     raise TimelineError(f"{table}: name its key with --key")
-                tracks.append(read_track(spark, name, key, filters, chosen or known.convention))
+                hidden = frozenset() if show_hidden else known.hidden
+                track = read_track(
+                    spark, known.name, key or named, filters, chosen or known.convention, hidden
+                )
+                tracks.append(track)
         axis = tracks[0].convention.type
         line = None if at is None else axis_position(on_axis(at, axis), axis)
         write_file(output, render(output.name, tracks, line))
     except (TimelineError, ValueError) as error:
         raise click.ClickException(str(error)) from None
+    for track in tracks:
+        if track.hidden:
+            click.echo(f"{base_name(track.table)}: without {', '.join(track.hidden)}", err=True)
     click.echo(f"{sum(len(track.versions) for track in tracks)} versions in {output}")

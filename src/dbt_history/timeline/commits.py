@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbt_history.commit_log import Entry, batch_number, read_record
-from dbt_history.timeline.versions import Version
+from dbt_history.timeline.versions import Key, Version
 
 # Identifies a version: key, start, and order among versions with the same start.
-Identity = tuple[tuple[str, ...], int, int]
+Identity = tuple[Key, int, int]
 METADATA_OPERATIONS = (
     "OPTIMIZE",
     "REORG",

@@ -106,7 +106,8 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
         "batches": [spec for _, spec in charts],
     }
     notes = [
-        f"<p class='tl-note'>{escape(base_name(track.table))}: only the first 20 records.</p>"
+        f"<p class='tl-note'>{escape(base_name(track.table))}: only the first "
+        f"{len({version.key for version in track.versions})} records.</p>"
         for track in tracks
         if track.is_cut
     ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -14,20 +15,25 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
 from dbt_history.commit_log import Entry, read_log, recorded_key
 from dbt_history.conventions import Convention, detect_convention, missing
+from dbt_history.sql import parts_of
 from dbt_history.timeline.commits import Commit, Identity, read_commit, with_arrivals
 from dbt_history.timeline.errors import TimelineError
-from dbt_history.timeline.versions import Version, read_versions
+from dbt_history.timeline.versions import Version, order_of, read_versions
 
 MAX_RECORDS = 20
 MAX_VERSIONS = 500
 MAX_COMMITS = 40
+# Texts by column; NULL is None.
+Filter = Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
 class Track:
     """One table in the chart: its records and commits (empty if it has no log).
 
-    is_cut is true if the table has more records than are shown.
+    table    its name in SQL
+    is_cut   whether the table has more records than are shown
+    hidden   columns that are left out
     """
 
     table: str
@@ -36,6 +42,7 @@ class Track:
     versions: tuple[Version, ...]
     commits: tuple[Commit, ...]
     is_cut: bool = False
+    hidden: tuple[str, ...] = ()
 
 
 def quoted(name: str) -> Column:
@@ -61,8 +68,17 @@ def columns_of(frame: DataFrame) -> dict[str, str]:
     return {name.lower(): kind for name, kind in frame.dtypes}
 
 
-def as_periods(frame: DataFrame, convention: Convention, key: Sequence[str]) -> DataFrame:
-    """The columns that `read_version` reads: key, since, until, active, order."""
+def as_periods(
+    frame: DataFrame, convention: Convention, key: Sequence[str], filters: Sequence[Filter]
+) -> DataFrame:
+    """The columns that `read_version` reads: key, since, until, active, order.
+
+    Of the rows that match one of the filters. A row of a log ends with the next one of its record,
+    which may not match:
+
+        rows of a log     [ city Bonn --)[ city Rome -------        filter: city=Bonn
+        result            [ city Bonn --)
+    """
     kinds = columns_of(frame)
     start = axis_value(quoted(convention.start), kinds[convention.start.lower()])
     order = (
@@ -76,9 +92,10 @@ def as_periods(frame: DataFrame, convention: Convention, key: Sequence[str]) -> 
         of_record = Window.partitionBy(*map(quoted, key)).orderBy(start, order, begins)
         end = F.lead(start).over(of_record)
     else:
+        frame = frame.where(matches(kinds, filters, quoted))
         end = axis_value(quoted(convention.end), kinds[convention.end.lower()])
     active = quoted(convention.active) if convention.active else F.lit(None).cast("boolean")
-    return frame.select(
+    periods = frame.select(
         F.array(*(as_text(frame, name) for name in key)).alias("key"),
         start.alias("since"),
         end.alias("until"),
@@ -86,41 +103,68 @@ def as_periods(frame: DataFrame, convention: Convention, key: Sequence[str]) -> 
         order.alias("order"),
         begins.alias("begins"),
         F.struct("*").alias("stored"),
-    ).where("begins and since is not null")
+    )
+    periods = periods.where("begins and since is not null")
+    if convention.end is None:
+        periods = periods.where(matches(kinds, filters, F.col("stored").getField))
+    return periods
 
 
-def matching(frame: DataFrame, filters: Sequence[Mapping[str, str]]) -> DataFrame:
-    """The rows that match one of the filters; all rows if there are none."""
-    if not filters:
-        return frame
-    kinds = columns_of(frame)
-    condition = F.lit(False)
+def matches(
+    kinds: Mapping[str, str], filters: Sequence[Filter], column: Callable[[str], Column]
+) -> Column:
+    """The condition that a row matches one of the filters; without any all rows do."""
+    condition = F.lit(not filters)
     for one in filters:
         terms = F.lit(True)
         for name, value in one.items():
-            terms = terms & (quoted(name) == F.lit(value).cast(kinds[name.lower()]))
+            wanted = F.lit(value).try_cast(kinds[name.lower()])
+            is_equal = column(name) == wanted
+            terms = terms & (column(name).isNull() if value is None else is_equal)
         condition = condition | terms
-    return frame.where(condition)
+    return condition
 
 
 def read_rows(
-    frame: DataFrame, convention: Convention, key: Sequence[str]
-) -> Iterator[dict[str, Any]]:
-    """The stored rows in the form that `read_version` reads."""
-    when = convention.bookkeeping() | {name.lower() for name in key}
-    names = [name for name in frame.columns if name.lower() not in when]
+    frame: DataFrame,
+    convention: Convention,
+    key: Sequence[str],
+    filters: Sequence[Filter],
+    hidden: Set[str],
+) -> list[dict[str, Any]]:
+    """The stored rows in the form that `read_version` reads, one more than are shown."""
+    left_out = convention.bookkeeping() | {name.lower() for name in key} | hidden
+    names = [name for name in frame.columns if name.lower() not in left_out]
     values = F.array(*(as_text(frame, name) for name in names)) if names else F.array()
-    periods = as_periods(frame.withColumn("__values", values), convention, key)
+    periods = as_periods(frame.withColumn("__values", values), convention, key, filters)
     found = periods.select("key", "since", "until", "active", "order", "stored.__values")
-    for row in found.orderBy("key", "since", "order").limit(MAX_VERSIONS).collect():
-        yield {
-            "key": ["NULL" if part is None else part for part in row["key"]],
+    return [
+        {
+            "key": row["key"],
             "since": row["since"],
             "until": row["until"],
             "active": row["active"],
             "order": row["order"],
             "values": dict(zip(names, row["__values"])),
         }
+        for row in found.orderBy("key", "since", "order").limit(MAX_VERSIONS + 1).collect()
+    ]
+
+
+def whole_records(rows: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
+    """The rows without the last record, if there are more rows than are shown.
+
+    Without its last versions a record would look deleted. Raises TimelineError if it is the only
+    one.
+    """
+    if len(rows) <= MAX_VERSIONS:
+        return rows
+    whole = [row for row in rows if row["key"] != rows[-1]["key"]]
+    if not whole:
+        raise TimelineError(
+            f"{table}: a record has more than {MAX_VERSIONS} versions; dbt-history explore shows it"
+        )
+    return whole
 
 
 def newest_entries(spark: SparkSession, table: str) -> list[Entry]:
@@ -144,7 +188,7 @@ def read_recorded_key(spark: SparkSession, table: str) -> tuple[str, ...]:
 def read_present(
     spark: SparkSession,
     track: Track,
-    filters: Sequence[Mapping[str, str]],
+    filters: Sequence[Filter],
 ) -> dict[int, set[Identity]]:
     """The versions in the table after each commit; empty if a state is no longer available."""
     states = []
@@ -152,7 +196,7 @@ def read_present(
         for commit in track.commits:
             if commit.changes_rows:
                 state = spark.sql(f"select * from {track.table} version as of {commit.version}")
-                periods = as_periods(matching(state, filters), track.convention, track.key)
+                periods = as_periods(state, track.convention, track.key, filters)
                 states.append(
                     periods.select(F.lit(commit.version).alias("at"), "key", "since", "order")
                 )
@@ -163,19 +207,17 @@ def read_present(
         commit.version: set() for commit in track.commits if commit.changes_rows
     }
     for row in rows:
-        key = tuple("NULL" if part is None else part for part in row["key"])
-        present[row["at"]].add((key, row["since"], row["order"]))
+        present[row["at"]].add((tuple(row["key"]), row["since"], row["order"]))
     return present
 
 
-def first_records(frame: DataFrame, key: Sequence[str]) -> tuple[list[dict[str, str]], bool]:
+def first_records(frame: DataFrame, key: Sequence[str]) -> tuple[list[Filter], bool]:
     """Filters for the first records of a table, and whether there are more."""
     rows = frame.select(*map(quoted, key)).distinct().orderBy(*map(quoted, key))
-    found = rows.limit(MAX_RECORDS + 1).collect()
-    filters = [
-        {name: str(value) for name, value in row.asDict().items() if value is not None}
-        for row in found[:MAX_RECORDS]
-    ]
+    # As text in Spark: in Python a timestamp would be in the time zone of the process.
+    texts = [quoted(name).cast("string") for name in key]
+    found = rows.limit(MAX_RECORDS + 1).select(*texts).collect()
+    filters: list[Filter] = [dict(zip(key, row)) for row in found[:MAX_RECORDS]]
     return filters, len(found) > MAX_RECORDS
 
 
@@ -183,32 +225,55 @@ def read_track(
     spark: SparkSession,
     table: str,
     key: Sequence[str],
-    filters: Sequence[Mapping[str, str]] = (),
+    filters: Sequence[Filter] = (),
     convention: Convention | None = None,
+    hidden: Set[str] = frozenset(),
 ) -> Track:
-    """Read the versions of some records, by default of the first 20.
+    """Read the versions of some records, by default of the first 20. `table` is a name in SQL.
 
     Raises TimelineError if the table or a key column does not exist, or if no version is found.
     """
+    name = ".".join(parts_of(table))
     try:
         frame = spark.table(table)
     except PySparkException:
-        raise TimelineError(f"table {table} does not exist") from None
-    absent = missing(frame.columns, [*key, *(name for one in filters for name in one)])
+        raise TimelineError(f"table {name} does not exist") from None
+    absent = missing(frame.columns, [*key, *(column for one in filters for column in one)])
     if absent:
-        raise TimelineError(f"{table} has no column {', '.join(absent)}")
-    chosen = convention or detect_convention(columns_of(frame), table)
-    period = [name for name in (chosen.start, chosen.end) if name]
+        raise TimelineError(f"{name} has no column {', '.join(absent)}")
+    chosen = convention or detect_convention(columns_of(frame), name)
+    period = [column for column in (chosen.start, chosen.end) if column]
     absent = missing(frame.columns, period)
     if absent:
-        raise TimelineError(f"{table} has no column {', '.join(absent)}: wrong convention?")
+        raise TimelineError(f"{name} has no column {', '.join(absent)}: wrong convention?")
     is_cut = False
     if not filters:
         filters, is_cut = first_records(frame, key)
-    versions = read_versions(read_rows(matching(frame, filters), chosen, key), chosen)
+    found = read_rows(frame, chosen, key, filters, hidden)
+    rows = whole_records(found, name)
+    versions = read_versions(rows, chosen)
     if not versions:
-        raise TimelineError(f"{table} has no version of the selected records")
-    track = Track(table, tuple(key), chosen, tuple(versions), read_commits(spark, table), is_cut)
-    present = read_present(spark, track, filters)
-    arrived = tuple(with_arrivals(versions, present, track.commits))
-    return Track(table, tuple(key), chosen, arrived, track.commits, is_cut)
+        raise TimelineError(f"{name} has no version of the selected records")
+    track = Track(
+        table, tuple(key), chosen, tuple(versions), read_commits(spark, table),
+        is_cut or len(rows) < len(found),
+        tuple(column for column in frame.columns if column.lower() in hidden),
+    )  # fmt: skip
+    arrived = with_arrivals(versions, read_present(spark, track, filters), track.commits)
+    return replace(track, versions=tuple(with_hidden_keys(track, arrived)))
+
+
+def with_hidden_keys(track: Track, versions: Sequence[Version]) -> list[Version]:
+    """The versions with numbers in random order in place of the values of hidden key columns."""
+    hidden = {name.lower() for name in track.hidden}
+    found = list(versions)
+    for place, name in enumerate(track.key):
+        if name.lower() in hidden:
+            values = list({version.key[place] for version in found})
+            random.SystemRandom().shuffle(values)
+            number = {value: f"hidden {count}" for count, value in enumerate(values, 1)}
+            found = [
+                replace(one, key=(*one.key[:place], number[one.key[place]], *one.key[place + 1 :]))
+                for one in found
+            ]
+    return sorted(found, key=lambda one: (order_of(one.key), one.since, one.order))

@@ -10,6 +10,9 @@ from typing import Any
 
 from dbt_history.conventions import EPOCH, Axis, Convention
 
+# The texts of the key columns; NULL is None.
+Key = tuple[str | None, ...]
+
 
 @dataclass(frozen=True)
 class Version:
@@ -22,7 +25,7 @@ class Version:
     is_back   the record was deleted before it
     """
 
-    key: tuple[str, ...]
+    key: Key
     since: int
     until: int | None
     values: Mapping[str, str | None] = field(default_factory=dict)
@@ -37,7 +40,7 @@ class Version:
 class Absence:
     """A period in which a record was deleted; until is None if it still is."""
 
-    key: tuple[str, ...]
+    key: Key
     since: int
     until: int | None
 
@@ -61,6 +64,11 @@ def read_version(row: Mapping[str, Any], convention: Convention) -> Version:
         values=row["values"],
         order=row["order"] or 0,
     )
+
+
+def order_of(key: Key) -> list[tuple[bool, str]]:
+    """Sorts keys, NULL first."""
+    return [(part is not None, part or "") for part in key]
 
 
 def is_data(column: str) -> bool:
@@ -87,7 +95,7 @@ def read_versions(rows: Iterable[Mapping[str, Any]], convention: Convention) -> 
     """All versions by key and time, each compared with its predecessor; without tombstones."""
     found = sorted(
         (version for row in rows if not is_tombstone(version := read_version(row, convention))),
-        key=lambda version: (version.key, version.since, version.order),
+        key=lambda version: (order_of(version.key), version.since, version.order),
     )
     read: list[Version] = []
     for _, group in groupby(found, key=lambda version: version.key):
