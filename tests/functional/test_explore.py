@@ -41,6 +41,9 @@ class ViewProject(DbtProject):
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.sql(sql).collect()]
 
+    def look_for(self, schema: str, name: str) -> None:
+        """Views have no marks."""
+
 
 def periods() -> list[tuple[str, int, datetime, datetime | None]]:
     """The half-open periods of the expected tables of all cases, each with a number.

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dbt_history.explore.answers import Answers, QuestionError, number_of
-from dbt_history.explore.project import ExploreError
+from dbt_history.explore.answers import Answers, QuestionError, Served, number_of
+from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.server import App, Worker
 
 TABLES: list[dict[str, Any]] = []
@@ -119,6 +119,45 @@ def test_a_question_is_a_json_object_and_errors_are_answers(app: App) -> None:
     assert asked(app, {"ask": "broken"})[1] == {"error": "Spark has no table\nof this name"}
     assert request(app, "/other", HTTP_COOKIE=cookie(app))[0] == "404"
     assert request(app, "/ask", HTTP_COOKIE=cookie(app))[0] == "404"
+
+
+def test_an_erasure_and_a_cleaning_after_the_start_are_found_with_the_next_question() -> None:
+    """The first one of a schema makes its table of marks, which dbt has not seen."""
+    there: list[str] = []
+    cache: list[Any] = []
+    marks = SimpleNamespace(render=lambda: "s.history_marks")
+
+    def rows(sql: str) -> list[tuple[int]]:
+        if sql.startswith("describe"):
+            if not there:
+                raise ExploreError("no such table")
+            return []
+        assert sql == "select 1 from s.history_marks where kind = 'erasure' limit 1"
+        return [(1,)] if "erasure" in there else []
+
+    class Project(DbtProject):
+        def __init__(self) -> None:
+            self.adapter = SimpleNamespace(
+                get_relation=lambda **name: cache[0] if cache else None,
+                cache_added=cache.append,
+                Relation=SimpleNamespace(create=lambda **name: marks),
+            )
+            self.rows = rows  # type: ignore[method-assign]
+
+    table: Any = SimpleNamespace(
+        schema="s", name="h", key=("id",), columns={"id": "int", "v": "int"}, hidden=frozenset()
+    )
+    project = Project()
+    one = Served(project, table, {}, {}, "0", [("v", "int")], {}, "", "true")
+    answers = Answers(project, [one])
+    answers.look_again()
+    assert (cache, one.shown) == ([], "true")
+    there.append("horizon")
+    answers.look_again()
+    assert (cache, one.shown) == ([marks], "true")
+    there.append("erasure")
+    answers.look_again()
+    assert one.shown == "(`v` is not null)"
 
 
 def test_numbers_of_a_question_are_numbers_in_their_range() -> None:

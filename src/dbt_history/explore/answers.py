@@ -18,12 +18,14 @@ from typing import Any
 from dbt_history.conventions import split_terms
 from dbt_history.explore.export import (
     DAY,
+    MARKS,
     MAX_VERSIONS,
     Exported,
     Row,
     as_deltas,
     as_text,
     compact_table,
+    has_erasures,
     is_tombstone,
     not_erased,
     order_and_columns,
@@ -391,8 +393,24 @@ class Answers:
         self.served = served
         self.by_id = {id_of(one): one for one in self.served}
 
+    def look_again(self) -> None:
+        """Find cleanings and erasures of other processes, the first ones of a schema, too.
+
+        A schema in which none was found needs two small statements.
+        """
+        pending: defaultdict[str, list[Served]] = defaultdict(list)
+        for one in self.served:
+            if one.shown == "true":
+                pending[one.table.schema].append(one)
+        for schema, tables in pending.items():
+            self.project.look_for(schema, MARKS)
+            if has_erasures(self.project, tables[0].table):
+                for one in tables:
+                    one.shown = not_erased(self.project, one.table, one.columns)
+
     def answer(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """Raises ExploreError."""
+        self.look_again()
         ask = {
             "rows": self.rows, "versions": self.versions, "written": self.written,
             "changes": self.changes, "step": self.step,
@@ -403,6 +421,7 @@ class Answers:
 
     def about(self) -> list[dict[str, Any]]:
         """The tables without rows: how many versions each has, and from when to when."""
+        self.look_again()
         return [self.head(one) for one in self.served]
 
     def one(self, question: Mapping[str, Any]) -> Served:

@@ -29,6 +29,7 @@ from dbt_history.timeline.versions import is_data
 MAX_VERSIONS = 300_000
 MAX_COMMITS = 40
 DAY = 86_400_000_000
+MARKS = "history_marks"
 
 
 @dataclass
@@ -126,9 +127,7 @@ def order_and_columns(
 
 def marks_of(project: DbtProject, table: HistoryTable) -> Any:
     """The table of marks in the schema of the table; None without one."""
-    return project.adapter.get_relation(
-        database=None, schema=table.schema, identifier="history_marks"
-    )
+    return project.adapter.get_relation(database=None, schema=table.schema, identifier=MARKS)
 
 
 def period_texts(period: Mapping[str, Any], order: str, ended_by: str) -> list[str]:
@@ -224,13 +223,16 @@ def not_erased(project: DbtProject, table: HistoryTable, columns: Sequence[tuple
     # A hidden column may have a value.
     hidden = table.hidden - {name.lower() for name in table.key}
     data += [name for name in table.columns if name.lower() in hidden]
-    marks = marks_of(project, table)
-    if marks is None or not data:
-        return "true"
-    erasures = f"select 1 from {marks.render()} where kind = 'erasure' limit 1"
-    if not project.rows(erasures):
+    if not data or not has_erasures(project, table):
         return "true"
     return "(" + " or ".join(f"{quoted(name)} is not null" for name in data) + ")"
+
+
+def has_erasures(project: DbtProject, table: HistoryTable) -> bool:
+    """Whether a record of the table's schema was erased."""
+    marks = marks_of(project, table)
+    erasures = "where kind = 'erasure' limit 1"
+    return marks is not None and bool(project.rows(f"select 1 from {marks.render()} {erasures}"))
 
 
 def start_of(period: Mapping[str, Any], axis: str) -> str:

@@ -92,6 +92,16 @@ class DbtProject:
             raise ExploreError(f"table {schema}.{name} does not exist")
         return found
 
+    def look_for(self, schema: str, name: str) -> None:
+        """Let dbt find a table that another process made after dbt had listed the schema."""
+        relation = self.adapter.Relation.create(schema=schema, identifier=name, type="table")
+        if self.adapter.get_relation(database=None, schema=schema, identifier=name) is None:
+            try:
+                self.rows(f"describe table {relation.render()}")
+            except ExploreError:
+                return
+            self.adapter.cache_added(relation)
+
     def columns(self, relation: Any) -> dict[str, str]:
         """Types by column name, both as Spark writes them."""
         described = self.rows(f"describe table {relation.render()}")
