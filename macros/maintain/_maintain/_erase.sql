@@ -453,10 +453,15 @@
 
 {#
     Identifies a subject in the marks. The hash is salted with the invocation's id, so that it
-    cannot be looked up from a list of keys.
+    cannot be looked up from a list of keys. A day or a time of `--args` is no JSON.
 #}
 {% macro _subject_hash(only, salt) %}
-    {% do return(local_md5(tojson(only, sort_keys=true) ~ salt)) %}
+    {% set values = {} %}
+    {% for name, value in only.items() %}
+        {% set is_json = value is string or value is number or value is boolean %}
+        {% do values.update({name: value if is_json else value | string}) %}
+    {% endfor %}
+    {% do return(local_md5(tojson(values, sort_keys=true) ~ salt)) %}
 {% endmacro %}
 
 

@@ -258,8 +258,8 @@
     For feature states, a time as the last transaction up to it; none for any other point or table.
 #}
 {% macro _transaction_at_time(to, table) %}
-    {% if not table.get('namespace') or to is not string
-        or not modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}', to) %}
+    {% if not table.get('namespace')
+        or not modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}', to | string) %}
         {% do return(none) %}
     {% endif %}
     {% do return(run_query(
