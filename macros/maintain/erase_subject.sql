@@ -12,7 +12,8 @@
     erase, by default everything except key and period. All tables are checked before the first one
     is changed. Repeating the call completes the erasure of a killed run, and changes nothing if
     everything is erased. Older files still hold the data until they are vacuumed, which
-    compact_history does.
+    compact_history does. The tables that it is made from, such as a landing table, are named if
+    they are not erased: name them in `mirrors`.
 #}
 {% macro erase_subject(
     table, only, columns=none, mirrors=[], dry_run=false, convention=none, key=none, author=none,
@@ -40,7 +41,15 @@
                 ' (' ~ (place.rows - place.changed) ~ ' were before)' if place.changed != place.rows
                     else ''
             )
-            ~ ', columns ' ~ place.columns | map(attribute='name') | join(', '), info=true
+            ~ ', columns ' ~ place.columns | map(attribute='name') | join(', ')
+            ~ (', not erased: ' ~ place.left | join(', ') if place.left else ''),
+            info=true,
+        ) %}
+    {% endfor %}
+    {% for name in dbt_history._not_erased(main, places) %}
+        {% do log(
+            'dbt_history: ' ~ name ~ ', which ' ~ main.name ~ ' is made from, is not erased',
+            info=true,
         ) %}
     {% endfor %}
     {% if not dry_run %}

@@ -229,7 +229,12 @@ def test_a_feature_is_erased_in_its_states_and_in_the_log_of_writes(
         **({"key": ["space", "id"]} if table == "log" else {}),
     }
 
+    alone = json.dumps({**arguments, "mirrors": [], "dry_run": True})
+    left = project.dbt("run-operation", "erase_subject", "--args", alone)
+    said = f"{project.schema}.edits, which states is made from, is not erased"
+    assert (said in left.log) == (table == "states")
     run = project.dbt("run-operation", "erase_subject", "--args", json.dumps(arguments))
+    assert "is not erased" not in run.log
     spark.sql(
         f"insert into {edits} values"
         " (3, 0, 'UPDATE', 'map', 'f', 'new', 'app', timestamp'2024-01-03 00:00:00 UTC')"

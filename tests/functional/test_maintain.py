@@ -631,9 +631,14 @@ def test_erasing_a_subject_leaves_keys_periods_and_counts(
         f"create table {mirror} using delta as select 'a' as id, 'secret' as v, 1L as main_hx_id"
     )
     spark.sql(f"alter table {mirror} set tblproperties ('delta.appendOnly' = 'true')")
-    arguments = {"table": "h", "only": {"id": "a"}, "mirrors": [f"{project.schema}.main_hx"]}
+    other = project.table("other")
+    spark.sql(f"create table {other} using delta as select 'a' as id, 'x' as v, 'y' as Mail")
+    names = [f"{project.schema}.main_hx", f"{project.schema}.other"]
+    arguments = {"table": "h", "only": {"id": "a"}, "mirrors": names}
 
-    assert "2 versions would be erased" in operate("erase_subject", **arguments, dry_run=True).log
+    would = operate("erase_subject", **arguments, dry_run=True).log
+    assert "2 versions would be erased" in would
+    assert "1 versions would be erased, columns v, not erased: mail" in would
     reason = "request 12; 'a' `b` \\ ${spark.sql.shuffle.partitions}\nc"
     operate("erase_subject", **arguments, reason=reason)
 
@@ -684,7 +689,11 @@ def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
     assert f"mirror {names[1]}: there is no such table" in message
     message = refused(only={"id": "nobody"}, mirrors=names[2])
     assert "no table has a row of this key" in message
+    copy = f"{project.schema}.h__batches_0123abcd"
+    spark.sql(f"create table {copy} using parquet as select 'a' as id, 'secret' as v")
     message = refused(only={"id": "a"}, mirrors=names[2:])
+    spark.sql(f"drop table {copy}")
+    assert "`h__batches_0123abcd` has 1 rows of this key; it is the copy of a batch" in message
     assert "v is NOT NULL" in message
     assert "alter column `v` drop not null" in message
     assert "the constraint filled (" in message

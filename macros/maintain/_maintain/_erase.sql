@@ -224,9 +224,10 @@
 
 {#
     The tables with what is erased in each: {'name', 'relation', 'columns', 'rows', 'changed',
-    'lock'}; `changed` counts the rows that still hold a value. In a log everything is erased that
-    the log does not need; in another mirror, and in the log of writes of a table of states, the
-    columns that are erased in the table. Errors are appended to `problems`.
+    'lock', 'left'}; `changed` counts the rows that still hold a value. In a log everything is
+    erased that the log does not need; in another mirror, and in the log of writes of a table of
+    states, the columns that are erased in the table; `left` names its other columns. Errors are
+    appended to `problems`.
 #}
 {% macro _erased_places(main, only, columns, mirrors, problems) %}
     {% set only = only if only is mapping else {} %}
@@ -278,9 +279,13 @@
             {% for problem in dbt_history._key_problems(only, there) %}
                 {% do problems.append(relation ~ ': ' ~ problem) %}
             {% endfor %}
+            {% set own = kept + gone | map(attribute='name') | map('lower') | list
+                + main.get('kept', []) %}
             {% do places.append({
                 'name': dbt_history._quoted_relation(relation), 'relation': relation,
                 'columns': gone, 'there': there, 'rows': 0, 'changed': 0,
+                'left': names | reject('in', own) | list
+                    if columns is none and not table.is_log and not loop.first else [],
             }) %}
         {% endif %}
     {% endfor %}
@@ -291,8 +296,62 @@
         {% if not places | sum(attribute='rows') %}
             {% do problems.append('no table has a row of this key') %}
         {% endif %}
+        {% do dbt_history._check_copies(main, places, only, problems) %}
     {% endif %}
     {% do return(places) %}
+{% endmacro %}
+
+
+{#
+    A run that is killed may leave a copy of its batch, `<model>__batches_<id>`; a run in progress
+    has one, and would write the data again.
+#}
+{% macro _check_copies(main, places, only, problems) %}
+    {% set schemas = {} %}
+    {% for place in places %}
+        {% set node = dbt_history._node_of_relation(place.relation) or {} %}
+        {% do schemas.setdefault(dbt_history._quote(place.relation.schema), ['rewind']).extend(
+            [place.relation.identifier | lower, (node.get('name') or '') | lower]
+        ) %}
+    {% endfor %}
+    {% for schema, names in schemas.items() %}
+        {% for row in run_query('show tables in ' ~ schema).rows
+            if modules.re.match('^.*__batches_[0-9a-f]{8}$', row['tableName'])
+                and row['tableName'].rsplit('__batches_', 1)[0] | lower in names %}
+            {% set copy = schema ~ '.' ~ dbt_history._quote(row['tableName']) %}
+            {% set columns = dbt_history._table_columns(copy) %}
+            {% set there = columns | map(attribute='name') | map('lower') | list %}
+            {% if not main.key | map('lower') | reject('in', there) | list %}
+                {% set number = run_query(
+                    'select count(*) from ' ~ copy ~ ' where '
+                        ~ dbt_history._key_filter(only, columns)
+                ).rows[0][0] | int %}
+                {% do problems.append(
+                    copy ~ ' has ' ~ number ~ ' rows of this key; it is the copy of a batch: wait'
+                        ~ ' for the run that made it, or drop it if that run was killed'
+                ) if number %}
+            {% endif %}
+        {% endfor %}
+    {% endfor %}
+{% endmacro %}
+
+
+{# The tables with these keys that the erased one is made from, and that are not erased. #}
+{% macro _not_erased(main, places) %}
+    {% set node = main.get('node') or dbt_history._node_named(main.name, 'erase_subject') %}
+    {% set own = places | map(attribute='name') | map('lower') | list %}
+    {% set names = [] %}
+    {% for name in dbt_history._upstream_tables(node) %}
+        {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
+        {% if relation is not none and not relation.is_view
+            and dbt_history._quoted_relation(relation) | lower not in own %}
+            {% set there = dbt_history._table_columns(relation) | map(attribute='name')
+                | map('lower') | list %}
+            {% do names.append(name)
+                if not main.key | map('lower') | reject('in', there) | list %}
+        {% endif %}
+    {% endfor %}
+    {% do return(names | unique | sort) %}
 {% endmacro %}
 
 
