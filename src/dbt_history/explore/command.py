@@ -73,6 +73,7 @@ def explore_command(
     Exit codes: 0  the page is written, or the server was stopped
                 1  no dbt project with the package, or a table cannot be read
                 2  the options are invalid
+                3  another process has the embedded metastore open
     """
     try:
         from dbt_history.explore.page import page

@@ -170,6 +170,7 @@ def show_command(
     Exit codes: 0  done, also without any row
                 1  no dbt project with the package, or the table cannot be read
                 2  the options are invalid
+                3  another process has the embedded metastore open
     """
     if at and between:
         raise click.UsageError("--at and --between exclude each other")
