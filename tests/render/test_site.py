@@ -269,6 +269,19 @@ def test_each_page_has_a_name_of_its_own_and_links_follow(project: Project, tmp_
     assert ("docs/index.md", place) in site.menu["Guides"]
 
 
+def test_a_guide_may_have_any_name(project: Project, tmp_path: Path) -> None:
+    file = 'docs/a "b" #1?.md'
+    for name, text in ((file, "# b"), ("README.md", "# s\n\n[b](docs/a%20%22b%22%20%231%3F.md)")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    made = Content("shop", tmp_path, tmp_path, {"Guides": [file]}, unlisted=["README.md"])
+    site = Site(Project(project.manifest, project.catalog, project.template), made, {}, {})
+
+    place = site.places[file]
+    assert place == "a__b___1_.html"
+    assert f'href="{place}"' in site.markdown["index.html"].html
+
+
 def test_lineage_colours_raw_history_and_as_of_models(project: Project) -> None:
     layers = {node["name"]: project.layer(name) for name, node in project.nodes.items()}
     manifest = styled(project, "front")

@@ -40,6 +40,7 @@ def output_paths(sources: Iterable[str], taken: Iterable[str]) -> dict[str, str]
         path = "index.html"
         if source != "README.md":
             path = str(PurePosixPath(source).with_suffix(".html")).removeprefix("docs/").lower()
+            path = re.sub(r"[^\w./-]", "_", path)  # an address without escapes
         made[source] = free_path(path, [*taken, *made.values()])
     return made
 
@@ -205,7 +206,7 @@ class Renderer:
             return href
         if not path:
             return self.pages[source] + mark + anchor
-        file = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(source), unquote(path)))
         if file in self.pages:
             return self.pages[file] + mark + anchor
         if file in self.folders:
