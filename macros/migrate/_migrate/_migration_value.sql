@@ -14,8 +14,7 @@
         {% set text = text
             ~ (' UTC' if modules.re.search('[0-9]:[0-9]', text) else ' 00:00:00 UTC') %}
     {% endif %}
-    {# Spark substitutes ${...} inside quotes too. #}
-    {% set literal = dbt_history._string_literal(text).replace('${', '\\u0024{') %}
+    {% set literal = dbt_history._string_literal(text) %}
     {% if run_query(
         'select try_cast(' ~ literal ~ ' as ' ~ type ~ ') is null'
     ).rows[0][0] | string | lower == 'true' %}
