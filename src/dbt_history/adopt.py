@@ -7,25 +7,26 @@ from pathlib import Path
 import click
 
 from dbt_history.generate import GenerateError, read_files, write_files
-from dbt_history.operations import OperationError, run_operation
+from dbt_history.operations import OperationError, dbt_options, run_operation
+from dbt_history.options import project_options
 
 
 @click.command("adopt")
 @click.argument("snapshots", nargs=-1, required=True, metavar="SNAPSHOT…")
-@click.option(
-    "--project-dir",
-    default=".",
-    show_default=True,
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="The dbt project.",
-)
 @click.option(
     "--folder",
     default="models/history",
     show_default=True,
     help="Folder for the files, relative to the project.",
 )
-def adopt_command(snapshots: tuple[str, ...], project_dir: Path, folder: str) -> None:
+@project_options
+def adopt_command(
+    snapshots: tuple[str, ...],
+    folder: str,
+    project_dir: Path,
+    profiles_dir: Path | None,
+    target: str | None,
+) -> None:
     """Write a history model that goes on with the table of each SNAPSHOT.
 
     The table is checked, and not changed.
@@ -41,7 +42,8 @@ def adopt_command(snapshots: tuple[str, ...], project_dir: Path, folder: str) ->
     """
     arguments = {"snapshot": list(snapshots), "folder": folder}
     try:
-        files = read_files(run_operation(project_dir, "adopt_snapshot", arguments))
+        options = dbt_options(profiles_dir, target)
+        files = read_files(run_operation(project_dir, "adopt_snapshot", arguments, options))
         written = write_files(project_dir, files)
     except (GenerateError, OperationError) as error:
         raise click.ClickException(str(error)) from None

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import click
 
-from dbt_history.operations import OperationError, run_operation
+from dbt_history.operations import OperationError, dbt_options, run_operation
+from dbt_history.options import project_options
 
 Level = Literal["ok", "note", "problem"]
 FACTS = re.compile(r"^-- facts: (\{.*\})$", re.MULTILINE)
@@ -176,17 +177,8 @@ def render(findings: list[Finding]) -> Iterator[str]:
 
 
 @click.command("doctor")
-@click.option(
-    "--project-dir",
-    default=".",
-    show_default=True,
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="The dbt project.",
-)
-@click.option("--profiles-dir", type=click.Path(file_okay=False, exists=True, path_type=Path),
-              help="The folder of profiles.yml.  [default: dbt's]")  # fmt: skip
-@click.option("--target", help="The target of the profile.  [default: the profile's]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of lines.")
+@project_options
 def doctor_command(
     project_dir: Path, profiles_dir: Path | None, target: str | None, as_json: bool
 ) -> None:
@@ -204,9 +196,7 @@ def doctor_command(
                 2  the options are invalid
     """
     findings = list(packages({name: installed(name) for name in SUPPORTED}))
-    options = ["--target", target] if target else []
-    if profiles_dir is not None:
-        options += ["--profiles-dir", str(profiles_dir.resolve())]
+    options = dbt_options(profiles_dir, target)
     try:
         output = run_operation(project_dir, "dbt_history._doctor_facts", {}, options)
         found = FACTS.search(output)

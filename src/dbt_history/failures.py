@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from dbt_history.explore.project import DbtProject, ExploreError, open_project, project_options
+from dbt_history.explore.project import DbtProject, ExploreError, open_project
 from dbt_history.explore.show import cell
-from dbt_history.options import target_path
+from dbt_history.options import project_options, target_path
 from dbt_history.sql import quoted
 from dbt_history.summary import SummaryError, read_artifact
 

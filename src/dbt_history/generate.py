@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from dbt_history.operations import OperationError, run_operation
+from dbt_history.operations import OperationError, dbt_options, run_operation
+from dbt_history.options import project_options
 from dbt_history.output import write_file
 
 FILE = re.compile(r"^-- file: ([^\n]+)\n(.*?)^-- end of file$", re.MULTILINE | re.DOTALL)
@@ -43,19 +44,15 @@ def write_files(project: Path, files: Mapping[str, str]) -> list[str]:
 
 @click.command("generate")
 @click.option(
-    "--project-dir",
-    default=".",
-    show_default=True,
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="The dbt project.",
-)
-@click.option(
     "--folder",
     default="models/history",
     show_default=True,
     help="Folder for the files, relative to the project.",
 )
-def generate_command(project_dir: Path, folder: str) -> None:
+@project_options
+def generate_command(
+    folder: str, project_dir: Path, profiles_dir: Path | None, target: str | None
+) -> None:
     """Write a history model for each model and source with `meta: {history: true}`.
 
     \b
@@ -68,7 +65,9 @@ def generate_command(project_dir: Path, folder: str) -> None:
                 2  the options are invalid
     """
     try:
-        files = read_files(run_operation(project_dir, "generate_history", {"folder": folder}))
+        options = dbt_options(profiles_dir, target)
+        arguments = {"folder": folder}
+        files = read_files(run_operation(project_dir, "generate_history", arguments, options))
         written = write_files(project_dir, files)
     except (GenerateError, OperationError) as error:
         raise click.ClickException(str(error)) from None

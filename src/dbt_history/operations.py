@@ -14,6 +14,12 @@ class OperationError(Exception):
     """dbt did not finish. Has its output."""
 
 
+def dbt_options(profiles: Path | None, target: str | None) -> list[str]:
+    """The profile and the target as options of dbt, which may run in another folder."""
+    options = ["--profiles-dir", str(profiles.resolve())] if profiles else []
+    return options + (["--target", target] if target else [])
+
+
 def dbt_program() -> str:
     """The dbt beside this Python, because its environment may not be activated."""
     beside = Path(sys.executable).with_name("dbt")

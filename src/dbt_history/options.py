@@ -22,3 +22,21 @@ def target_path(what_for: str = "") -> Callable[[Any], Any]:
         type=click.Path(file_okay=False, path_type=Path),
         help=f"dbt's target folder{what_for}.",
     )
+
+
+def project_options(command: Any) -> Any:
+    """`--project-dir`, `--profiles-dir` and `--target` of a command, as dbt has them."""
+    folder = click.Path(file_okay=False, exists=True, path_type=Path)
+    for option in (
+        click.option("--target", help="Target of the profile."),
+        click.option("--profiles-dir", type=folder, help="Folder of profiles.yml."),
+        click.option(
+            "--project-dir",
+            type=folder,
+            default=".",
+            show_default=True,
+            help="A dbt project that has the package dbt_history installed.",
+        ),
+    ):
+        command = option(command)
+    return command

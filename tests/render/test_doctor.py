@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -164,6 +165,22 @@ def test_the_line_for_a_missing_package_is_that_of_the_readme() -> None:
     assert f"\n{doctor.INSTALL}\n" in page("README.md")
     found = [one for one in doctor.packages({"pyspark": "3.5.0"}) if one.level == "problem"]
     assert {one.what: one.line for one in found} == dict.fromkeys(doctor.SUPPORTED, doctor.INSTALL)
+
+
+@pytest.mark.parametrize("command", [["generate"], ["adopt", "customers"], ["doctor"]])
+def test_run_operations_of_commands_use_the_named_profile_and_target(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: list[str]
+) -> None:
+    asked: list[str] = []
+
+    def run(arguments: list[str], **_: Any) -> SimpleNamespace:
+        asked.extend(arguments)
+        return SimpleNamespace(returncode=0, stdout="", stderr="")
+
+    monkeypatch.setattr("dbt_history.operations.subprocess.run", run)
+    folders = ["--project-dir", str(tmp_path), "--profiles-dir", str(tmp_path)]
+    CliRunner().invoke(main, [*command, *folders, "--target", "prod"])
+    assert asked[-4:] == ["--profiles-dir", str(tmp_path.resolve()), "--target", "prod"]
 
 
 def test_every_command_has_examples_exit_codes_and_a_row_in_its_page() -> None:

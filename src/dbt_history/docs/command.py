@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbt_history.explore.project import ExploreError, open_project, project_options, reason
+from dbt_history.explore.project import ExploreError, open_project, reason
 from dbt_history.extras import not_installed
-from dbt_history.options import target_path
+from dbt_history.operations import dbt_options
+from dbt_history.options import project_options, target_path
 
 if TYPE_CHECKING:
     from dbt_history.docs.manifest import Project
@@ -136,8 +137,7 @@ def generate(
     if (parsed := results / "partial_parse.msgpack").is_file():
         shutil.copy(parsed, folder)
     options = ["--project-dir", str(project_dir), "--target-path", str(folder)]
-    options += ["--profiles-dir", str(profiles_dir)] if profiles_dir else []
-    options += ["--target", target] if target else []
+    options += dbt_options(profiles_dir, target)
     done = dbtRunner().invoke(["--quiet", "docs", "generate", *options])
     if not done.success:
         raise ExploreError(reason(done.exception or "dbt docs generate failed"))

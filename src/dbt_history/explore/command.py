@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from dbt_history.explore.project import ExploreError, open_project, project_options
+from dbt_history.explore.project import ExploreError, open_project
 from dbt_history.extras import not_installed
+from dbt_history.options import project_options
 from dbt_history.output import write_file
 from dbt_history.timeline.command import read_key
 

@@ -15,6 +15,7 @@ import click
 from pyspark.sql import SparkSession
 
 from dbt_history.extras import not_installed
+from dbt_history.operations import dbt_options
 from dbt_history.session import MetastoreInUseError, is_in_use, start_session, with_catalog
 
 PACKAGE_MESSAGE = re.compile(r"dbt_history\.\w+: ")
@@ -124,8 +125,7 @@ def open_project(folder: Path, profiles: Path | None, target: str | None) -> Ite
     except ImportError:
         raise ExploreError(not_installed("dbt", "dbt")) from None
     options = ["--project-dir", str(folder), "--log-level", "none"]
-    options += ["--profiles-dir", str(profiles)] if profiles else []
-    options += ["--target", target] if target else []
+    options += dbt_options(profiles, target)
     done = dbtRunner().invoke(["parse", "--quiet", "--no-write-json", *options])
     if not done.success:
         raise ExploreError(reason(done.exception or "dbt parse failed"))
@@ -138,21 +138,3 @@ def open_project(folder: Path, profiles: Path | None, target: str | None) -> Ite
         )
     with project.adapter.connection_named("dbt-history"):
         yield project
-
-
-def project_options(command: Any) -> Any:
-    """`--project-dir`, `--profiles-dir` and `--target` of a command, as dbt has them."""
-    folder = click.Path(file_okay=False, exists=True, path_type=Path)
-    for option in (
-        click.option("--target", help="Target of the profile."),
-        click.option("--profiles-dir", type=folder, help="Folder of profiles.yml."),
-        click.option(
-            "--project-dir",
-            type=folder,
-            default=".",
-            show_default=True,
-            help="A dbt project that has the package dbt_history installed.",
-        ),
-    ):
-        command = option(command)
-    return command

@@ -10,8 +10,9 @@ import click
 
 from dbt_history.conventions import on_axis
 from dbt_history.explore.export import as_text, proper, where
-from dbt_history.explore.project import DbtProject, ExploreError, open_project, project_options
+from dbt_history.explore.project import DbtProject, ExploreError, open_project
 from dbt_history.explore.tables import HistoryTable, resolve
+from dbt_history.options import project_options
 from dbt_history.sql import quoted
 from dbt_history.timeline.command import read_key
 from dbt_history.timeline.versions import format_position, is_data

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from dbt_history.conventions import Convention, from_settings, on_axis, split, split_terms
-from dbt_history.explore.project import open_project, project_options
+from dbt_history.explore.project import open_project
 from dbt_history.extras import not_installed
+from dbt_history.options import project_options
 from dbt_history.output import write_file
 from dbt_history.timeline.errors import TimelineError
 from dbt_history.timeline.settings import settings_of
