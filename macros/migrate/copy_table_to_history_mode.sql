@@ -30,10 +30,7 @@
     ) %}
     {% if not dry_run %}
         {% set history = dbt_history._as_history(migrated, deleted_column, instant) %}
-        {% set statement = dbt_history._replace_table_sql(
-            wanted, migrated.relation, history.sql, history.columns, is_new=true,
-        ) %}
-        {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
+        {% do dbt_history._make_copy(wanted, migrated, history, operation, caller) %}
     {% endif %}
     {% do dbt_history._log_info(
         caller, wanted,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -308,6 +310,32 @@ def test_a_table_without_soft_deletes_keeps_its_column_with_that_name(project: P
     (copied,) = project.rows("copy")
     assert {name: copied[name] for name in row} == row
     assert copied["_fivetran_active"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("left", ["table", "files"])
+def test_a_copy_is_made_where_a_killed_call_has_left_its_folder(
+    left: str, project: Project, warehouse: Path
+) -> None:
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    table, copy = project.table("t"), project.table("copy")
+    rows = [{"id": 1, "_fivetran_synced": day(3)}]
+    types = {"id": "bigint", "_fivetran_synced": "timestamp"}
+    data_frame(project.spark, rows, types).write.format("delta").saveAsTable(table)
+    folder = warehouse / f"{project.schema}.db" / "copy"
+    if left == "table":
+        migrate(project, "copy_table_to_history_mode", table=table, to=copy)
+        kept = shutil.copytree(folder, folder.with_name("kept"))
+        project.spark.sql(f"drop table {copy}")
+        shutil.move(kept, folder)
+    else:
+        folder.mkdir()
+        (folder / "part-0.parquet").write_text("half")
+
+    for _ in range(2):
+        migrate(project, "copy_table_to_history_mode", table=table, to=copy)
+        assert [(row["id"], row["_fivetran_active"]) for row in project.rows("copy")] == [(1, True)]
+    assert (folder / "part-0.parquet").exists() == (left == "files")
 
 
 @pytest.mark.parametrize("operation", ["soft_delete_to_history", "copy_table_to_history_mode"])

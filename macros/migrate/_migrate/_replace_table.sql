@@ -3,7 +3,9 @@
     of `like`: the table itself, or the table that is copied. `select_columns`: the column names of
     the new table.
 #}
-{% macro _replace_table_sql(relation, like, select_sql, select_columns, is_new=false) %}
+{% macro _replace_table_sql(
+    relation, like, select_sql, select_columns, is_new=false, location=none
+) %}
     {%- set detail = run_query('describe detail ' ~ dbt_history._quoted_relation(like)).rows[0] -%}
     {%- set layout = dbt_history._as_list(detail['partitionColumns']) -%}
     {%- set partition_by = [] -%}
@@ -24,6 +26,9 @@
     {%- if partition_by %}
     partitioned by ({{ partition_by | join(', ') }})
     {%- endif %}
+    {%- if location %}
+    location {{ dbt_history._string_literal(location) }}
+    {%- endif %}
     tblproperties (
         {%- for name, value in properties.items() %}
         {{ dbt_history._string_literal(name) }}
@@ -37,6 +42,43 @@
         {{ select_sql }}
     ) as replacing
 {%- endmacro %}
+
+
+{#
+    Makes the copy of a table. A killed call may have left its folder: with a commit it is
+    registered, and is the copy; files without a commit are not touched, and the copy gets another
+    location.
+#}
+{% macro _make_copy(wanted, migrated, history, operation, caller_name) %}
+    {% set relation = migrated.relation %}
+    {% set failed = dbt_history._run_migration(
+        migrated,
+        dbt_history._replace_table_sql(
+            wanted, relation, history.sql, history.columns, is_new=true,
+        ),
+        operation, caller_name, or_failed=true,
+    ) %}
+    {% if failed is none %}
+        {% do return(none) %}
+    {% endif %}
+    {% set location = dbt_history._default_location(wanted) %}
+    {% if dbt_history._register_existing_table(wanted, location) %}
+        {% do dbt_history._refuse_migration(
+            [] if dbt_history._is_migrated(wanted, operation, caller_name)
+                else [wanted ~ ' exists already and is not a copy made by this migration'],
+            migrated, caller_name,
+        ) %}
+        {% do return(none) %}
+    {% endif %}
+    {% do dbt_history._run_migration(
+        migrated,
+        dbt_history._replace_table_sql(
+            wanted, relation, history.sql, history.columns, is_new=true,
+            location=location ~ '__' ~ invocation_id[:8],
+        ),
+        operation, caller_name,
+    ) %}
+{% endmacro %}
 
 
 {# The properties that a user has set; those that Delta maintains are not copied. #}

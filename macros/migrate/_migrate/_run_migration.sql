@@ -1,14 +1,17 @@
 {#
     Runs the one statement of a migration that changes rows: one commit, with `operation` in its
-    user metadata. `operation` identifies the migration: {'operation': name, …arguments}.
+    user metadata. `operation` identifies the migration: {'operation': name, …arguments}. With
+    `or_failed` the class of a failure is returned, and is no error.
 #}
-{% macro _run_migration(migrated, statement, operation, caller_name) %}
+{% macro _run_migration(migrated, statement, operation, caller_name, or_failed=false) %}
     {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
     {% set record = {'history_migration': operation, 'invocation_id': invocation_id} %}
     {% set failed = dbt_history._guarded_statement(
         statement, {key: dbt_history._record_text(record)}, dbt_history._session_settings([key]),
     ) %}
-    {% if failed is not none %}
+    {% if or_failed %}
+        {% do return(failed) %}
+    {% elif failed is not none %}
         {% set reasons = {
             'conflict': [
                 'another writer changed the table at the same time', 'run the migration again',
