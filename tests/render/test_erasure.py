@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, datetime
 from typing import Any
 
@@ -41,3 +42,42 @@ def test_a_copy_of_a_batch_that_has_the_record_is_named(call: Renderer) -> None:
         " wait for the run that made it, or drop it if that run was killed"
     ]
     assert sum(statement.startswith("select count") for statement in executed) == 1
+
+
+def test_a_change_that_a_log_has_not_read_is_named(call: Renderer) -> None:
+    """The log has read version 4 of its main table, whose newest is 6."""
+    watermarks = {"`golden`.`people`": {"version": 4, "table_id": "a"}}
+    record = {
+        "dbt_history": "1", "model": "people_hx", "batch": 1, "epoch": 0, "table_id": "t",
+        "watermarks": watermarks,
+    }  # fmt: skip
+    commit = {
+        "version": 9, "timestamp": "2024-01-01 00:00:09", "operation": "WRITE",
+        "operationParameters": "{}", "operationMetrics": "{}", "userName": None,
+    }  # fmt: skip
+    call.pretend_relations("people", "people_hx")
+    answers = {
+        "describe history `golden`.`people_hx`": [{**commit, "userMetadata": json.dumps(record)}],
+        "describe history `golden`.`people` limit 1": [{"version": 6}],
+        "describe `golden`.`people`": [{"name": "id", "type": "bigint", "comment": None}],
+        "show tblproperties": [],
+        "explain": [{"plan": "== Physical Plan =="}],
+        "select count": [{"count": 1}],
+    }
+    executed = call.pretend_answers(answers)
+    problems: list[str] = []
+    place = {"name": "`golden`.`people_hx`", "relation": call.table("people_hx")}
+    call("_check_unread", place=place, only={"ID": 7}, problems=problems)
+
+    assert problems == [
+        "`golden`.`people_hx`: it has not read 1 changes of this key in `golden`.`people`, and"
+        " would record the values before them: run it first"
+    ]
+    (counting,) = [one for one in executed if one.startswith("select count")]
+    assert "from table_changes('`golden`.`people`', 5, 6) as feed" in counting
+    assert counting.endswith("('update_preimage', 'delete') and `ID` <=> cast('7' as bigint)")
+
+    answers["describe history `golden`.`people` limit 1"] = [{"version": 4}]
+    call.pretend_answers(answers)
+    call("_check_unread", place=place, only={"ID": 7}, problems=problems)
+    assert len(problems) == 1

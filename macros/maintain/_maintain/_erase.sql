@@ -224,10 +224,10 @@
 
 {#
     The tables with what is erased in each: {'name', 'relation', 'columns', 'rows', 'changed',
-    'lock', 'left'}; `changed` counts the rows that still hold a value. In a log everything is
-    erased that the log does not need; in another mirror, and in the log of writes of a table of
-    states, the columns that are erased in the table; `left` names its other columns. Errors are
-    appended to `problems`.
+    'lock', 'is_log', 'left'}; `changed` counts the rows that still hold a value. In a log
+    everything is erased that the log does not need; in another mirror, and in the log of writes of
+    a table of states, the columns that are erased in the table; `left` names its other columns.
+    Errors are appended to `problems`.
 #}
 {% macro _erased_places(main, only, columns, mirrors, problems) %}
     {% set only = only if only is mapping else {} %}
@@ -284,6 +284,7 @@
             {% do places.append({
                 'name': dbt_history._quoted_relation(relation), 'relation': relation,
                 'columns': gone, 'there': there, 'rows': 0, 'changed': 0,
+                'is_log': table.is_log,
                 'left': names | reject('in', own) | list
                     if columns is none and not table.is_log and not loop.first else [],
             }) %}
@@ -292,6 +293,7 @@
     {% if not problems %}
         {% for place in places %}
             {% do dbt_history._check_place(place, only, problems) %}
+            {% do dbt_history._check_unread(place, only, problems) if place.is_log %}
         {% endfor %}
         {% if not places | sum(attribute='rows') %}
             {% do problems.append('no table has a row of this key') %}
@@ -299,6 +301,43 @@
         {% do dbt_history._check_copies(main, places, only, problems) %}
     {% endif %}
     {% do return(places) %}
+{% endmacro %}
+
+
+{#
+    A log records what a change of its main table replaces or removes. One that it has not read
+    would bring the data back:
+
+        main table   7 Ada --------------- 7 deleted
+        log          7 Ada   7 erased                  run: 7 deleted, the last values are Ada's
+#}
+{% macro _check_unread(place, only, problems) %}
+    {% set log = dbt_history._commit_log(dbt_history._with_format(place.relation), '') or {} %}
+    {% for name, watermark in (log.get('watermarks') or {}).items()
+        if watermark.get('version') is not none %}
+        {% set main = dbt_history._with_format(
+            load_relation(dbt_history._relation_of_source(name))
+        ) %}
+        {% set is_there = main is not none and not main.is_view and not main.is_iceberg %}
+        {% set newest = run_query(
+            'describe history ' ~ name ~ ' limit 1'
+        ).rows[0]['version'] | int if is_there else 0 %}
+        {% set part = {'from': watermark.version + 1, 'to': newest} %}
+        {% set columns = dbt_history._table_columns(main) if newest > watermark.version else [] %}
+        {% set there = columns | map(attribute='name') | map('lower') | list %}
+        {% if columns and not only.keys() | map('lower') | reject('in', there) | list
+            and dbt_history._feed_problem({'table': name}, part) is none %}
+            {% set number = run_query(
+                'select count(*) from ' ~ dbt_history._table_changes({'table': name}, part)
+                    ~ " as feed where _change_type in ('update_preimage', 'delete') and "
+                    ~ dbt_history._key_filter(only, columns)
+            ).rows[0][0] | int %}
+            {% do problems.append(
+                place.name ~ ': it has not read ' ~ number ~ ' changes of this key in ' ~ name
+                    ~ ', and would record the values before them: run it first'
+            ) if number %}
+        {% endif %}
+    {% endfor %}
 {% endmacro %}
 
 
