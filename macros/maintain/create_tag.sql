@@ -13,6 +13,8 @@
 {% macro create_tag(
     tag, table='all', at=none, author=none, reason=none, convention=none, key=none
 ) %}
+    {# `tag: 2024` of --args is a number, and the marks have names. #}
+    {% set tag = tag | string %}
     {% set tables = dbt_history._tables_of_all_kinds(
         table, convention, key, 'create_tag',
     ) %}

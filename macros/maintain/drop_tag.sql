@@ -3,6 +3,8 @@
     be cleaned from then on.
 #}
 {% macro drop_tag(tag, table='all', convention=none, key=none) %}
+    {# `tag: 2024` of --args is a number, and the marks have names. #}
+    {% set tag = tag | string %}
     {% set dropped = namespace(number=0) %}
     {% for table in dbt_history._tables_of_all_kinds(
         table, convention, key, 'drop_tag',

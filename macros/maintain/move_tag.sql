@@ -5,6 +5,8 @@
     dbt run-operation move_tag --args '{tag: released, table: naksha_states, at: 17}'
 #}
 {% macro move_tag(tag, at, table='all', author=none, reason=none, convention=none, key=none) %}
+    {# `tag: 2024` of --args is a number, and the marks have names. #}
+    {% set tag = tag | string %}
     {% set problems = [] %}
     {% set tables = [] %}
     {% for table in dbt_history._tables_of_all_kinds(
