@@ -56,7 +56,7 @@ def test_a_change_that_a_log_has_not_read_is_named(call: Renderer) -> None:
         "operationParameters": "{}", "operationMetrics": "{}", "userName": None,
     }  # fmt: skip
     call.pretend_relations("people", "people_hx")
-    answers = {
+    answers: dict[str, list[dict[str, Any]]] = {
         "describe history `golden`.`people_hx`": [{**commit, "userMetadata": json.dumps(record)}],
         "describe history `golden`.`people` limit 1": [{"version": 6}],
         "describe `golden`.`people`": [{"name": "id", "type": "bigint", "comment": None}],
