@@ -29,7 +29,8 @@
     {% endfor %}
     {% do print('-- facts: ' ~ tojson({
         'spark': spark, 'delta': delta, 'settings': settings,
-        'threads': target.threads, 'method': adapter.config.credentials.method,
+        'threads': target.threads,
+        'method': adapter.config.credentials.method | default(none),
         'sources': sources.values() | select('mapping') | list,
     })) %}
 {% endmacro %}
