@@ -11,7 +11,6 @@ greater than 2^53 and for microseconds.
 from __future__ import annotations
 
 import json
-import random
 import re
 from bisect import bisect_left
 from collections import defaultdict
@@ -21,7 +20,7 @@ from typing import Any
 
 from dbt_history.conventions import on_axis
 from dbt_history.explore.project import DbtProject, ExploreError
-from dbt_history.explore.tables import ANY_USER, HistoryTable
+from dbt_history.explore.tables import ANY_USER, HistoryTable, hidden_values
 from dbt_history.sql import quoted, string_literal
 from dbt_history.timeline.commits import METADATA_OPERATIONS
 from dbt_history.timeline.versions import is_data
@@ -273,9 +272,7 @@ def hide_keys(exported: Exported) -> None:
     for place, name in enumerate(table.key):
         if name.lower() not in table.hidden:
             continue
-        values = list({row.key[place] for row in exported.rows})
-        random.SystemRandom().shuffle(values)
-        number = {value: f"hidden {count}" for count, value in enumerate(values, 1)}
+        number = hidden_values(row.key[place] for row in exported.rows)
         for row in exported.rows:
             row.key = (*row.key[:place], number[row.key[place]], *row.key[place + 1 :])
 

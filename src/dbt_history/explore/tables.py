@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+import random
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +100,13 @@ def hidden_columns(nodes: Mapping[str, Node], node: Node | None) -> frozenset[st
         pending += nodes_of_relation(nodes, one.get("schema"), table_name(one))
     is_log = is_log_model(node)
     return frozenset(hidden | {f"main_{name}" for name in hidden if is_log})
+
+
+def hidden_values(values: Iterable[str | None]) -> dict[str | None, str]:
+    """What is shown for each value of a hidden key column: a number, in random order."""
+    distinct = list(set(values))
+    random.SystemRandom().shuffle(distinct)
+    return {value: f"hidden {number}" for number, value in enumerate(distinct, 1)}
 
 
 def table_name(node: Node) -> str:

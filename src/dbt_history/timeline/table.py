@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -15,6 +14,7 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
 from dbt_history.commit_log import Entry, read_log, recorded_key
 from dbt_history.conventions import Convention, detect_convention, missing
+from dbt_history.explore.tables import hidden_values
 from dbt_history.sql import parts_of
 from dbt_history.timeline.commits import Commit, Identity, read_commit, with_arrivals
 from dbt_history.timeline.errors import TimelineError
@@ -269,9 +269,7 @@ def with_hidden_keys(track: Track, versions: Sequence[Version]) -> list[Version]
     found = list(versions)
     for place, name in enumerate(track.key):
         if name.lower() in hidden:
-            values = list({version.key[place] for version in found})
-            random.SystemRandom().shuffle(values)
-            number = {value: f"hidden {count}" for count, value in enumerate(values, 1)}
+            number = hidden_values(version.key[place] for version in found)
             found = [
                 replace(one, key=(*one.key[:place], number[one.key[place]], *one.key[place + 1 :]))
                 for one in found
