@@ -334,7 +334,9 @@
             ).rows[0][0] | int %}
             {% do problems.append(
                 place.name ~ ': it has not read ' ~ number ~ ' changes of this key in ' ~ name
-                    ~ ', and would record the values before them: run it first'
+                    ~ ', and would record the values before them: '
+                    ~ ('resume_history, and ' if dbt_history._is_suspended(log) else '')
+                    ~ 'run it first'
             ) if number %}
         {% endif %}
     {% endfor %}
