@@ -198,6 +198,8 @@ NESTED = [
     ("x", 4, "DELETE", "u3", "u4", '{"a": 1}'),
     ("x", 5, "UPDATE", "gone", "u5", '{"a": 1}'),
     ("x", 6, "UPDATE", "u5", "u6", '{"a": 1}'),
+    ("x", 7, "UPDATE", "u6", "u7", '{"a": {"0": {"x": 1}}}'),
+    ("x", 8, "UPDATE", "u7", "u8", '{"a": [{"x": 2}]}'),
 ]
 
 
@@ -236,6 +238,9 @@ def test_a_reverse_patch_restores_the_predecessor(project: Project, spark: Spark
         4: None,
         5: None,
         6: [],
+        7: [{"op": "replace", "path": "/a", "value": 1}],
+        # The member 0 of an object is not the element 0 of an array.
+        8: [{"op": "replace", "path": "/a", "value": {"0": {"x": 1}}}],
     }
 
 

@@ -34,11 +34,11 @@ element_at(
             )),
             sides -> named_struct(
                 'before',
-                map_from_entries(transform(sides.before, node -> struct(node.path, node))),
-                'after', map_from_entries(transform(sides.after, node -> struct(node.path, node))),
+                map_from_entries(transform(sides.before, node -> struct(node.id, node))),
+                'after', map_from_entries(transform(sides.after, node -> struct(node.id, node))),
                 'paths', array_sort(array_distinct(transform(
                     concat(sides.before, sides.after),
-                    node -> struct(node.place, node.path, node.parent)
+                    node -> struct(node.place, node.path, node.id, node.parent)
                 )))
             )
         ),
@@ -50,22 +50,22 @@ element_at(
                         = try_element_at(sides.after, node.parent).kind
                     and try_element_at(sides.after, node.parent).kind in ('object', 'array'), false
                 ) then null
-                when try_element_at(sides.before, node.path) is null
+                when try_element_at(sides.before, node.id) is null
                     then to_json(named_struct('op', 'remove', 'path', node.path))
-                when try_element_at(sides.after, node.path) is null
+                when try_element_at(sides.after, node.id) is null
                     then to_json(named_struct(
                         'op', 'add', 'path', node.path,
-                        'value', parse_json(try_element_at(sides.before, node.path).text)
+                        'value', parse_json(try_element_at(sides.before, node.id).text)
                     ))
-                when try_element_at(sides.before, node.path).text
-                    = try_element_at(sides.after, node.path).text
+                when try_element_at(sides.before, node.id).text
+                    = try_element_at(sides.after, node.id).text
                     then null
-                when try_element_at(sides.before, node.path).kind
-                    = try_element_at(sides.after, node.path).kind
-                    and try_element_at(sides.after, node.path).kind in ('object', 'array') then null
+                when try_element_at(sides.before, node.id).kind
+                    = try_element_at(sides.after, node.id).kind
+                    and try_element_at(sides.after, node.id).kind in ('object', 'array') then null
                 else to_json(named_struct(
                     'op', 'replace', 'path', node.path,
-                    'value', parse_json(try_element_at(sides.before, node.path).text)
+                    'value', parse_json(try_element_at(sides.before, node.id).text)
                 ))
             end
         ), line -> line is not null), ', '), ']')
@@ -76,17 +76,22 @@ element_at(
 
 
 {#
-    Every value of a JSON document, the document itself first: array<struct<place, path, parent,
+    Every value of a JSON document, the document itself first: array<struct<place, path, id, parent,
     kind, text, depth>>. One step per level, up to depth 32; `place` is the order: members by name,
-    elements by position.
+    elements by position. `id` is the path, where an element is no member of the name 0: `~2` is not
+    in a path. `parent` is the id of the container.
+
+        {"a": {"0": 1}}     path /a/0    id /a/0
+        {"a": [1]}          path /a/0    id /a/~20
 #}
 {% macro _nodes(document, namespace) %}
-{%- set type = 'struct<place: array<string>, path: string, parent: string, kind: string, text:'
-    ~ ' string, depth: int>' -%}
+{%- set type = 'struct<place: array<string>, path: string, id: string, parent: string, kind:'
+    ~ ' string, text: string, depth: int>' -%}
 aggregate(
     sequence(0, 31),
     cast(array(named_struct(
-        'place', cast(array() as array<string>), 'path', '', 'parent', cast(null as string),
+        'place', cast(array() as array<string>), 'path', '', 'id', '',
+        'parent', cast(null as string),
         'kind', {{ dbt_history._kind_of(dbt_history._bare_document(document, namespace)) }},
         'text', {{ dbt_history._bare_document(document, namespace) }}, 'depth', 0
     )) as array<{{ type }}>),
@@ -100,7 +105,9 @@ aggregate(
                     'place', concat(node.place, array(member.key)),
                     'path',
                     concat(node.path, '/', replace(replace(member.key, '~', '~0'), '/', '~1')),
-                    'parent', node.path, 'kind', {{ dbt_history._kind_of('member.value') }},
+                    'id',
+                    concat(node.id, '/', replace(replace(member.key, '~', '~0'), '/', '~1')),
+                    'parent', node.id, 'kind', {{ dbt_history._kind_of('member.value') }},
                     'text', member.value, 'depth', depth + 1
                 ) as {{ type }})
             ),
@@ -109,7 +116,8 @@ aggregate(
                 (element, position) -> cast(named_struct(
                     'place', concat(node.place, array(lpad(cast(position as string), 10, '0'))),
                     'path', concat(node.path, '/', cast(position as string)),
-                    'parent', node.path,
+                    'id', concat(node.id, '/~2', cast(position as string)),
+                    'parent', node.id,
                     'kind', {{ dbt_history._kind_of("coalesce(to_json(element), 'null')") }},
                     'text', coalesce(to_json(element), 'null'), 'depth', depth + 1
                 ) as {{ type }})
