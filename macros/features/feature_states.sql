@@ -36,7 +36,11 @@
     {% if pending.trims and not dbt_history._is_suspended(model.get('_last_batch_log')) %}
         {% do dbt_history._publish_trimming(features, pending) %}
     {% endif %}
-    {% do return(dbt_history._feature_states_sql(features, pending)) %}
+    {% set sql = dbt_history._feature_states_sql(features, pending) %}
+    {% do return(
+        sql if pending.last == pending.after
+            else dbt_history._note('batch', {'number': pending.last}) ~ '\n' ~ sql
+    ) %}
 {% endmacro %}
 
 

@@ -30,24 +30,22 @@
         'json': dbt_history._key_columns(json) | map('lower') | list, 'author': author,
         'message': message, 'at': at, 'where': where or 'true',
     } %}
-    {% set newest = run_query(
-        'select (select max(`txn`) from ' ~ call.writes ~ '), (select max(`txn`) from '
-            ~ call.states ~ ')'
-    ).rows[0] %}
+    {% set applied = dbt_history._last_applied(states, call.states) %}
+    {% set newest = run_query('select max(`txn`) from ' ~ call.writes).rows[0][0] %}
     {% set ahead = run_query(
-        'select count(*) from ' ~ call.writes ~ ' where `txn` > '
-            ~ (newest[1] if newest[1] is not none else -1) ~ 'L and (' ~ call.where ~ ')'
+        'select count(*) from ' ~ call.writes ~ ' where `txn` > ' ~ applied ~ 'L and ('
+            ~ call.where ~ ')'
     ).rows[0][0] | int %}
     {% if ahead and not even_if_ahead and not dry_run %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'resync_features', 'the log is ahead of the states; nothing was written',
-            got=ahead ~ ' writes after transaction ' ~ newest[1],
+            got=ahead ~ ' writes after transaction ' ~ applied,
             expected='states that have all writes',
-            way_out='run the model of the states, then this operation again; with even_if_ahead if'
-                ~ ' those writes were rejected',
+            way_out='run the model of the states, then this operation again; or say even_if_ahead'
+                ~ ' to go on without those writes',
         )) %}
     {% endif %}
-    {% set txn = (newest[0] or 0) | int + 1 %}
+    {% set txn = (newest or 0) | int + 1 %}
     {% do call.update({'head': txn - 1}) %}
     {% set parts = dbt_history._resync_sql(call, txn) %}
     {% set sql = parts.insert ~ '\n' ~ parts.select %}

@@ -450,6 +450,38 @@ def test_a_cleaning_leaves_all_that_branches_of_branches_read(project: Project) 
     assert {row["id"] for row in project.rows("main_at_1")} == {"f", "h"}
 
 
+def test_a_run_whose_writes_made_no_state_is_recorded(project: Project) -> None:
+    """
+    txn      1      2      3             4                5              6
+    main     f1            -             f2, by merge     f deleted      f purged
+    draft           f2     no such branch
+    """
+    edits = Edits(project)
+    edits.write("main", f=1)
+    edits.on_branch("create_branch", branch="draft")
+    edits.write("draft", f=2)
+    edits.write("nowhere", f=3)
+    assert sorted(row["txn"] for row in project.rows("features")) == [1, 2]
+
+    merge: dict[str, Any] = {"branch": "draft", "app_id": "editor", "payload": ["payload"]}
+    rows = [{**dict.fromkeys(LOG), "txn": 4, "position": 0, "action": "PUT", "branch": "nowhere",
+             "id": "f", "app_id": "app", "at": datetime(2024, 1, 4)}]  # fmt: skip
+    late = data_frame(project.spark, rows, LOG).write.format("delta").mode("append")
+    late.saveAsTable(edits.log)
+    refused = edits.on_branch("merge_branch", False, **merge)
+    assert "the log is ahead of the states by 1 writes" in refused.log
+    project.spark.sql(f"delete from {edits.log} where txn = 4")
+    assert "1 writes on main transaction 4" in edits.on_branch("merge_branch", **merge).log
+    edits.last = 4
+    project.run("features")
+    edits.write("main", f=None)
+    purge = [{**rows[0], "txn": 6, "action": "PURGE", "branch": "main"}]
+    data_frame(project.spark, purge, LOG).write.format("delta").mode("append").saveAsTable(
+        edits.log
+    )
+    project.run("features")
+
+
 def test_an_old_time_after_a_young_one_does_not_make_the_young_one_old(project: Project) -> None:
     edits = Edits(project)
     edits.write("main", f=1)

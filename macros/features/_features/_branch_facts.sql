@@ -136,10 +136,23 @@
 
 {# The last transaction of the log, and how many of its writes the states may lack. #}
 {% macro _head_of_log(writes, states) %}
-    {% set name = dbt_history._table_name(writes) %}
     {% set row = run_query(
-        'select coalesce(max(`txn`), 0), count_if(`txn` > (select coalesce(max(`txn`), -1) from '
-            ~ dbt_history._quoted_relation(states) ~ ')) from ' ~ name
+        'select coalesce(max(`txn`), 0), count_if(`txn` > '
+            ~ dbt_history._last_applied(states, dbt_history._quoted_relation(states)) ~ 'L) from '
+            ~ dbt_history._table_name(writes)
     ).rows[0] %}
     {% do return({'txn': row[0] | int, 'ahead': row[1] | int}) %}
+{% endmacro %}
+
+
+{#
+    The last transaction of the log that a table of states has applied, -1 if none: its last batch,
+    because the last writes may have made no state; without a record that of its newest state.
+#}
+{% macro _last_applied(states, name) %}
+    {% set newest = run_query('select coalesce(max(`txn`), -1) from ' ~ name).rows[0][0] | int %}
+    {% set table = dbt_history._with_format(load_relation(dbt_history._relation_of(states))) %}
+    {% set batch = none if table is none or table.is_view
+        else dbt_history._commit_log(table, none).last_batch %}
+    {% do return([newest, batch if batch is not none else -1] | max) %}
 {% endmacro %}

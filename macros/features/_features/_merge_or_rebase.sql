@@ -16,7 +16,7 @@
     {% if head.ahead and not even_if_ahead %}
         {% do call.problems.append(
             'the log is ahead of the states by ' ~ head.ahead
-                ~ ' writes: run the model first, or say even_if_ahead if those were rejected'
+                ~ ' writes: run the model first, or say even_if_ahead to go on without them'
         ) %}
     {% endif %}
     {% set columns = dbt_history._table_columns(dbt_history._table_name(writes)) %}

@@ -23,6 +23,38 @@
             'once': {'app_id': 'dbt_history_watermarks:' ~ model.unique_id, 'version': began}
         }) %}
     {% endif %}
+    {% do dbt_history._commit_no_rows(target, staged, plan, log, before, caller_name) %}
+{% endmacro %}
+
+
+{#
+    The number of the batch that the SELECT is, if it says so by a note and the table does not have
+    it; none otherwise. If it has no rows, a commit without rows records the number, so that the
+    next run begins after it, and operations see that nothing is pending:
+
+        log of writes    41     42         43         |  44
+        feature_states   state  rejected   rejected   |  begins here
+                                '- no rows: 43 is recorded
+#}
+{% macro _number_of_batch(select_sql, log) %}
+    {% set numbers = dbt_history._notes('batch', select_sql) | map(attribute='number')
+        | unique | list %}
+    {% set last = (log or {}).get('last_batch') %}
+    {% do return(
+        numbers[0] if numbers | length == 1 and (last is none or numbers[0] > last) else none
+    ) %}
+{% endmacro %}
+
+
+{% macro _commit_number(target, staged, number, settings, log, before, caller_name) %}
+    {% do dbt_history._commit_no_rows(
+        target, staged, {'batch': number, 'key': settings.key, 'stages': {}}, log, before,
+        caller_name,
+    ) %}
+{% endmacro %}
+
+
+{% macro _commit_no_rows(target, staged, plan, log, before, caller_name) %}
     {% set place = dbt_history._quoted_relation(dbt_history._writing_place(target)) %}
     {% set failed = dbt_history._commit_once(
         target, 'insert into ' ~ place ~ ' select * from ' ~ place ~ ' where 1 = 0', plan, log,

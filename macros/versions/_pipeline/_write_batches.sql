@@ -71,10 +71,11 @@
     {% do dbt_history._refuse_other_owner(
         log or {}, settings, has_numbers, staged, caller_name,
     ) %}
+    {% set number = dbt_history._number_of_batch(select_sql, log) %}
     {# `history` has planned for hidden rows already. #}
     {% if caller_name != 'history'
         and dbt_history._commits_nothing(has_numbers, staged, caller_name) %}
-        {% set pending, captured = {'batches': [], 'replayed': 0}, none %}
+        {% set pending, captured, number = {'batches': [], 'replayed': 0}, none, none %}
     {% endif %}
     {% if dbt_history._is_suspended(log) and pending.batches %}
         {% do dbt_history._drop_staged(staged) %}
@@ -103,7 +104,8 @@
         {% do return({'reset': 'since the model was compiled'}) %}
     {% endif %}
     {% do dbt_history._refuse_other_key(log.key, settings.key, staged, caller_name) %}
-    {% if not is_new and log.last_batch is none and not log.is_known and pending.batches %}
+    {% if not is_new and log.last_batch is none and not log.is_known
+        and (pending.batches or number is not none) %}
         {% do dbt_history._refuse_adoption(target, settings, staged, caller_name) %}
     {% endif %}
     {% if added and pending.batches %}
@@ -129,6 +131,10 @@
     {% endfor %}
     {% if captured is not none and not pending.batches and not dbt_history._is_suspended(log) %}
         {% do dbt_history._commit_watermarks(target, staged, captured, log, before, caller_name) %}
+    {% elif number is not none and not pending.batches and not dbt_history._is_suspended(log) %}
+        {% do dbt_history._commit_number(
+            target, staged, number, settings, log, before, caller_name,
+        ) %}
     {% endif %}
     {% do dbt_history._finish_writes(target, log) %}
     {% do dbt_history._drop_staged(staged) %}

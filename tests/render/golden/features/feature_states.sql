@@ -1,3 +1,4 @@
+/* dbt_history:batch {"number": 45} */
 with
 log as (
     select
