@@ -31,8 +31,11 @@
                 )
             }) %}
         {% else %}
+            {% do dbt_history._find_namespace(table) %}
             {% do table.update({
-                'instant': dbt_history._evaluated_point(said, table, 'create_tag')
+                'instant': dbt_history._head_of_states(table.relation) | string
+                    if said is none and table.namespace
+                    else dbt_history._evaluated_point(said, table, 'create_tag')
             }) %}
         {% endif %}
         {% do dbt_history._check_numbered_tag(table, tag, problems) %}

@@ -481,6 +481,10 @@ def test_a_run_whose_writes_made_no_state_is_recorded(project: Project) -> None:
     )
     project.run("features")
 
+    # The last transaction is the purge, though no state starts or ends with it.
+    assert "features is 6" in edits.operate("create_tag", tag="purged").log
+    assert "horizon 6" in edits.operate("clean_history", up_to=6).log
+
 
 def test_an_old_time_after_a_young_one_does_not_make_the_young_one_old(project: Project) -> None:
     edits = Edits(project)

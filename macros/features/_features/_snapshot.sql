@@ -33,7 +33,7 @@
     {% set heads = [0] %}
     {% set known = [] %}
     {% for table in tables %}
-        {% do heads.append(dbt_history._evaluated_point(none, table, 'create_snapshot') or 0) %}
+        {% do heads.append(dbt_history._head_of_states(table.relation)) %}
         {% if dbt_history._writes_of(table, writes) is not none %}
             {% do heads.append(
                 run_query(
@@ -131,4 +131,16 @@
         'namespace': dbt_history._namespace_of(dbt_history._table_columns(table.relation))
             if is_numbered else none
     }) %}
+{% endmacro %}
+
+
+{#
+    The last transaction that a table of states shows, 0 if none. A purge makes no state: its number
+    is in the tombstone.
+#}
+{% macro _head_of_states(relation) %}
+    {% do return(run_query(
+        'select coalesce(greatest(max(`txn`), max(`purged_txn`)), 0) from '
+            ~ dbt_history._quoted_relation(relation)
+    ).rows[0][0] | int) %}
 {% endmacro %}

@@ -133,7 +133,7 @@
         {% set point = dbt_history._evaluated_point(
             limit.up_to, table, 'clean_history', 'up_to',
         ) | int %}
-        {% set head = run_query('select coalesce(max(`txn`), 0) from ' ~ states).rows[0][0] | int %}
+        {% set head = dbt_history._head_of_states(table.relation) %}
         {% if not 0 <= point <= head %}
             {% do exceptions.raise_compiler_error(dbt_history._message(
                 'clean_history', 'this transaction does not exist; nothing was done', got=point,
