@@ -23,6 +23,10 @@ def read_cases() -> list[dict[str, Any]]:
     return [case for case in cases if {"as_of", "tuples", "brackets"} & set(case)]
 
 
+def link_of(reference: dict[str, Any]) -> str:
+    return str(reference.get("hx_column") or f"{reference['table']}_hx_id")
+
+
 CASES = read_cases()
 
 
@@ -34,7 +38,7 @@ class Histories:
         self.tables = {f"{table['name']}_hx": table for table in case["tables"]}
         spark.sql(f"create schema if not exists {SCHEMA}")
         for name, table in self.tables.items():
-            links = [f"{reference['table']}_hx_id" for reference in table["references"]]
+            links = [link_of(reference) for reference in table["references"]]
             ids = dict.fromkeys([f"{name}_id", *links], "bigint")
             types = {**table["columns"], **ids, "deleted": "boolean", "mod_time": "timestamp"}
             rows = [
@@ -64,7 +68,10 @@ class Histories:
             {
                 "history": self.relation(name),
                 "references": [
-                    {"history": self.relation(f"{reference['table']}_hx")}
+                    {
+                        "history": self.relation(f"{reference['table']}_hx"),
+                        "name": link_of(reference),
+                    }
                     for reference in table["references"]
                 ],
             }
@@ -75,7 +82,7 @@ class Histories:
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 def test_latest_rows_at_bounds(case: dict[str, Any], call: Renderer, spark: SparkSession) -> None:
     histories = Histories(case, call, spark)
-    for question in case["as_of"]:
+    for question in case.get("as_of", []):
         name = question["table"]
         found = histories.latest(name, question["hx_id_up_to"], question.get("hx_id_after"))
         assert_same_rows(found, question["rows"], histories.columns(name), str(question))
@@ -102,7 +109,7 @@ def test_tuples_and_brackets(case: dict[str, Any], call: Renderer, spark: SparkS
         for name, rows in question.get("live", {}).items():
             live = histories.latest(name, question["tuple"][name])
             assert_same_rows(live, rows, histories.columns(name), str(question))
-    for question in case["brackets"]:
+    for question in case.get("brackets", []):
         name, begin, end = question["table"], question["begin"], question["end"]
         live = histories.latest(name, end[name], begin[name])
         assert_same_rows(live, question["rows"], histories.columns(name))

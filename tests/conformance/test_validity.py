@@ -161,8 +161,19 @@ class CaseRunner:
                 case.outcomes.append("ok" if is_done else "refused")
 
     def clean(self, table: Table, before: Any) -> Any:
-        arguments = json.dumps({"table": table.name, "before": before})
-        run = self.project.dbt("run-operation", "clean_history", "--args", arguments)
+        given: dict[str, Any] = {"table": table.name, "before": before}
+        if table.is_append_only:
+            own = {"convention": table.convention, "key": table.given["key"]}
+            given |= {"table": self.project.table(table.name), **own}
+        run = self.project.dbt(
+            "run-operation",
+            "clean_history",
+            "--args",
+            json.dumps(given),
+            check=not table.is_append_only,
+        )
+        if "an append-only table keeps all rows" in run.log:
+            return "refused"
         found = re.search(r"(\d+) of \d+ versions dropped", run.log)
         assert found is not None, run.log
         return {"dropped": int(found[1])}

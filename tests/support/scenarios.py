@@ -28,7 +28,7 @@ from tests.oracle.feature_state_cases import apply_step, time_of
 from tests.oracle.feature_states import Database
 from tests.support.features import DAY, LOG, Space
 from tests.support.project import Project, Run
-from tests.support.tables import data_frame
+from tests.support.tables import data_frame, literal
 
 T = TypeVar("T")
 # A part of a case: it yields where it needs the states up to date.
@@ -320,7 +320,7 @@ def _branch(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -
 def _resume(runner: ScenarioRunner, scenario: Scenario, given: dict[str, Any]) -> Part[Run]:
     space = f"{scenario.id}:{given['collection']}"
     rows = [
-        f"('main', '{space}', '{row['id']}', '{json.dumps(row.get('payload'))}')"
+        f"('main', '{space}', {literal(row['id'])}, {literal(json.dumps(row.get('payload')))})"
         for row in given["snapshot"]
     ]
     values = ", ".join(rows) or "(null, null, null, null)"
