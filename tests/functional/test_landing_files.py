@@ -686,6 +686,20 @@ def test_a_native_value_of_another_type_or_with_a_time_of_day_is_refused(tmp_pat
         assert parquet_cells(tmp_path, type_, cells)[0].endswith(f" is not a valid {type_}")
 
 
+@pytest.mark.parametrize("arrow", [pa.int64(), pa.int32(), pa.uint64()], ids=str)
+def test_an_integer_of_a_parquet_file_is_taken_for_a_decimal_that_holds_it(
+    arrow: pa.DataType, tmp_path: Path
+) -> None:
+    taken = pa.array([7, 0, None, 999], arrow)
+    assert parquet_cells(tmp_path, ("DECIMAL", 5, 2), taken) == [
+        Decimal(7), Decimal(0), None, Decimal(999),
+    ]  # fmt: skip
+    refused = pa.array([1000], arrow)
+    assert parquet_cells(tmp_path, ("DECIMAL", 5, 2), refused) == [
+        "'1000' is not a valid DECIMAL(5, 2)"
+    ]
+
+
 def test_an_int96_time_of_a_parquet_file_is_read_in_all_years(tmp_path: Path) -> None:
     times = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999000)]
     cells = pa.array(times, pa.timestamp("us"))

@@ -50,9 +50,9 @@ def from_bytes(type_: ColumnType) -> Convert:
 
 def from_native(type_: ColumnType) -> Convert:
     def convert(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
-        goes_by_text = pa.types.is_string(arrow) or (
-            pa.types.is_floating(cells.type) and pa.types.is_decimal(arrow)
-        )
+        # Arrow casts an integer only to a decimal that holds every integer of its type.
+        is_number = pa.types.is_floating(cells.type) or pa.types.is_integer(cells.type)
+        goes_by_text = pa.types.is_string(arrow) or (is_number and pa.types.is_decimal(arrow))
         if goes_by_text:
             return CASTS[type_.name](pc.cast(cells, pa.string()), arrow)
         if kind_of(cells.type) != kind_of(arrow):
