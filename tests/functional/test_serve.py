@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 
 from dbt_history.cli import main
 from dbt_history.landing.errors import RefusedError
+from dbt_history.landing.table import CATALOG_NAME
 from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.certificates import Certificates
@@ -1144,9 +1145,7 @@ def test_a_copy_killed_before_its_catalog_entry_is_finished_by_its_repeat(
     source, to = f"whole_{kind}", f"copy_{kind}"
     rows = request(destination, source, LIVE).add_row(["1", "a", "{}", at(1)])
     assert client.call("WriteBatch", batch(rows)).success
-    made = {"copy_table": pb.CopyTable, "copy_table_to_history_mode": pb.CopyTableToHistoryMode}
-    names = made[kind](from_table=source, to_table=to)
-    copying = pb.CopyOperation(**{kind: names})
+    copying = copy_of(kind, source, to)
     assert client.migrate(SCHEMA, source, copy=copying).success
     lose_catalog_entry(destination, warehouse, to)
 
@@ -1172,6 +1171,110 @@ def test_a_copy_of_a_later_table_with_the_same_name_is_refused(
     assert client.call("WriteBatch", batch(rows)).success
 
     assert "exists already" in client.migrate(SCHEMA, "twice", copy=copying).task.message
+
+
+def copy_of(kind: str, source: str, to: str) -> pb.CopyOperation:
+    made = {"copy_table": pb.CopyTable, "copy_table_to_history_mode": pb.CopyTableToHistoryMode}
+    return pb.CopyOperation(**{kind: made[kind](from_table=source, to_table=to)})
+
+
+def renaming(source: str, to: str) -> pb.RenameOperation:
+    return pb.RenameOperation(rename_table=pb.RenameTable(from_table=source, to_table=to))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("moved", ["", "__landing"])
+def test_a_rename_killed_after_its_files_were_moved_is_completed_by_its_repeat(
+    moved: str, destination: Destination, client: Client, warehouse: Path
+) -> None:
+    """
+    catalog   a, a__landing   a, a__landing   or   b, a__landing   b, b__landing
+    folder    a, a__landing   b, a__landing        b, b__landing   b, b__landing
+                              | killed             | killed        repeated
+    """
+    name, to = f"killed{moved}_from", f"killed{moved}_to"
+    spark, folder = destination.spark, warehouse / f"{SCHEMA}.db"
+    first, second = (upserts(request(destination, name), (key, "x", "1", int(key))) for key in "12")
+    assert client.write(first).success
+    if moved:
+        listed = f"'{CATALOG_NAME}' = '{SCHEMA}.{to}'"
+        spark.sql(f"alter table {SCHEMA}.{name} set tblproperties ({listed})")
+        spark.sql(f"alter table {SCHEMA}.{name} rename to {SCHEMA}.{to}")
+    spark.sql(
+        f"alter table {SCHEMA}.{name}{moved} set tblproperties"
+        f" ('{CATALOG_NAME}' = '{SCHEMA}.{to}{moved}')"
+    )
+    shutil.move(folder / f"{name}{moved}", folder / f"{to}{moved}")
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+    for _ in range(2):
+        assert client.migrate(SCHEMA, name, rename=renaming(name, to)).success
+    first.table = second.table = to
+    assert client.write(second).success
+
+    assert [row[0] for row in versions(destination, to)] == [1, 2]
+    assert numbers(destination, to) == numbers(destination, f"{to}__landing") == [1, 2]
+    assert spark.sql(f"show tables in {SCHEMA} like '{name}*'").collect() == []
+    asked = pb.DescribeTableRequest(schema_name=SCHEMA, table_name=name)
+    assert client.call("DescribeTable", asked).not_found
+    unknown = client.migrate(SCHEMA, "nowhere", rename=renaming("nowhere", "busy_name"))
+    assert "nowhere does not exist" in unknown.task.message
+
+
+@pytest.mark.thorough
+def test_leftover_files_in_the_folder_of_a_new_name_are_moved_and_kept(
+    destination: Destination, client: Client, warehouse: Path
+) -> None:
+    """
+    folder            of a killed call   of a dropped table   of a table with another name
+    rename, copy to   moves them         moves them           refused
+    """
+    spark, folder = destination.spark, warehouse / f"{SCHEMA}.db"
+    killed, dropped, used = (folder / f"left_{name}" for name in ("killed", "dropped", "used"))
+    killed.mkdir()
+    (killed / "part.parquet").write_text("not committed")
+    for place, owner in ((dropped, ""), (used, f"{SCHEMA}.left_owner")):
+        spark.sql(
+            f"create table {SCHEMA}.{place.name} using delta location '{place}'"
+            f" tblproperties ('{CATALOG_NAME}' = '{owner}') as select 7 as id"
+        )
+    spark.sql(f"drop table {SCHEMA}.{dropped.name}")
+    spark.sql(f"alter table {SCHEMA}.{used.name} rename to {SCHEMA}.left_owner")
+
+    for place in (killed, dropped):
+        for copy in (False, True):
+            name = f"from_{place.name}_{copy}".lower()
+            rows = request(destination, name, LIVE).add_row(["1", "a", "{}", at(1)])
+            assert client.call("WriteBatch", batch(rows)).success
+            if copy:
+                copying = copy_of("copy_table_to_history_mode", name, place.name)
+                assert client.migrate(SCHEMA, name, copy=copying).success
+                assert live_rows(destination, place.name) == [(1, "a", "{}")]
+                continue
+            assert client.migrate(SCHEMA, name, rename=renaming(name, place.name)).success
+            later = request(destination, place.name, LIVE).add_row(["2", "b", "{}", at(2)])
+            assert client.call("WriteBatch", batch(later)).success
+            assert [row[0] for row in live_rows(destination, place.name)] == [1, 2]
+            # Leave files in the folder again, for the copy.
+            spark.sql(f"drop table {SCHEMA}.{place.name}")
+            place.mkdir(exist_ok=True)
+            (place / "part.parquet").write_text("not committed")
+    assert {path.name for path in folder.glob("left_killed__*/part.parquet")} == {"part.parquet"}
+    assert spark.table(f"delta.`{next(folder.glob('left_dropped__*/_delta_log')).parent}`").count()
+
+    assert client.call("WriteBatch", batch(request(destination, "from_used", LIVE).add_row(
+        ["1", "a", "{}", at(1)]))).success  # fmt: skip
+    for message in (
+        client.migrate(SCHEMA, "from_used", rename=renaming("from_used", used.name)),
+        client.migrate(SCHEMA, "from_used", copy=copy_of(
+            "copy_table_to_history_mode", "from_used", used.name)),
+    ):  # fmt: skip
+        assert f"contains the table {SCHEMA}.left_owner" in message.task.message
+    assert [row.id for row in spark.table(f"{SCHEMA}.left_owner").collect()] == [7]
+    # The name of a table that was not renamed is no repeated rename.
+    unknown = client.migrate(SCHEMA, "nowhere", rename=renaming("nowhere", "from_used"))
+    assert "nowhere does not exist" in unknown.task.message
 
 
 @pytest.mark.thorough

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,6 +48,8 @@ FILES_GONE = "DELTA_PATH_DOES_NOT_EXIST"
 # Property: the table's name in the catalog since it was renamed; empty once it was dropped.
 CATALOG_NAME = "dbt_history.catalog_name"
 ICEBERG_PACKAGE = "org.apache.iceberg."
+
+log = logging.getLogger("dbt_history.landing")
 
 
 def refuse_iceberg(spark: SparkSession) -> None:
@@ -103,6 +106,11 @@ class CatalogTable:
         rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
         return {row[0]: row[1] for row in rows}
 
+    def details(self) -> dict[str, str]:
+        """What the catalog knows of the table, such as `Provider` and `Type`."""
+        rows = self.spark.sql(f"describe extended {self.full_name}").collect()
+        return {row[0]: row[1] for row in rows}
+
     def drop(self) -> None:
         """Drop the table, if it exists; files that stay are not registered again."""
         register_files(self.spark, self.schema, self.name)
@@ -110,9 +118,65 @@ class CatalogTable:
         self.spark.sql(f"drop table if exists {self.full_name}")
 
     def rename(self, to: CatalogTable) -> None:
-        """Rename the table; files that stay in its folder are not registered with the old name."""
+        """Rename the table; files that stay in its folder are not registered with the old name.
+
+        A kill may leave the old name in the catalog after the files were moved; a repeat completes
+        the rename. Raises RefusedError if the new folder is in use.
+
+                     killed                    repeated
+        catalog   a  |  a                      b
+        folder    a  |  b, with CATALOG_NAME   b
+        """
+        if self.has_lost_files():
+            if not register_files(self.spark, to.schema, to.name):
+                raise RefusedError(f"{self} is in the catalog, and its files are gone")
+            self.spark.sql(f"drop table {self.full_name}")
+            return
+        if self.details().get("Type") == "MANAGED":
+            to.free_folder()
         self.set_catalog_name(catalog_name(to.schema, to.name))
         self.spark.sql(f"alter table {self.full_name} rename to {to.full_name}")
+
+    def is_renamed(self) -> bool:
+        """Whether the table was given its name by `rename`."""
+        return self.properties().get(CATALOG_NAME) == catalog_name(self.schema, self.name)
+
+    def has_lost_files(self) -> bool:
+        """Whether the table is in the catalog and its files are gone."""
+        try:
+            self.spark.catalog.tableExists(self.full_name)
+        except AnalysisException as error:
+            if error.getCondition() != FILES_GONE:
+                raise
+            return True
+        return False
+
+    def free_folder(self) -> None:
+        """Move files that block the folder of a new table to another folder, where they are kept.
+
+        Only for a name that is not in the catalog and that `register_files` does not find. Raises
+        RefusedError if the files are those of a table that has another name now.
+        """
+        jvm: Any = getattr(self.spark, "_jvm", None)
+        if jvm is None:
+            # On Spark Connect the statement of the new table fails instead.
+            return
+        location = default_location(self.spark, self.schema, self.name)
+        path, java = jvm.org.apache.hadoop.fs.Path(location), self.spark._jsparkSession
+        files = path.getFileSystem(java.sessionState().newHadoopConf())
+        if not files.exists(path):
+            return
+        owner = (folder_properties(self.spark, location) or {}).get(CATALOG_NAME)
+        if owner and self.spark.catalog.tableExists(owner):
+            raise RefusedError(
+                f"the folder of {self} contains the table {owner}; nothing was changed. Copy it"
+                f" first: create table … as select * from {owner}; drop table {owner}"
+            )
+        beside = f"{location}__{uuid.uuid4().hex[:8]}"
+        log.warning("%s: moves leftover files of its folder to %s", self, beside)
+        if not files.rename(path, jvm.org.apache.hadoop.fs.Path(beside)):
+            raise OSError(f"{location} cannot be moved to {beside}")
+        jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(java, path)
 
     def set_catalog_name(self, value: str) -> None:
         """Set `CATALOG_NAME`, unless the table or its files are gone."""
@@ -144,9 +208,7 @@ class LandingTable(CatalogTable):
         """The missing columns and their types. Raises RefusedError if the rows do not fit."""
         if not self.exists():
             return {}
-        kind = self.spark.sql(f"describe extended {self.full_name}").collect()
-        details = {row[0]: row[1] for row in kind}
-        if (details.get("Provider") or "").lower() != "delta":
+        if (self.details().get("Provider") or "").lower() != "delta":
             raise RefusedError(f"{self} exists and is not a Delta table")
         there = {field.name.lower(): field for field in self.spark.table(self.full_name).schema}
         missing, problems = {}, []
@@ -337,17 +399,25 @@ def register_files(spark: SparkSession, schema: str, name: str) -> bool:
     """
     try:
         location = default_location(spark, schema, name)
-        detail = spark.sql(f"describe detail delta.{quoted(location)}").collect()[0]
     except AnalysisException:
         return False
-    own = catalog_name(schema, name)
-    if detail["properties"].get(CATALOG_NAME, own) != own:
+    properties, own = folder_properties(spark, location), catalog_name(schema, name)
+    if properties is None or properties.get(CATALOG_NAME, own) != own:
         return False
     spark.sql(
         f"create table if not exists {quoted(schema)}.{quoted(name)} using delta"
         f" location {string_literal(location)}"
     )
     return True
+
+
+def folder_properties(spark: SparkSession, location: str) -> dict[str, str] | None:
+    """The properties of the Delta table in a folder; None if there is none."""
+    try:
+        detail = spark.sql(f"describe detail delta.{quoted(location)}").collect()[0]
+    except AnalysisException:
+        return None
+    return dict(detail["properties"])
 
 
 def catalog_name(schema: str, name: str) -> str:

@@ -58,7 +58,8 @@ def drop_table(destination: Destination, details: pb.MigrationDetails, wanted: b
     if not wanted:
         raise RefusedError("drop_table is false: nothing to do")
     with destination.exclusive(details.schema, details.table) as (target,):
-        target.exists()
+        if not target.has_lost_files():
+            target.exists()
         target.landing.drop()
         target.drop()
     return "dropped"
@@ -205,9 +206,14 @@ def rename_table(
 ) -> str:
     names = operation.from_table, operation.to_table
     with destination.exclusive(details.schema, *names) as (source, to):
-        if to.exists():
+        if source.has_lost_files():
+            # A rename was killed.
+            source.rename(to)
+        elif to.ensure_registered():
             if source.exists():
                 raise RefusedError(f"{to} exists already")
+            if not to.is_renamed():
+                raise RefusedError(f"table {source} does not exist")
         elif not source.ensure_registered():
             raise RefusedError(f"table {source} does not exist")
         else:
@@ -215,8 +221,9 @@ def rename_table(
             destination.apply_all(source)
             to.landing.drop()
             source.rename(to)
-        if source.landing.exists() and not to.landing.exists():
-            source.landing.rename(to.landing)
+        landing = source.landing
+        if landing.has_lost_files() or (landing.exists() and not to.landing.exists()):
+            landing.rename(to.landing)
     return "renamed"
 
 
@@ -232,10 +239,12 @@ def copy_table_to_history_mode(
             "deleted_column": operation.soft_deleted_column or None,
         }
         name = "copy_table_to_history_mode"
-        if not to.ensure_registered() and to.landing.exists():
-            # The batches of an earlier table with this name; a repeated call finds the copy.
-            destination.engine.run_operation(name, {**arguments, "dry_run": True})
-            to.landing.drop()
+        if not to.ensure_registered():
+            if to.landing.exists():
+                # The batches of an earlier table with this name; a repeated call finds the copy.
+                destination.engine.run_operation(name, {**arguments, "dry_run": True})
+                to.landing.drop()
+            to.free_folder()
         destination.engine.run_operation(name, arguments)
     return "copied to history mode"
 

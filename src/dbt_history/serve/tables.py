@@ -85,8 +85,7 @@ class Target(CatalogTable):
         """Whether the table exists. Raises RefusedError if it is not a Delta table."""
         if not self.spark.catalog.tableExists(self.full_name):
             return False
-        rows = self.spark.sql(f"describe extended {self.full_name}").collect()
-        if ({row[0]: row[1] for row in rows}.get("Provider") or "").lower() != "delta":
+        if (self.details().get("Provider") or "").lower() != "delta":
             raise RefusedError(f"{self} exists and is not a Delta table")
         return True
 
