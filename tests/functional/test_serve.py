@@ -1278,6 +1278,26 @@ def test_leftover_files_in_the_folder_of_a_new_name_are_moved_and_kept(
 
 
 @pytest.mark.thorough
+def test_a_table_of_another_owner_with_the_name_of_a_landing_table_is_kept(
+    destination: Destination, client: Client
+) -> None:
+    spark = destination.spark
+    spark.sql(f"create table {SCHEMA}.mine__landing using delta as select 7 as id")
+    rows = request(destination, "mine", LIVE).add_row(["1", "a", "{}", at(1)])
+    dropping = pb.DropOperation(drop_table=True)
+    for answer in (
+        client.call("WriteBatch", batch(rows)),
+        client.call("CreateTable", pb.CreateTableRequest(schema_name=SCHEMA, table=table(rows))),
+        client.migrate(SCHEMA, "mine", drop=dropping),
+    ):
+        assert "mine__landing exists and is not a landing table" in answer.task.message
+    assert [row.id for row in spark.table(f"{SCHEMA}.mine__landing").collect()] == [7]
+
+    spark.sql(f"alter table {SCHEMA}.mine__landing rename to {SCHEMA}.mine_again")
+    assert client.call("WriteBatch", batch(rows)).success
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("has_history", [True, False])
 def test_a_table_whose_batches_have_left_the_log_takes_the_next_ones(
     has_history: bool, destination: Destination, client: Client, warehouse: Path

@@ -204,6 +204,17 @@ class LandingTable(CatalogTable):
     def exists(self) -> bool:
         return self.spark.catalog.tableExists(self.full_name)
 
+    def drop(self) -> None:
+        """Drop the table, if it exists. Raises RefusedError for a table that is not of landing."""
+        if not self.has_lost_files() and self.exists():
+            names = {name.lower() for name in self.spark.table(self.full_name).columns}
+            if lacking := [name for name in BOOKKEEPING_TYPES if name not in names]:
+                raise RefusedError(
+                    f"{self} exists and is not a landing table: missing {', '.join(lacking)};"
+                    " nothing was changed. Rename it: its name is used for the landed rows"
+                )
+        super().drop()
+
     def check(self, columns: Iterable[Column]) -> dict[str, str]:
         """The missing columns and their types. Raises RefusedError if the rows do not fit."""
         if not self.exists():
