@@ -1298,6 +1298,22 @@ def test_a_table_of_another_owner_with_the_name_of_a_landing_table_is_kept(
 
 
 @pytest.mark.thorough
+def test_a_soft_truncation_without_a_column_marks_rows_and_deletes_none(
+    destination: Destination, client: Client
+) -> None:
+    columns = {**LIVE, "_fivetran_deleted": "BOOLEAN"}
+    rows = request(destination, "soft", columns).add_row(["1", "a", "{}", at(1), "false"])
+    assert client.call("WriteBatch", batch(rows)).success
+    message = pb.TruncateRequest(
+        schema_name=SCHEMA, table_name="soft", soft=pb.SoftTruncate(),
+        utc_delete_before=Timestamp(seconds=int(datetime(2024, 1, 2, tzinfo=UTC).timestamp())),
+    )  # fmt: skip
+    assert client.call("Truncate", message).success
+    found = destination.spark.table(f"{SCHEMA}.soft").collect()
+    assert [(row.id, row._fivetran_deleted) for row in found] == [(1, True)]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("has_history", [True, False])
 def test_a_table_whose_batches_have_left_the_log_takes_the_next_ones(
     has_history: bool, destination: Destination, client: Client, warehouse: Path

@@ -16,7 +16,7 @@ from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from dbt_history.conventions import FIVETRAN_SYNCED
+from dbt_history.conventions import FIVETRAN_DELETED, FIVETRAN_SYNCED
 from dbt_history.landing.errors import BusyError, RefusedError, first_line
 from dbt_history.landing.request import START, Column, Reader, read_type
 from dbt_history.serve import destination_pb2 as pb
@@ -133,7 +133,9 @@ class Service:
                 raise RefusedError("utc_delete_before is missing")
             at = instant(request.utc_delete_before.seconds, request.utc_delete_before.nanos)
             synced = request.synced_column or FIVETRAN_SYNCED
-            deleted = request.soft.deleted_column if request.HasField("soft") else None
+            # Without a name it is not a truncation that deletes rows.
+            is_soft = request.HasField("soft")
+            deleted = (request.soft.deleted_column or FIVETRAN_DELETED) if is_soft else None
             schema, name = request.schema_name, request.table_name
             return self.destination.truncate(schema, name, at, synced, deleted)
 
