@@ -14,8 +14,12 @@
     ) %}
     {% set problems = [] %}
     {% set instant = dbt_history._migration_instant(least, 'least', problems) %}
+    {# A later table with this name has another id: a copy of it is another migration. #}
+    {% set detail = run_query(
+        'describe detail ' ~ dbt_history._quoted_relation(migrated.relation)
+    ).rows[0] %}
     {% set operation = {
-        'operation': caller, 'from': migrated.relation | string,
+        'operation': caller, 'from': migrated.relation | string, 'from_id': detail['id'],
         'deleted_column': (deleted_column or '') | lower, 'least': instant,
     } %}
     {% if existing is not none and existing.is_delta and not problems

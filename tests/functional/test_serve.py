@@ -1155,22 +1155,21 @@ def test_a_copy_killed_before_its_catalog_entry_is_finished_by_its_repeat(
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["copy_table", "copy_table_to_history_mode"])
 def test_a_copy_of_a_later_table_with_the_same_name_is_refused(
-    destination: Destination, client: Client
+    kind: str, destination: Destination, client: Client
 ) -> None:
-    rows = request(destination, "twice", LIVE).add_row(["1", "a", "{}", at(1)])
-    copying = pb.CopyOperation(copy_table=pb.CopyTable(from_table="twice", to_table="twice_copied"))
-    renaming = pb.RenameOperation(
-        rename_table=pb.RenameTable(from_table="twice", to_table="twice_before")
-    )
+    name = f"twice_{kind}"
+    rows = request(destination, name, LIVE).add_row(["1", "a", "{}", at(1)])
+    copying = copy_of(kind, name, f"{name}_copied")
     assert client.call("WriteBatch", batch(rows)).success
-    assert client.migrate(SCHEMA, "twice", copy=copying).success
-    assert client.migrate(SCHEMA, "twice", copy=copying).success
-    assert client.migrate(SCHEMA, "twice", rename=renaming).success
-    rows = request(destination, "twice", LIVE).add_row(["2", "b", "{}", at(2)])
+    assert client.migrate(SCHEMA, name, copy=copying).success
+    assert client.migrate(SCHEMA, name, copy=copying).success
+    assert client.migrate(SCHEMA, name, rename=renaming(name, f"{name}_before")).success
+    rows = request(destination, name, LIVE).add_row(["2", "b", "{}", at(2)])
     assert client.call("WriteBatch", batch(rows)).success
 
-    assert "exists already" in client.migrate(SCHEMA, "twice", copy=copying).task.message
+    assert "exists already" in client.migrate(SCHEMA, name, copy=copying).task.message
 
 
 def copy_of(kind: str, source: str, to: str) -> pb.CopyOperation:
