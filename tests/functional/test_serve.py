@@ -1313,6 +1313,31 @@ def test_a_soft_truncation_without_a_column_marks_rows_and_deletes_none(
 
 
 @pytest.mark.thorough
+def test_a_type_that_gives_two_records_the_same_key_is_refused(
+    destination: Destination, client: Client
+) -> None:
+    """`is_update`: also the name of a column in the statement that counts skipped rows."""
+    columns = {"is_update": "STRING", "id": "STRING", "_fivetran_synced": "UTC_DATETIME"}
+    key = ["is_update", "id"]
+    writer = request(destination, "same", columns, key=key)
+    writer.add_csv("upsert", "u.csv", list(columns), [["a", "1", at(1)], ["a", "01", at(1)]])
+    assert client.call("WriteBatch", batch(writer)).success
+    unknown = request(destination, "same", columns, key=key)
+    unknown.add_csv("update", "u.csv", list(columns), [["a", "2", at(1)]])
+    skipped = client.call("WriteBatch", batch(unknown)).warning.message
+    assert skipped.splitlines()[1:] == ["  is_update 'a', id '2'"]
+
+    wanted = request(destination, "same", {**columns, "id": "LONG"}, key=key)
+    alteration = pb.AlterTableRequest(schema_name=SCHEMA, table=table(wanted))
+    answer = client.call("AlterTable", alteration)
+    assert "1 keys would be those of several records" in answer.task.message
+    destination.spark.sql(f"update {SCHEMA}.same set is_update = 'b' where id = '01'")
+    assert client.call("AlterTable", alteration).success
+    found = destination.spark.table(f"{SCHEMA}.same").orderBy("is_update").collect()
+    assert [(row.is_update, row.id) for row in found] == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("has_history", [True, False])
 def test_a_table_whose_batches_have_left_the_log_takes_the_next_ones(
     has_history: bool, destination: Destination, client: Client, warehouse: Path

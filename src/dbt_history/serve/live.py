@@ -94,15 +94,16 @@ def skipped_keys(target: Target, key: Sequence[str], batch: int, changed: int) -
     The table is read only if the merge `changed` fewer rows than the batch has keys.
     """
     by = ", ".join(map(quoted, key))
+    listed = ", ".join(f"{quoted(name)} as {prefixed(name)}" for name in key)
     keys = (
-        f"select {by}, bool_and(`_stage` = 'update') as is_update from {target.landing.full_name}"
-        f" where `_batch` = {batch} group by {by}"
+        f"select {listed}, bool_and(`_stage` = 'update') as is_update"
+        f" from {target.landing.full_name} where `_batch` = {batch} group by {by}"
     )
     spark = target.spark
     numbers = spark.sql(f"select count(*), count_if(is_update) from ({keys}) as keys").collect()[0]
     if not numbers[1] or changed >= numbers[0]:
         return 0
-    same = " and ".join(f"stored.{quoted(name)} <=> keys.{quoted(name)}" for name in key)
+    same = " and ".join(f"stored.{quoted(name)} <=> keys.{prefixed(name)}" for name in key)
     found = spark.sql(
         f"select count(*) from ({keys}) as keys"
         f" left anti join {target.full_name} as stored on {same} where keys.is_update"

@@ -208,6 +208,7 @@ class Target(CatalogTable):
         ]
         for name, before, column in changed:
             self.check_change(name, before, column.type.spark)
+        self.check_key(fields, key, {name: column.type.spark for name, _, column in changed})
         for name in dropped:
             self.drop_column(name)
         for name, before, column in changed:
@@ -270,6 +271,29 @@ class Target(CatalogTable):
             raise RefusedError(
                 f"{self}: column {name} cannot change from {before} to {after}:"
                 f" {lost:,} values would be lost"
+            )
+
+    def check_key(
+        self, fields: Iterable[str], key: Sequence[str], types: Mapping[str, str]
+    ) -> None:
+        """Raises RefusedError if new types give records the same key, such as '1' and '01'."""
+        wanted = {name.lower() for name in key}
+        names = [name for name in fields if name.lower() in wanted]
+        if not types.keys() & set(names):
+            return
+        by = (
+            f"try_cast({quoted(name)} as {types[name]})" if name in types else quoted(name)
+            for name in names
+        )
+        before = ", ".join(map(quoted, names))
+        found = self.spark.sql(
+            f"select count(*) from (select 1 from {self.full_name} group by {', '.join(by)}"
+            f" having count(distinct struct({before})) > 1) as same"
+        )
+        if same := found.collect()[0][0]:
+            raise RefusedError(
+                f"{self}: the type of {', '.join(types)} cannot be changed:"
+                f" {same:,} keys would be those of several records"
             )
 
     def change_type(self, name: str, before: str, after: str) -> None:
