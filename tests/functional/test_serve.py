@@ -1338,6 +1338,26 @@ def test_a_type_that_gives_two_records_the_same_key_is_refused(
 
 
 @pytest.mark.thorough
+def test_a_table_that_another_tool_created_gets_times_without_a_zone(
+    destination: Destination, client: Client
+) -> None:
+    spark = destination.spark
+    spark.sql(
+        f"create table {SCHEMA}.adopted (id int, name string, data string,"
+        " _fivetran_synced timestamp) using delta"
+    )
+    columns = {**LIVE, "local": "NAIVE_DATETIME"}
+    writer = request(destination, "adopted", columns)
+    writer.add_row(["1", "a", "2024-01-01T00:00:00", at(1), "2024-01-01T10:00:00"])
+    assert client.call("WriteBatch", batch(writer)).success
+    changed = request(destination, "adopted", {**columns, "data": "NAIVE_DATETIME"})
+    alteration = pb.AlterTableRequest(schema_name=SCHEMA, table=table(changed))
+    assert client.call("AlterTable", alteration).success
+    row = spark.table(f"{SCHEMA}.adopted").collect()[0]
+    assert (row.data, row.local) == (datetime(2024, 1, 1), datetime(2024, 1, 1, 10))
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("has_history", [True, False])
 def test_a_table_whose_batches_have_left_the_log_takes_the_next_ones(
     has_history: bool, destination: Destination, client: Client, warehouse: Path

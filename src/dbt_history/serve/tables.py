@@ -180,9 +180,9 @@ class Target(CatalogTable):
         if problems:
             raise RefusedError(f"the request does not fit {self}", problems)
         if missing:
-            self.enable_mapping_for(column.name for column in missing)
-            types = definitions({column.name: column.type.spark for column in missing})
-            self.spark.sql(f"alter table {self.full_name} add columns ({types})")
+            types = {column.name: column.type.spark for column in missing}
+            self.enable_for(types)
+            self.spark.sql(f"alter table {self.full_name} add columns ({definitions(types)})")
             self.record_types(missing)
 
     def alter(self, columns: Sequence[Column], key: Sequence[str], drop: bool) -> None:
@@ -304,6 +304,7 @@ class Target(CatalogTable):
             self.spark.sql(f"alter table {self.full_name} alter column {quoted(name)} type {after}")
             return
         self.enable("delta.columnMapping.mode", "name")
+        self.enable_for({name: after})
         new, old = quoted(NEW_PREFIX + name), quoted(name)
         self.set_properties({CHANGING: NEW_PREFIX + name})
         self.spark.sql(f"alter table {self.full_name} add columns ({new} {after})")
@@ -336,9 +337,12 @@ class Target(CatalogTable):
             log.warning("%s: switches on %s = %s", self, property_, value)
             self.set_properties({property_: value})
 
-    def enable_mapping_for(self, names: Iterable[str]) -> None:
-        if needs_mapping(names):
+    def enable_for(self, types: Mapping[str, str]) -> None:
+        """Switch on what Delta requires for columns with these names and types."""
+        if needs_mapping(types):
             self.enable("delta.columnMapping.mode", "name")
+        if "timestamp_ntz" in types.values():
+            self.enable("delta.feature.timestampNtz", "supported")
 
 
 def is_history(names: Iterable[str]) -> bool:
