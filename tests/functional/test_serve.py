@@ -1338,6 +1338,22 @@ def test_a_type_that_gives_two_records_the_same_key_is_refused(
 
 
 @pytest.mark.thorough
+def test_a_key_column_renamed_by_its_old_name_in_other_letters_stays_the_key(
+    destination: Destination, client: Client
+) -> None:
+    rows = request(destination, "letters", LIVE).add_row(["1", "a", "{}", at(1)])
+    assert client.call("WriteBatch", batch(rows)).success
+    for before, after in (("ID", "number"), ("Data", "text")):
+        moving = pb.RenameColumn(from_column=before, to_column=after)
+        renamed = pb.RenameOperation(rename_column=moving)
+        assert client.migrate(SCHEMA, "letters", rename=renamed).success
+    asked = pb.DescribeTableRequest(schema_name=SCHEMA, table_name="letters")
+    columns = client.call("DescribeTable", asked).table.columns
+    assert [column.name for column in columns if column.primary_key] == ["number"]
+    assert [column.name for column in columns if column.type == pb.DataType.JSON] == ["text"]
+
+
+@pytest.mark.thorough
 def test_a_table_that_another_tool_created_gets_times_without_a_zone(
     destination: Destination, client: Client
 ) -> None:

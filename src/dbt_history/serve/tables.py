@@ -228,9 +228,13 @@ class Target(CatalogTable):
     def rename_recorded(self, before: str, after: str) -> None:
         """Rename a column in the recorded key and types."""
         properties = self.properties()
-        key = [after if name == before else name for name in self.key()]
+
+        def renamed(name: str) -> str:
+            return after if name.lower() == before.lower() else name
+
+        key = [renamed(name) for name in self.key()]
         types = json.loads(properties.get(TYPES, "{}"))
-        types = {after if name == before else name: type_ for name, type_ in types.items()}
+        types = {renamed(name): type_ for name, type_ in types.items()}
         self.set_properties({KEY: json.dumps(key), TYPES: json.dumps(types)})
 
     def drop_column(self, name: str) -> None:
