@@ -20,6 +20,9 @@
     {%- if capture.taken is defined
         and model.config.get('materialized') in ['history_batch', 'incremental'] -%}
         {%- do dbt_history._let_times_increase(capture) -%}
+    {%- elif capture.taken is defined and not capture.taken.other_sources -%}
+        {%- set former = dbt_history._former_names(capture) -%}
+        {%- do capture.update({'about': {'changes': former}}) if former -%}
     {%- endif -%}
     {%- do return(dbt_history._changes_sql(capture, changed_by, noop_updates)) -%}
 {% endmacro %}

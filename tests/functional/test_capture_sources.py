@@ -297,3 +297,85 @@ def test_a_narrower_type_of_the_source_changes_no_value_of_the_log(
 
     values = sorted((row["id"], row["v"]) for row in project.rows("log"))
     assert values == [(1, 3000000000), (1, 3000000000), (2, 2)]
+
+
+@pytest.mark.thorough
+def test_a_difference_finds_a_null_under_the_new_name_of_a_column(project: Project) -> None:
+    """A row of a log has the name that its column had when the row was written.
+
+    items  1 a, 2 b, 3 c, 4 NULL, 5 e |    v is now w: 1 NULL, no 3 |    2 NULL |    again: 5 NULL
+    logs                             run                           run         run             run
+    feed   `off`: never; `fed`: up to here - - - - - - - - - - - -  |
+    """
+    spark = project.spark
+    for name in ("off", "fed"):
+        mapped = "'delta.columnMapping.mode' = 'name'"
+        if name == "fed":
+            mapped += ", 'delta.enableChangeDataFeed' = 'true'"
+        source(project, name, "(1, 'a'), (2, 'b'), (3, 'c'), (4, null), (5, 'e')",
+               f"tblproperties ({mapped})")  # fmt: skip
+    log(project, "hx_rows", ["off"], "off_hx")
+    log(project, "event_rows", ["off"], "off_events")
+    log(project, "changes", ["off"], "off_changes")
+    log(project, "hx_rows", ["fed"], "fed_hx")
+    logs = ("off_hx", "off_events", "off_changes", "fed_hx")
+    project.run(*logs)
+
+    def play(statement: str) -> None:
+        for name in ("off", "fed"):
+            spark.sql(statement.format(project.table(name)))
+
+    play("alter table {} rename column v to w")
+    play("update {} set w = null where id = 1")
+    play("delete from {} where id = 3")
+    project.run(*logs)
+    spark.sql(f"alter table {project.table('fed')} unset tblproperties"
+              " ('delta.enableChangeDataFeed')")  # fmt: skip
+    play("update {} set w = null where id = 2")
+    project.run(*logs)
+    play("create or replace table {} (id bigint, w string) using delta")
+    play("insert into {} values (1, null), (2, null), (4, null), (5, null)")
+    project.run(*logs)
+
+    for name in ("off_hx", "fed_hx"):
+        rows = sorted(project.rows(name), key=lambda row: row[f"{name}_id"])
+        assert [(row["id"], row["w"], row["deleted"]) for row in rows[5:]] == [
+            (1, None, False), (3, "c", True), (2, None, False), (5, None, False),
+        ]  # fmt: skip
+    inserts = [(1, "a"), (2, "b"), (3, "c"), (4, None), (5, "e")]
+    updates = [(1, "a", None), (2, "b", None), (5, "e", None)]
+    events = [(row["_hist_event"], row["id"], row["w"]) for row in project.rows("off_events")]
+    assert sorted(events, key=str) == sorted(
+        [(1, id_, None) for id_, _ in inserts]
+        + [(2, 3, "c")]
+        + [(3, id_, old) for id_, old, _ in updates]
+        + [(4, id_, new) for id_, _, new in updates],
+        key=str,
+    )
+    kinds = {"insert": 1, "delete": 2, "update_preimage": 3, "update_postimage": 4}
+    assert sorted(
+        ((kinds[row["_change_type"]], row["id"], row["w"]) for row in project.rows("off_changes")),
+        key=str,
+    ) == sorted(events, key=str)
+
+
+@pytest.mark.thorough
+def test_a_difference_of_the_coarse_log_is_compared_under_the_new_name(project: Project) -> None:
+    """
+    items    1 a, 2 b |     v renamed to w |     renamed back, 1 NULL |
+    inbox            run                  run                        run
+    """
+    spark = project.spark
+    mapped = "tblproperties ('delta.columnMapping.mode' = 'name')"
+    items = source(project, "items", "(1, 'a'), (2, 'b')", mapped)
+    write_coarse_log(project, {"items": "id"}, codes="words")
+    project.run("inbox")
+    spark.sql(f"alter table {items} rename column v to w")
+    project.run("inbox")
+    assert sorted(row["event"] for row in project.rows("inbox")) == ["gap", "insert"]
+    spark.sql(f"alter table {items} rename column w to v")
+    spark.sql(f"update {items} set v = null where id = 1")
+    project.run("inbox")
+    assert sorted(row["event"] for row in project.rows("inbox")) == [
+        "gap", "gap", "insert", "update",
+    ]  # fmt: skip

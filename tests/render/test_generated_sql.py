@@ -150,6 +150,42 @@ def test_changes_by_comparison_with_the_stored_state(call: Renderer) -> None:
     assert_golden("capture/changes_by_comparison", sql)
 
 
+def test_a_difference_reads_the_log_under_the_former_names_of_columns(call: Renderer) -> None:
+    """`name` became `label` in version 3, `label` became `title` in version 5; version 4 wrote it.
+
+    The log has no column `title` yet. `label` belongs to another column since version 5.
+    """
+    compile_in(call, "customers_hx")
+    call.pretend_relations("customers", "customers_hx")
+    renamed = {"oldColumnPath": "label", "newColumnPath": "title"}
+    rename = commit(5) | {
+        "operation": "RENAME COLUMN",
+        "operationParameters": json.dumps(renamed),
+    }
+    now = {"id": "bigint", "title": "bigint", "label": "bigint"}
+    hx = {"id": "customers_hx_id", "key": ["id"], "renamed": {"label": ["name"]},
+          "until": {"label": [1709424180000000]}}  # fmt: skip
+    stored = {"id": "bigint", "name": "int", "label": "bigint", "mod_time": "timestamp",
+              "deleted": "boolean", "customers_hx_id": "bigint"}  # fmt: skip
+    call.pretend_answers(
+        {
+            **source("customers", now, [commit(6), rename, commit(4)]),
+            "describe history `golden`.`customers_hx`": captured("customers", 4, hx=hx),
+            "describe `golden`.`customers_hx`": described(stored),
+            "select max(`customers_hx_id`)": [{"max": 40}],
+        }
+    )
+    sql = call("hx_rows", main=call.table("customers"), key="id", method="diff")
+    first, second = (f"timestamp_micros({micros}L)" for micros in (
+        1709424180000000, 1709424300000000,
+    ))  # fmt: skip
+    assert (
+        f"(select coalesce(if(`mod_time` >= {first} and `mod_time` < {second}, `label`, null),"
+        f" cast(`name` as bigint)) as `title`, if(`mod_time` >= {second}, `label`, null)"
+        " as `label`, `id` from"
+    ) in sql
+
+
 def test_rows_of_an_event_table(call: Renderer) -> None:
     compile_in(call, "customer_events")
     call.pretend_relations("customers", "customer_events")

@@ -13,7 +13,10 @@
     ) | map('lower') | list -%}
     {%- set cells = [] -%}
     {%- for column in capture.diff.state_columns -%}
-        {%- do cells.append(dbt_history._quote(column.source or column.name)) -%}
+        {%- do cells.append(
+            column.cell ~ ' as ' ~ dbt_history._quote(column.name) if column.cell
+                else dbt_history._quote(column.source or column.name)
+        ) -%}
     {%- endfor -%}
     {%- set cells = cells | join(', ') or '1' -%}
     {%- set layout = capture.layout -%}
@@ -24,8 +27,7 @@
     {%- endif -%}
     {%- if (layout or {}).get('is_source') -%}
         {%- do return('select ' ~ cells ~ ' from ' ~ dbt_history._version_taken(capture)) -%}
-    {%- elif (layout or {}).get('is_versions')
-        or (layout is none and model.config.materialized != 'history_append') -%}
+    {%- elif dbt_history._is_of_versions(capture) -%}
         {%- set convention = dbt_history._history_settings(
             model, capture.caller_name,
         ).convention -%}
@@ -120,25 +122,126 @@
             {% do columns.append(column) %}{% do known.append(column.name | lower) %}
         {% endfor %}
         {% if diff.state %}
-            {% set there = [] %}
-            {% set state_columns = dbt_history._columns_at(capture, capture.taken.watermark.version)
-                if (capture.layout or {}).get('is_source') else dbt_history._table_columns(this) %}
-            {% set reserved = (capture.layout or {}).get('reserved', []) %}
-            {% for column in state_columns %}
-                {% set name = dbt_history._main_name(column.name, reserved) %}
-                {% if name is not none and name | lower in known %}
-                    {% do there.append(
-                        column if name == column.name
-                            else dict(column, name=name, source=column.name)
-                    ) %}
-                {% endif %}
-            {% endfor %}
-            {% do diff.update({'state_columns': there}) %}
+            {% do diff.update({'state_columns': dbt_history._state_columns(capture, known)}) %}
         {% endif %}
     {% endif %}
     {% do return(dbt_history._with_fields(
         capture, dbt_history._with_widest_types(capture, columns),
     )) %}
+{% endmacro %}
+
+
+{#
+    The columns of the known state, under the names that they have in the compared version; `source`
+    is the name to read such a column by, or `cell` its SQL. `known`: the names of all columns of
+    the capture, in lower case.
+
+        log        id 1, v a          written before v was renamed to w
+                   id 2, w b          written later
+        state      coalesce(w, v)     compared with w of the source
+#}
+{% macro _state_columns(capture, known) %}
+    {% set layout = capture.layout or {} %}
+    {% if layout.get('is_source') %}
+        {% do return(dbt_history._state_columns_of_source(capture)) %}
+    {% endif %}
+    {% set stored = dbt_history._table_columns(this) %}
+    {% set log = {'renamed': {}} if dbt_history._is_of_versions(capture)
+        else dbt_history._log_of_state(capture, stored) %}
+    {% set there = capture.diff.columns | map(attribute='name') | map('lower') | list %}
+    {% set found, names = [], log.renamed.values() | sum(start=[]) | reject('in', there) | list %}
+    {% for column in capture.diff.columns if column.name | lower in log.renamed %}
+        {% do names.append(column.name | lower) %}
+        {% set column = dbt_history._renamed_state(log, column.name) %}
+        {% do found.append(column) if column is not none %}
+    {% endfor %}
+    {% for column in stored %}
+        {% set name = dbt_history._main_name(column.name, layout.get('reserved', [])) %}
+        {% if name is not none and name | lower in known and name | lower not in names %}
+            {% do found.append(
+                column if name == column.name
+                    else dict(column, name=name, source=column.name)
+            ) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(found) %}
+{% endmacro %}
+
+
+{#
+    The model's own log as `_renamed_cells` reads it; `names`: the types of its columns by name. A
+    table of several sources may have a name for a column of each.
+#}
+{% macro _log_of_state(capture, stored) %}
+    {% set layout = capture.layout or {} %}
+    {% set kinds = {'_hist_time': 'events', 'mod_time': 'hx'} %}
+    {% set log = {
+        'kind': kinds.get(layout.get('time'), 'changes'), 'id': layout.get('order'),
+        'time': layout.get('time', '_commit_timestamp'), 'names': {}, 'renamed': {},
+    } %}
+    {% for column in stored %}
+        {% do log.names.update({column.name | lower: column.type}) %}
+    {% endfor %}
+    {% do log.update(
+        {} if capture.taken.other_sources else dbt_history._former_names(capture, true)
+    ) %}
+    {# The rows of a log of `changes` need not have their time. #}
+    {% do log.update({'reused': []}) if log.names.get(log.time) != 'timestamp' %}
+    {% do return(log) %}
+{% endmacro %}
+
+
+{# A column that had other names, as its values under all of them; none if the log has none. #}
+{% macro _renamed_state(log, name) %}
+    {% set parts = [] %}
+    {% for cell in dbt_history._renamed_cells(log, name) if cell.stored in log.names %}
+        {% do parts.append({'sql': cell.sql, 'type': log.names[cell.stored]}) %}
+    {% endfor %}
+    {% if not parts %}
+        {% do return(none) %}
+    {% endif %}
+    {% set state = namespace(type=parts[-1].type) %}
+    {% for part in parts | reverse %}
+        {% set state.type = dbt_history._with_more_fields(state.type, part.type)
+            if not dbt_history._type_fits(part.type, state.type) else state.type %}
+    {% endfor %}
+    {% set cells = [] %}
+    {% for part in parts %}
+        {% do cells.append(dbt_history._converted(part.sql, part.type, state.type)) %}
+    {% endfor %}
+    {% do return({
+        'name': name, 'type': state.type,
+        'cell': 'coalesce(' ~ cells | join(', ') ~ ')' if cells | length > 1 else cells[0],
+    }) %}
+{% endmacro %}
+
+
+{#
+    The columns of the version last taken, under the names that they have in the compared one:
+
+        renames     v to w, restored       v to t, x to v, t to x      x dropped, v to x
+        v is        v                      x                           x; the dropped x is left out
+#}
+{% macro _state_columns_of_source(capture) %}
+    {% set stored = dbt_history._columns_at(capture, capture.taken.watermark.version) %}
+    {% set there = capture.diff.columns | map(attribute='name') | map('lower') | list %}
+    {% set found, rest, names = [], [], [] %}
+    {% for column in stored %}
+        {% set name = dbt_history._name_after(capture, column.name, capture.diff.version) %}
+        {% if name | lower in there %}
+            {% do names.append(name | lower) %}
+            {% do found.append(
+                column if name | lower == column.name | lower
+                    else dict(column, name=name, source=column.source or column.name)
+            ) %}
+        {% else %}
+            {% do rest.append(column) %}
+        {% endif %}
+    {% endfor %}
+    {% for column in rest if column.name | lower in there and column.name | lower not in names %}
+        {% do found.append(column) %}
+    {% endfor %}
+    {% do return(found) %}
 {% endmacro %}
 
 
@@ -177,35 +280,55 @@
     {% if 'struct<' not in (columns | map(attribute='type') | join(' ') | lower) %}
         {% do return(columns) %}
     {% endif %}
-    {% set types = {} %}
-    {% if capture.taken.has_rows %}
-        {% for column in dbt_history._table_columns(this) %}
-            {% set name = dbt_history._main_name(
-                column.name, (capture.layout or {}).get('reserved', []),
-            ) %}
-            {% do types.update({name | string | lower: column.type}) %}
-        {% endfor %}
-    {% endif %}
     {% set parts = [columns] + capture.segments | map(attribute='columns') | list %}
     {% if capture.diff is not none %}
         {% do parts.append(capture.diff.columns) %}
     {% endif %}
+    {% set said = {} %}
     {% for column in parts | sum(start=[]) %}
         {% set name = column.name | lower %}
-        {% if dbt_history._is_same_kind(types.get(name, ''), column.type) %}
-            {% do types.update({name: dbt_history._with_more_fields(types[name], column.type)}) %}
-        {% elif name not in types %}
-            {% do types.update({name: column.type}) %}
+        {% if dbt_history._is_same_kind(said.get(name, ''), column.type) %}
+            {% do said.update({name: dbt_history._with_more_fields(said[name], column.type)}) %}
+        {% elif name not in said %}
+            {% do said.update({name: column.type}) %}
         {% endif %}
+    {% endfor %}
+    {% set stored = {} %}
+    {% for column in (dbt_history._table_columns(this) if capture.taken.has_rows else []) %}
+        {% set name = dbt_history._main_name(
+            column.name, (capture.layout or {}).get('reserved', []),
+        ) %}
+        {% do stored.update({name | string | lower: column.type}) %}
+    {% endfor %}
+    {% set renamed = {} %}
+    {% for column in (capture.diff or {}).get('state_columns', []) if column.cell %}
+        {% do renamed.update({column.name | lower: column.type}) %}
     {% endfor %}
     {% set found = [] %}
     {% for column in columns %}
-        {% set type = types[column.name | lower] %}
+        {% set name = column.name | lower %}
+        {% set own = said[name] %}
+        {% set type = dbt_history._with_more_fields(stored.get(name, ''), own) %}
+        {% if dbt_history._is_same_kind(renamed.get(name, ''), type) %}
+            {# The types of `type`, in its order, then the fields that only the other has. #}
+            {% set type = dbt_history._with_more_fields(
+                type, dbt_history._with_more_fields(renamed[name], type),
+            ) %}
+        {% endif %}
         {% do found.append(
             dict(column, type=type) if dbt_history._is_same_kind(type, column.type) else column
         ) %}
     {% endfor %}
     {% do return(found) %}
+{% endmacro %}
+
+
+{# Whether the model's own table has versions; else it is a log. #}
+{% macro _is_of_versions(capture) %}
+    {% do return(
+        model.config.get('materialized') != 'history_append' if capture.layout is none
+            else capture.layout.get('is_versions', false)
+    ) %}
 {% endmacro %}
 
 

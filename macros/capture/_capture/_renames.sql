@@ -14,7 +14,12 @@
     {% set last = (capture.taken.watermark or {}).get('version') %}
     {% set is_same = last is not none
         and capture.taken.watermark.get('table_id') == capture.head.get('table_id') %}
-    {% for entry in capture.entries or capture.head.get('entries', [])
+    {% set entries = capture.entries or capture.head.get('entries', []) %}
+    {% if is_same and entries and entries[-1].version > last + 1 %}
+        {% set entries = dbt_history._history_entries(capture.relation) %}
+        {% do capture.head.update({'entries': entries}) %}
+    {% endif %}
+    {% for entry in entries
         if is_same and entry.version > last and entry.operation == 'RENAME COLUMN' %}
         {% do renames.append({
             'version': entry.version,
@@ -40,6 +45,20 @@
         if version is not none and rename.version > version
             and rename.new | lower == state.name | lower %}
         {% set state.name = rename.old %}
+    {% endfor %}
+    {% do return(state.name) %}
+{% endmacro %}
+
+
+{#
+    The name that a column of the version last taken has in a later version; '' if another column
+    has taken its name.
+#}
+{% macro _name_after(capture, name, version) %}
+    {% set state = namespace(name=name) %}
+    {% for rename in capture.renames | sort(attribute='version') if rename.version <= version %}
+        {% set state.name = rename.new if rename.old | lower == state.name | lower
+            else '' if rename.new | lower == state.name | lower else state.name %}
     {% endfor %}
     {% do return(state.name) %}
 {% endmacro %}
