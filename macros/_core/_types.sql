@@ -221,6 +221,123 @@
 {% endmacro %}
 
 
+{# Whether `type` has fields, at any depth, that `said` lacks. #}
+{% macro _lacks_fields(said, type) %}
+    {% if not dbt_history._is_same_kind(said, type) %}
+        {% do return(false) %}
+    {% endif %}
+    {% set own = {} %}
+    {% for field in dbt_history._fields_of(said) %}
+        {% do own.update({field.name | lower: field}) %}
+    {% endfor %}
+    {% for field in dbt_history._fields_of(type) %}
+        {% set there = own.get(field.name | lower) %}
+        {% if not there or dbt_history._lacks_fields(there.type, field.type) %}
+            {% do return(true) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(false) %}
+{% endmacro %}
+
+
+{#
+    SQL: `cell`, a value of `type` that says nothing about the fields that `said` lacks; they keep
+    the values of `known`. In an array or a map it is not known which struct belongs to which: it
+    stays as it is if `said` is equal in both, see `_loses_fields`.
+
+        known   {a: 1, b: 5}     [{a: 1, b: 5}]     [{a: 1, b: 5}]
+        cell    {a: 2}           [{a: 1}]           [{a: 2}]
+        kept    {a: 2, b: 5}     [{a: 1, b: 5}]     refused
+#}
+{% macro _kept_fields(cell, known, type, said) %}
+    {% if not dbt_history._lacks_fields(said, type) %}
+        {% do return(cell) %}
+    {% elif not type.lower().startswith('struct<') %}
+        {% do return(
+            'if(' ~ dbt_history._says_the_same(cell, known, type, said) ~ ', ' ~ known ~ ', '
+                ~ cell ~ ')'
+        ) %}
+    {% endif %}
+    {% set parts = [] %}
+    {% for field in dbt_history._fields_with_said(cell, known, type, said) %}
+        {% do parts.append(
+            (
+                dbt_history._kept_fields(field.cell, field.known, field.type, field.said)
+                    if field.said else 'coalesce(' ~ field.cell ~ ', ' ~ field.known ~ ')'
+            ) ~ ' as ' ~ dbt_history._quote(field.name)
+        ) %}
+    {% endfor %}
+    {% do return(
+        'if(' ~ cell ~ ' is null or ' ~ known ~ ' is null, ' ~ cell ~ ', struct('
+            ~ parts | join(', ') ~ '))'
+    ) %}
+{% endmacro %}
+
+
+{#
+    SQL: whether `known` has values, in an array or a map, that `_kept_fields` cannot keep; none if
+    there is no such array or map.
+#}
+{% macro _loses_fields(cell, known, type, said) %}
+    {% if not dbt_history._lacks_fields(said, type) %}
+        {% do return(none) %}
+    {% elif not type.lower().startswith('struct<') %}
+        {% do return(
+            '(' ~ cell ~ ' is not null and not ' ~ dbt_history._says_nothing_else(known, type, said)
+                ~ ' and ' ~ dbt_history._says_nothing_else(cell, type, said) ~ ' and not '
+                ~ dbt_history._says_the_same(cell, known, type, said) ~ ')'
+        ) %}
+    {% endif %}
+    {% set parts = [] %}
+    {% for field in dbt_history._fields_with_said(cell, known, type, said) if field.said %}
+        {% set part = dbt_history._loses_fields(
+            field.cell, field.known, field.type, field.said,
+        ) %}
+        {% do parts.append(part) if part is not none %}
+    {% endfor %}
+    {% do return('(' ~ parts | join(' or ') ~ ')' if parts else none) %}
+{% endmacro %}
+
+
+{# The fields of a struct: {'name', 'cell', 'known', 'type', 'said': none if it is not there}. #}
+{% macro _fields_with_said(cell, known, type, said) %}
+    {% set own = {} %}
+    {% for field in dbt_history._fields_of(said) %}
+        {% do own.update({field.name | lower: field.type}) %}
+    {% endfor %}
+    {% set fields = [] %}
+    {% for field in dbt_history._fields_of(type) %}
+        {% set name = dbt_history._quote(field.name) %}
+        {% do fields.append(dict(
+            field, cell=cell ~ '.' ~ name, known=known ~ '.' ~ name,
+            said=own.get(field.name | lower),
+        )) %}
+    {% endfor %}
+    {% do return(fields) %}
+{% endmacro %}
+
+
+{# SQL: whether two values of `type` are equal in the fields of `said`. #}
+{% macro _says_the_same(cell, known, type, said) %}
+    {% do return(
+        '(' ~ dbt_history._comparable(dbt_history._converted(cell, type, said), said) ~ ' <=> '
+            ~ dbt_history._comparable(dbt_history._converted(known, type, said), said) ~ ')'
+    ) %}
+{% endmacro %}
+
+
+{# SQL: whether all fields of a value that `said` lacks are NULL. #}
+{% macro _says_nothing_else(cell, type, said) %}
+    {% set same = dbt_history._converted(
+        dbt_history._converted(cell, type, said), said, type,
+    ) %}
+    {% do return(
+        '(' ~ dbt_history._comparable(cell, type) ~ ' <=> '
+            ~ dbt_history._comparable(same, type) ~ ')'
+    ) %}
+{% endmacro %}
+
+
 {#
     The fields that make `stored` the type `type`, if adding fields at the end of its structs does:
     {'path': name for ALTER TABLE, 'type'}. None if the types differ in something else.
@@ -274,12 +391,17 @@
 {% endmacro %}
 
 
-{# True if all `columns` are equal under both prefixes; NULL equals NULL. #}
+{#
+    True if all `columns` are equal under both prefixes; NULL equals NULL. Of a column with `said`
+    only the fields of that type count.
+#}
 {% macro _rows_are_equal(columns, left, right) %}
     {%- set terms = [] -%}
     {%- for column in columns -%}
         {%- set name = dbt_history._prefixed(column.name) -%}
         {%- do terms.append(
+            dbt_history._says_the_same(left ~ name, right ~ name, column.type, column.said)
+                if column.said else
             dbt_history._comparable(left ~ name, column.type) ~ ' <=> '
                 ~ dbt_history._comparable(right ~ name, column.type)
         ) -%}

@@ -118,6 +118,64 @@ def test_a_column_removed_from_the_select_keeps_its_values(project: Project, sou
 
 
 @pytest.mark.thorough
+def test_a_field_removed_from_a_struct_keeps_its_values(project: Project) -> None:
+    """All versions are sent again in every run; the fields y, in `s`, `s.in` and `l`, are left out.
+
+    minute         3                 5                 7
+    run 1          [ 1 ---------)[ 2 ------------- open
+    run 2          [ 1 ---------)[ 4, fields of 2 ---)[ 3, y NULL --- open
+    run 3          another value in the array of the first version: refused
+    run 4          the same, with NULL in place of y: taken
+    """
+    whole = (
+        "named_struct('x', {0}, 'y', {0}, 'in', named_struct('x x', {0}, 'y', {0})) as s,"
+        " array(named_struct('x', {1}, 'y', {1})) as l"
+    )
+    less = (
+        "named_struct('in', named_struct('x x', {0}), 'X', {0}) as s,"
+        " array(named_struct('x', {1})) as l"
+    )
+    nulls = less.replace("'x', {1})", "'x', {1}, 'y', cast(null as int))")
+
+    def run(cells: str, *rows: tuple[int, int, int], check: bool = True) -> str:
+        selects = [
+            f"select 1L as id, timestamp'2024-01-01 00:0{minute}:00 UTC' as at,"
+            f" {cells.format(in_s, in_l)}"
+            for minute, in_s, in_l in rows
+        ]
+        model(project, "h", " union all ".join(selects), source="changes", updated_at="at")
+        return project.run("h", check=check).message("h")
+
+    def found() -> list[str]:
+        rows = project.spark.sql(
+            f"select to_json(struct(s, l)) as text from {project.table('h')} order by valid_from"
+        )
+        return [row["text"] for row in rows.collect()]
+
+    run(whole, (3, 1, 1), (5, 2, 2))
+    run(less, (3, 1, 1), (5, 4, 2), (7, 3, 3))
+
+    kept = [
+        '{"s":{"x":1,"y":1,"in":{"x x":1,"y":1}},"l":[{"x":1,"y":1}]}',
+        '{"s":{"x":4,"y":2,"in":{"x x":4,"y":2}},"l":[{"x":2,"y":2}]}',
+        '{"s":{"x":3,"in":{"x x":3}},"l":[{"x":3}]}',
+    ]
+    assert found() == kept
+    refused = run(less, (3, 1, 9), (5, 4, 2), (7, 3, 3), check=False)
+    assert "without fields of the structs in an array or a map" in refused
+    assert '"valid_from":"2024-01-01T00:03:00.000Z"' in refused
+    assert found() == kept
+    assert "0 added, 0 closed, 0 removed" in run(less, (3, 1, 1), (5, 4, 2), (7, 3, 3))
+
+    run(nulls, (3, 1, 9), (5, 4, 2), (7, 3, 3))
+    assert found() == [
+        kept[0].replace('{"x":1,"y":1}]', '{"x":9}]'),
+        kept[1].replace('{"x":2,"y":2}]', '{"x":2}]'),
+        kept[2],
+    ]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("type_", "options"),
     [

@@ -175,6 +175,33 @@ def test_every_golden_file_belongs_to_a_case() -> None:
     assert {path.stem for path in GOLDEN.glob("*.sql")} == set(CASES)
 
 
+def test_fields_that_a_row_does_not_say_are_those_of_the_known_version(call: Renderer) -> None:
+    kept = call(
+        "_kept_fields",
+        cell="new",
+        known="old",
+        type="struct<a:int,B b:int,in:struct<x:int,y:string>>",
+        said="struct<in:struct<X:int>,a:int>",
+    )
+    assert kept == (
+        "if(new is null or old is null, new, struct(new.`a` as `a`,"
+        " coalesce(new.`B b`, old.`B b`) as `B b`,"
+        " if(new.`in` is null or old.`in` is null, new.`in`, struct(new.`in`.`x` as `x`,"
+        " coalesce(new.`in`.`y`, old.`in`.`y`) as `y`)) as `in`))"
+    )
+    types = {"type": "array<struct<a:int,b:int>>", "said": "array<struct<a:int>>"}
+    less = "transform({}, item0 -> if(item0 is null, null, struct(item0.`a` as `a`)))"
+    is_same = f"({less.format('new')} <=> {less.format('old')})"
+    assert call("_kept_fields", cell="new", known="old", **types) == f"if({is_same}, old, new)"
+    lost = call("_loses_fields", cell="new", known="old", **types)
+    assert lost.startswith("(new is not null and not (old <=> transform(transform(old, item0 -> ")
+    assert lost.endswith(f" and not {is_same})")
+    for said in ("struct<a:int>", "string"):
+        whole = {"type": said, "said": said}
+        assert call("_kept_fields", cell="new", known="old", **whole) == "new"
+        assert call("_loses_fields", cell="new", known="old", **whole) is None
+
+
 def test_rendering_starts_no_spark(call: Renderer, gateway: Any) -> None:
     merge_sql(call, CASES["fivetran"])
     assert SparkContext._gateway is gateway

@@ -20,6 +20,11 @@
         and capture.taken.watermark is none -%}
         {%- do note.update({'is_sole': true}) -%}
     {%- endif -%}
+    {%- set said = {} -%}
+    {%- for column in capture.columns if column.said -%}
+        {%- do said.update({column.name | lower: column.said}) -%}
+    {%- endfor -%}
+    {%- do note.update({'said': said}) if said -%}
     {%- set unstored = dbt_history._unstored_columns(capture) -%}
     {%- do note.update({'unstored': unstored}) if unstored -%}
     {%- do return(dbt_history._note('capture', note)) -%}
@@ -74,11 +79,12 @@
 
 {#
     All captures of a compiled SELECT: {'number' of the batch, 'watermarks' after it, 'before' it,
-    'about', 'is_new', 'has_moved', 'bookkeeping', 'unstored'}; none if there is no capture. With
+    'about', 'is_new', 'has_moved', 'bookkeeping', 'unstored', 'said'}; none without a capture. With
     several sources use the lowest next batch number: if another run committed in between, that
     number is taken. `has_moved`: a source was read further than before, or for the first time; this
     is committed even if there are no rows. `bookkeeping`: columns of the sources that have names of
-    staged rows. `unstored`: see `_unstored_columns`.
+    staged rows. `unstored`: see `_unstored_columns`. `said`: the types of columns whose structs
+    have fewer fields than the table's (`_with_fields`), if all sources have them.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = dbt_history._notes('capture', select_sql) %}
@@ -92,8 +98,15 @@
     {% set captured = {
         'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {},
         'about': {}, 'is_new': false, 'has_moved': false, 'bookkeeping': [],
-        'unstored': [],
+        'unstored': [], 'said': {},
     } %}
+    {% for name, type in notes[0].get('said', {}).items() %}
+        {% set others = [] %}
+        {% for note in notes if note.get('said', {}).get(name) != type %}
+            {% do others.append(note) %}
+        {% endfor %}
+        {% do captured.said.update({name: type}) if not others %}
+    {% endfor %}
     {% for note in notes %}
         {% set reached = note.after if note.after is not none else note.before %}
         {% if note.before is not none %}

@@ -274,7 +274,8 @@
 
 {#
     The columns with all fields of structs that the model's own table, an earlier part of the feed
-    or the compared version has. The fields of the table stand first, in its order.
+    or the compared version has. The fields of the table stand first, in its order. For a version
+    table a column has its type without the table's fields in `said`, if it lacks some.
 #}
 {% macro _with_fields(capture, columns) %}
     {% if 'struct<' not in (columns | map(attribute='type') | join(' ') | lower) %}
@@ -315,8 +316,11 @@
                 type, dbt_history._with_more_fields(renamed[name], type),
             ) %}
         {% endif %}
+        {% set is_said = dbt_history._is_of_versions(capture)
+            and dbt_history._lacks_fields(own, type) %}
         {% do found.append(
-            dict(column, type=type) if dbt_history._is_same_kind(type, column.type) else column
+            dict(column, type=type, **({'said': own} if is_said else {}))
+                if dbt_history._is_same_kind(type, column.type) else column
         ) %}
     {% endfor %}
     {% do return(found) %}

@@ -155,6 +155,21 @@
 
 
 {#
+    The columns of the table whose structs have fewer fields in what was captured: {name: type
+    without these fields}.
+#}
+{% macro _said_columns(captured, staged, table_columns) %}
+    {% set said = {} %}
+    {% for column in table_columns if column.name | lower in staged.names %}
+        {% set type = ((captured or {}).get('said') or {}).get(column.name | lower) %}
+        {% do said.update({column.name: type})
+            if type and dbt_history._lacks_fields(type, column.type) %}
+    {% endfor %}
+    {% do return(said) %}
+{% endmacro %}
+
+
+{#
     Columns of a source that `batch_rows` would hand over as bookkeeping: a changed row whose own
     `_batch` is an old number would count as applied, and be lost.
 #}

@@ -215,3 +215,59 @@
     {% endset %}
     {% do return(run_query(sql).rows[0][0]) %}
 {% endmacro %}
+
+
+{#
+    Refuses rows that send a version again without fields of structs in an array or a map, if the
+    version has values in them: it is not known which struct they would belong to.
+#}
+{% macro _refuse_lost_fields(target, staged, columns, settings, caller_name) %}
+    {% set convention, names, terms = settings.convention, [], [] %}
+    {% set stored = {} %}
+    {% for column in dbt_history._table_columns(target) %}
+        {% do stored.update({column.name: column.type}) %}
+    {% endfor %}
+    {% for column in columns if column.name in staged.said and column.name in stored %}
+        {% set known = dbt_history._converted(
+            'stored.' ~ dbt_history._quote(column.name), stored[column.name], column.type,
+        ) %}
+        {% set is_lost = dbt_history._loses_fields(
+            'sent.' ~ dbt_history._prefixed(column.name), known, column.type,
+            staged.said[column.name],
+        ) %}
+        {% if is_lost is not none %}
+            {% do names.append(column.name) %}
+            {% do terms.append(is_lost) %}
+        {% endif %}
+    {% endfor %}
+    {% if not terms %}
+        {% do return(none) %}
+    {% endif %}
+    {% set kinds, on, sample = dbt_history._row_kinds(), [], [] %}
+    {% for name in settings.key + dbt_history._identity_columns(convention) %}
+        {% set cell = 'stored.' ~ dbt_history._quote(name) %}
+        {% do on.append(cell ~ ' = sent.' ~ dbt_history._prefixed(name)) %}
+        {% do sample.append(cell) %}
+    {% endfor %}
+    {% set rows = run_query(
+        'select to_json(struct(' ~ sample | join(', ') ~ ')) from ('
+            ~ dbt_history._batch_rows(staged, columns, settings) ~ ') as sent inner join '
+            ~ dbt_history._quoted_relation(target) ~ ' as stored on ' ~ on | join(' and ')
+            ~ ' where sent.kind in (' ~ kinds.upsert_row ~ ', ' ~ kinds.update_row ~ ') and ('
+            ~ terms | join(' or ') ~ ') limit 5'
+    ).rows %}
+    {% if rows %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'versions that the table has are sent again without fields of the structs in an array'
+                ~ ' or a map, whose values would be lost; nothing was written',
+            got='column ' ~ names | join(', ') ~ ' of\n    '
+                ~ rows | map(attribute=0) | join('\n    '),
+            expected='all fields that the table has',
+            node=model.unique_id,
+            way_out='select the fields again, or leave out the versions that the table has; with'
+                ~ ' NULL in place of a field its values are given up',
+        )) %}
+    {% endif %}
+{% endmacro %}

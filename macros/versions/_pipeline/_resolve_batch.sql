@@ -47,7 +47,8 @@
 {%- set keys = dbt_history._all_prefixed(key) | join(', ') -%}
 {%- set cells = dbt_history._all_prefixed(columns | map(attribute='name')) | join(', ') -%}
 {%- set not_selected = dbt_history._columns_not_selected(batch.staged, columns) -%}
-{%- set neighbours = 'with_kept_columns' if not_selected else 'with_neighbours' -%}
+{%- set known = not_selected + dbt_history._columns_with_fields_not_said(batch) -%}
+{%- set neighbours = 'with_kept_columns' if known else 'with_neighbours' -%}
 {%- set late_events = batch.settings.late_events -%}
 {%- set has_repeats = batch.settings.get('has_repeats') -%}
 {%- set stored_cells = 'raw.' ~ (dbt_history._all_prefixed(
@@ -147,12 +148,12 @@ with_neighbours as (
             {{ axis | indent(4) }}
             rows between unbounded preceding and current row
         ) as stored
-        {%- if not_selected %},
+        {%- if known %},
         last_value(
             if(
                 kind = {{ kinds.stored }},
                 struct({{ (['at'] + ([c_id] if has_version_id else [])
-                    + dbt_history._all_prefixed(not_selected)) | join(', ') }}),
+                    + dbt_history._all_prefixed(known)) | join(', ') }}),
                 null
             ),
             true
@@ -167,7 +168,7 @@ with_neighbours as (
     )
 ),
 
-{% if not_selected -%}
+{% if known -%}
 {{ dbt_history._kept_columns_cte(batch, not_selected, c_id) }}
 
 {% endif -%}
@@ -470,8 +471,8 @@ history as (
 
 {#
     CTE `with_kept_columns`: a row that sends a version of the table again says nothing about a
-    column that the SELECT lacks, so the version keeps its value. `known` is the last stored version
-    up to the row.
+    column that the SELECT lacks, so the version keeps its value; and so do the fields of a struct.
+    `known` is the last stored version up to the row.
 
         at         3            5             7
         stored     [ a, Bonn --)[ b, Ulm ---- open
@@ -480,21 +481,33 @@ history as (
 #}
 {% macro _kept_columns_cte(batch, not_selected, c_id) %}
 {%- set kinds = dbt_history._row_kinds() -%}
-{%- set cells = dbt_history._all_prefixed(not_selected) -%}
 {%- set names = [] -%}
 {%- for name in not_selected -%}
     {%- do names.append(dbt_history._string_literal(name | lower)) -%}
 {%- endfor -%}
+{%- set kept = {} -%}
+{%- for cell in dbt_history._all_prefixed(not_selected) -%}
+    {%- do kept.update({cell: 'known.' ~ cell}) -%}
+{%- endfor -%}
+{%- for column in batch.columns if column.name in dbt_history._columns_with_fields_not_said(batch)
+    -%}
+    {%- set cell = dbt_history._prefixed(column.name) -%}
+    {%- do kept.update({cell: dbt_history._kept_fields(
+        cell, 'known.' ~ cell, column.type, batch.staged.said[column.name],
+    )}) -%}
+{%- endfor -%}
 with_kept_columns as (
     select
-        * except (known, is_sent_again, unmodified, {{ cells | join(', ') }}),
+        * except (known, is_sent_again{{ ', unmodified' if names }}, {{ kept.keys() | join(', ') }})
+        {%- if names %},
         if(
             is_sent_again,
             array_except(unmodified, array({{ names | join(', ') }})),
             unmodified
         ) as unmodified
-        {%- for cell in cells %},
-        if(is_sent_again, known.{{ cell }}, {{ cell }}) as {{ cell }}
+        {%- endif %}
+        {%- for cell, value in kept.items() %},
+        if(is_sent_again, {{ value }}, {{ cell }}) as {{ cell }}
         {%- endfor %}
     from (
         select
@@ -508,6 +521,12 @@ with_kept_columns as (
     ) as neighbours
 ),
 {%- endmacro %}
+
+
+{# The columns whose structs have fewer fields in the SELECT than in the table. #}
+{% macro _columns_with_fields_not_said(batch) %}
+    {% do return((batch.staged.get('said') or {}).keys() | list) %}
+{% endmacro %}
 
 
 {# The condition for the staged rows of a plan; none if the SELECT has no batch numbers. #}

@@ -82,6 +82,12 @@
         {% do return(dbt_history._held_batches(pending, target)) %}
     {% endif %}
     {% do dbt_history._refuse_bad_rows(staged, pending.batches, columns, settings, caller_name) %}
+    {% if not is_new and pending.batches %}
+        {% do staged.update({'said': dbt_history._said_columns(captured, staged, columns)}) %}
+        {% do dbt_history._refuse_lost_fields(
+            existing, staged, columns, settings, caller_name,
+        ) if staged.said %}
+    {% endif %}
 
     {% if is_new %}
         {% set columns = dbt_history._create_history_table(
