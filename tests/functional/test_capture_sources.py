@@ -144,6 +144,28 @@ def test_a_difference_of_two_sources_is_refused_if_nothing_is_recorded_of_them(
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("is_added", [True, False], ids=["added", "made again"])
+def test_a_difference_of_one_of_two_sources_of_an_event_table_is_refused(
+    project: Project, is_added: bool
+) -> None:
+    source(project, "items", "(1, 'a')")
+    source(project, "others", "(3, 'o')")
+    log(project, "event_rows", ("items",) if is_added else ("items", "others"))
+    project.run("log")
+    if is_added:
+        log(project, "event_rows", ("items", "others"))
+    else:
+        made_again(project, "items", "(1, 'b')")
+    before = sorted((row["id"], row["_hist_event"]) for row in project.rows("log"))
+
+    message = project.run("log", check=False).message("log")
+
+    assert "event_rows: a difference is needed" in message
+    assert sorted((row["id"], row["_hist_event"]) for row in project.rows("log")) == before
+    assert before == ([(1, 1)] if is_added else [(1, 1), (3, 1)])
+
+
+@pytest.mark.thorough
 def test_the_coarse_log_has_the_changes_of_a_table_that_was_made_again(project: Project) -> None:
     items = source(project, "items", "(1, 'a')")
     write_coarse_log(project, {"items": "id"}, codes="words")

@@ -186,6 +186,26 @@ def test_a_difference_reads_the_log_under_the_former_names_of_columns(call: Rend
     ) in sql
 
 
+def test_a_difference_with_the_rows_of_several_sources_is_refused(call: Renderer) -> None:
+    """A note `is_sole` says that the known state was taken for that of one source."""
+    compile_in(call, "events")
+    notes = [
+        {"source": source, "number": 2, "before": {"version": 1}, "after": {"version": 2},
+         "about": {}}
+        for source in ("a", "b")
+    ]  # fmt: skip
+    captured = call("_captured_sources", select_sql=noted(notes))
+    assert captured["watermarks"] == {"a": {"version": 2}, "b": {"version": 2}}
+    notes[1]["is_sole"] = "event_rows"
+    with pytest.raises(DbtRuntimeError, match=r"event_rows: a difference is needed(.|\n)*a, b"):
+        call("_captured_sources", select_sql=noted(notes))
+    assert call("_captured_sources", select_sql=noted(notes[1:]))["number"] == 2
+
+
+def noted(notes: Iterable[Mapping[str, Any]]) -> str:
+    return "select ".join(f"/* dbt_history:capture {json.dumps(note)} */" for note in notes)
+
+
 def test_rows_of_an_event_table(call: Renderer) -> None:
     compile_in(call, "customer_events")
     call.pretend_relations("customers", "customer_events")

@@ -15,10 +15,15 @@
     {%- endfor -%}
     {%- do note.update({'bookkeeping': bookkeeping}) if bookkeeping -%}
     {%- do note.update({'former': capture.taken.former}) if capture.taken.get('former') -%}
-    {#- Its sources are not recorded: whether there are several, the whole SELECT shows. -#}
-    {%- if (capture.diff or {}).get('state') and capture.layout is none
-        and capture.taken.watermark is none -%}
-        {%- do note.update({'is_sole': true}) -%}
+    {#-
+        The known state has the rows of all sources: whether there are several, the whole SELECT
+        shows. A log may have taken another source before, which this one replaces.
+    -#}
+    {%- set is_log = capture.layout is not none and not dbt_history._is_of_versions(capture)
+        and not capture.layout.get('is_source') -%}
+    {%- if (capture.diff or {}).get('state')
+        and (is_log or (capture.layout is none and capture.taken.watermark is none)) -%}
+        {%- do note.update({'is_sole': capture.caller_name}) -%}
     {%- endif -%}
     {%- set said = {} -%}
     {%- for column in capture.columns if column.said -%}
@@ -92,8 +97,9 @@
         {% do return(none) %}
     {% endif %}
     {% set sources = notes | map(attribute='source') | unique | list %}
-    {% if sources | length > 1 and notes | selectattr('is_sole', 'defined') | list %}
-        {% do dbt_history._refuse_mixed_state('changes', sources) %}
+    {% set sole = notes | selectattr('is_sole', 'defined') | list %}
+    {% if sources | length > 1 and sole %}
+        {% do dbt_history._refuse_mixed_state(sole[0].is_sole, sources) %}
     {% endif %}
     {% set captured = {
         'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {},
