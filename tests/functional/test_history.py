@@ -118,6 +118,25 @@ def test_a_column_removed_from_the_select_keeps_its_values(project: Project, sou
 
 
 @pytest.mark.thorough
+def test_a_number_cut_by_a_narrower_type_is_a_change(project: Project) -> None:
+    """Compared in the narrower type, the stored value would be the new one."""
+    for name, wide, narrow in (
+        ("digits", "cast(12.34 as decimal(10,2))", "cast(12 as decimal(8,0))"),
+        ("bits", "4294967297L", "1"),
+    ):
+        model(project, name, f"select 1L as id, {wide} as v")
+        project.run(name)
+        model(project, name, f"select 1L as id, {narrow} as v")
+
+    assert "1 added, 1 closed" in project.run("digits", "bits").message("digits")
+
+    assert [(float(v), is_open) for _, v, is_open in versions(project, "digits")] == [
+        (12.34, False), (12.0, True),
+    ]  # fmt: skip
+    assert versions(project, "bits") == [(1, 4294967297, False), (1, 1, True)]
+
+
+@pytest.mark.thorough
 def test_a_field_removed_from_a_struct_keeps_its_values(project: Project) -> None:
     """All versions are sent again in every run; the fields y, in `s`, `s.in` and `l`, are left out.
 

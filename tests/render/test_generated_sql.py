@@ -206,6 +206,26 @@ def noted(notes: Iterable[Mapping[str, Any]]) -> str:
     return "select ".join(f"/* dbt_history:capture {json.dumps(note)} */" for note in notes)
 
 
+def test_a_difference_is_taken_in_the_wider_type_of_a_number(call: Renderer) -> None:
+    """A SELECT of `history` with a narrower type than the table: 12.34 is not 12."""
+    compile_in(call, "prices", materialized="history")
+    stored = {"id": "bigint", "v": "decimal(10,2)"}
+    call.pretend_answers(
+        {
+            "describe `golden`.`prices`": described(stored),
+            "select unix_micros(moment)": [{"micros": 0, "moment": "1970-01-01 00:00:00"}],
+        }
+    )
+    taken = {"number": 2, "has_rows": True, "watermark": {"version": None}, "is_suspended": False}
+    columns = [{"name": "id", "type": "int"}, {"name": "v", "type": "decimal(8,0)"}]
+    capture: dict[str, Any] = {
+        "taken": taken, "layout": {"is_versions": True}, "columns": columns, "segments": [],
+        "is_same": False,
+    }  # fmt: skip
+    call("_plan_rows_of_select", capture=capture)
+    assert {column["name"]: column["type"] for column in capture["columns"]} == stored
+
+
 def test_rows_of_an_event_table(call: Renderer) -> None:
     compile_in(call, "customer_events")
     call.pretend_relations("customers", "customer_events")

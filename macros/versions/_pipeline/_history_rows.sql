@@ -239,7 +239,6 @@
     {% endif %}
     {% do dbt_history._plan_unversioned(capture, 'diff') %}
     {% do capture.diff.update({'columns': capture.columns}) %}
-    {% do capture.update({'columns': dbt_history._with_fields(capture, capture.columns)}) %}
     {% if capture.diff.state %}
         {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
         {% set there = [] %}
@@ -248,6 +247,9 @@
         {% endfor %}
         {% do capture.diff.update({'state_columns': there}) %}
     {% endif %}
+    {% do capture.update({'columns': dbt_history._with_fields(
+        capture, dbt_history._with_widest_types(capture, capture.columns),
+    )}) %}
 {% endmacro %}
 
 
