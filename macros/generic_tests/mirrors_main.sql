@@ -5,7 +5,7 @@
 {% test mirrors_main(model, main, key=none, id=none) %}
 {%- set columns = [] -%}
 {%- set mirror = dbt_history._renames_of(model) -%}
-{%- set own_id = id or main.identifier ~ '_hx_id' -%}
+{%- set own_id = id or mirror.id or main.identifier ~ '_hx_id' -%}
 {%- do mirror.update({'id': own_id}) -%}
 {%- if execute -%}
     {%- if dbt_history._is_missing(main) and flags.WHICH in ['test', 'build'] -%}

@@ -16,7 +16,10 @@
     {%- if dbt_history._is_unit_test() -%}
         {%- do return('(select * from ' ~ main ~ ')') -%}
     {%- endif -%}
-    {%- set own_id = main.identifier ~ '_hx_id' -%}
+    {%- set log = dbt_history._log_of_own_table() -%}
+    {#- A main table that was renamed keeps its ids: links of other mirrors have them. -#}
+    {%- set own_id = (((log or {}).get('about') or {}).get('hx') or {}).get('id')
+        or main.identifier ~ '_hx_id' -%}
     {%- set links = dbt_history._hx_links(references, own_id, this) -%}
     {%- set capture = dbt_history._plan_capture(
         main, key, method,
@@ -24,7 +27,7 @@
             'order': own_id, 'time': 'mod_time', 'rows': '1 = 1', 'is_alive': 'not `deleted`',
             'reserved': ['deleted', own_id],
         },
-        references=links, caller_name='hx_rows', commit_delay=commit_delay,
+        references=links, caller_name='hx_rows', commit_delay=commit_delay, own_log=log,
     ) -%}
     {%- if capture.get('is_parsed_only') -%}
         {%- do return('(select * from ' ~ main ~ ')') -%}

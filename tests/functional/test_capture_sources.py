@@ -224,6 +224,31 @@ def test_a_renamed_source_is_read_on(project: Project, name_is_used: bool) -> No
 
 
 @pytest.mark.thorough
+def test_a_mirror_of_a_renamed_table_keeps_its_ids(project: Project) -> None:
+    items = source(project, "items", "(1, 'a'), (2, 'b')")
+    log(project, "hx_rows")
+    project.run("log")
+    project.spark.sql(f"alter table {items} rename to {project.table('renamed')}")
+    project.spark.sql(f"update {project.table('renamed')} set v = 'c' where id = 2")
+    log(project, "hx_rows", ["renamed"])
+
+    project.run("log")
+
+    rows = sorted(project.rows("log"), key=lambda row: row["items_hx_id"])
+    assert [(row["items_hx_id"], row["id"], row["v"]) for row in rows] == [
+        (1, 1, "a"), (2, 2, "b"), (3, 2, "c"),
+    ]  # fmt: skip
+    assert "renamed_hx_id" not in rows[0]
+    verified = project.dbt("run-operation", "verify_history").log
+    assert "no differences" in verified
+    made_again(project, "renamed", "(1, 'a')")
+    project.run("log")
+    assert {(row["items_hx_id"], row["id"], row["deleted"]) for row in project.rows("log")} == {
+        (1, 1, False), (2, 2, False), (3, 2, False), (4, 2, True),
+    }  # fmt: skip
+
+
+@pytest.mark.thorough
 def test_the_newest_row_of_a_log_is_found_after_the_versions_began_again(
     project: Project,
 ) -> None:

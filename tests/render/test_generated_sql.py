@@ -206,6 +206,23 @@ def noted(notes: Iterable[Mapping[str, Any]]) -> str:
     return "select ".join(f"/* dbt_history:capture {json.dumps(note)} */" for note in notes)
 
 
+def test_a_mirror_keeps_the_ids_of_its_log(call: Renderer) -> None:
+    """Also if its main table was `clients` when the log was made."""
+    compile_in(call, "clients_hx")
+    call.pretend_relations("customers", "clients_hx")
+    about = {"id": "clients_hx_id", "key": ["id"]}
+    call.pretend_answers(
+        {
+            **CUSTOMER_SOURCE,
+            "describe history `golden`.`clients_hx`": captured("customers", 3, hx=about),
+            "select max(`clients_hx_id`)": [{"max": 40}],
+        }
+    )
+    sql = call("hx_rows", main=call.table("customers"), key="id")
+    assert "as `clients_hx_id`" in sql
+    assert "customers_hx_id" not in sql
+
+
 def test_a_difference_is_taken_in_the_wider_type_of_a_number(call: Renderer) -> None:
     """A SELECT of `history` with a narrower type than the table: 12.34 is not 12."""
     compile_in(call, "prices", materialized="history")

@@ -8,11 +8,10 @@
         'number': 1, 'watermark': none, 'has_rows': false, 'other_sources': [],
         'watermarks': {}, 'is_suspended': false, 'resumed': {}, 'resumed_at': none, 'about': {},
     } %}
-    {% set own = load_relation(this) %}
-    {% if own is none or own.is_view or should_full_refresh() %}
+    {% set log = capture.get('log') or dbt_history._log_of_own_table() %}
+    {% if log is none %}
         {% do return(taken) %}
     {% endif %}
-    {% set log = capture.get('log') or dbt_history._commit_log(own, model.unique_id) %}
     {% set control = log.control or {} %}
     {% do taken.update({
         'number': (log.last_batch or 0) + 1,
@@ -27,6 +26,16 @@
         'appended': log.get('appended'),
     }) %}
     {% do return(taken) %}
+{% endmacro %}
+
+
+{# The log of the model's own table; none if there is none yet, or if the run replaces it. #}
+{% macro _log_of_own_table() %}
+    {% set own = load_relation(this) if execute else none %}
+    {% do return(
+        none if own is none or own.is_view or should_full_refresh()
+            else dbt_history._commit_log(own, model.unique_id)
+    ) %}
 {% endmacro %}
 
 

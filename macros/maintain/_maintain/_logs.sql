@@ -67,18 +67,21 @@
     {% do log.update({
         'names': dbt_history._table_columns(relation) | map(attribute='name') | map('lower') | list,
     }) %}
+    {# A mirror keeps its id when its main table is renamed. #}
     {% set sources = [] %}
     {% for source in log.sources %}
         {% set identifier = source.split('.')[-1].strip('`') %}
         {% do sources.append({'name': source, 'identifier': identifier})
-            if log.kind == 'events' or identifier == log.id[:-6] | lower %}
+            if log.kind == 'events' or log.sources | length == 1
+                or identifier == log.id[:-6] | lower %}
     {% endfor %}
     {% do return({
         'name': name, 'relation': relation, 'node': node, 'key': log.key, 'log': log,
         'convention': dbt_history.convention({'start': '_valid_from', 'end': '_valid_to'}),
         'main_columns': dbt_history._main_columns_of(log, relation),
-        'main': log.id[:-6] if log.kind == 'hx'
-            else sources[0].identifier if sources | length == 1 else relation.identifier,
+        'main': log.id[:-6] if log.kind == 'hx' and (
+            sources | length != 1 or sources[0].identifier == log.id[:-6] | lower
+        ) else sources[0].identifier if sources | length == 1 else relation.identifier,
         'source': sources[0].name if sources | length == 1 else none,
     }) %}
 {% endmacro %}
