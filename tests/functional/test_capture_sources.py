@@ -249,6 +249,28 @@ def test_a_mirror_of_a_renamed_table_keeps_its_ids(project: Project) -> None:
 
 
 @pytest.mark.thorough
+def test_a_column_that_a_log_ignores_makes_no_differences(project: Project) -> None:
+    items = source(project, "items", "(1, 'a'), (2, 'b')", properties="")
+    logs = {"hx": "hx_rows", "events": "event_rows", "changed": "changes"}
+    for name, macro in logs.items():
+        call = f"select * from {{{{ dbt_history.{macro}({relation(project, 'items')}, 'id') }}}}"
+        project.model(name, call, materialized="history_append", on_schema_change="ignore")
+    project.run(*logs)
+    project.spark.sql(f"alter table {items} add columns (w string)")
+    project.spark.sql(f"update {items} set w = 'new'")
+    project.spark.sql(f"update {items} set v = 'c' where id = 2")
+
+    project.run(*logs)
+    project.spark.sql(f"insert into {items} values (3, 'd', 'new')")
+    project.run(*logs)
+
+    assert sorted((row["id"], row["v"]) for row in project.rows("hx")) == [
+        (1, "a"), (2, "b"), (2, "c"), (3, "d"),
+    ]  # fmt: skip
+    assert [len(project.rows(name)) for name in logs] == [4, 5, 5]
+
+
+@pytest.mark.thorough
 def test_the_newest_row_of_a_log_is_found_after_the_versions_began_again(
     project: Project,
 ) -> None:

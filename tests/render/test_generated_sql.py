@@ -223,6 +223,27 @@ def test_a_mirror_keeps_the_ids_of_its_log(call: Renderer) -> None:
     assert "customers_hx_id" not in sql
 
 
+def test_a_difference_leaves_out_columns_that_the_log_ignores(call: Renderer) -> None:
+    compile_in(call, "customer_events")
+    setting = {"on_schema_change": "ignore"}
+    call.context["model"]["unrendered_config"] = setting
+    call.context["model"]["config"].update(setting)
+    call.pretend_relations("customers", "customer_events")
+    stored = {"id": "bigint", "name": "string", "tags": "map<string,string>"}
+    stored |= {"_hist_time": "timestamp", "_hist_event": "int"}
+    call.pretend_answers(
+        {
+            **CUSTOMER_SOURCE,
+            "describe history `golden`.`customer_events`": captured("customers", 3),
+            "describe `golden`.`customer_events`": described(stored),
+            "explain extended select": [{"plan": ""}],
+        }
+    )
+    sql = call("event_rows", main=call.table("customers"), key="id", method="diff")
+    assert "`old_row`.`c_name` <=> `new_row`.`c_name`" in sql
+    assert "`old_row`.`c_edited_by`" not in sql
+
+
 def test_a_difference_is_taken_in_the_wider_type_of_a_number(call: Renderer) -> None:
     """A SELECT of `history` with a narrower type than the table: 12.34 is not 12."""
     compile_in(call, "prices", materialized="history")

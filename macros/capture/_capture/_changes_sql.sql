@@ -17,6 +17,7 @@
         {%- do return('(select * from ' ~ capture.relation ~ ')') -%}
     {%- endif -%}
     {%- set columns = capture.columns -%}
+    {%- set ignored = ignored + dbt_history._columns_not_kept(capture) -%}
     {%- set compared = [] -%}
     {%- for column in columns if column.name | lower not in ignored | map('lower') | list -%}
         {%- do compared.append(column) -%}

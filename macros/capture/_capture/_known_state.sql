@@ -217,6 +217,28 @@
 
 
 {#
+    The columns that the log does not get, with `on_schema_change: ignore`: in each difference they
+    would differ from NULL.
+#}
+{% macro _columns_not_kept(capture) %}
+    {% set layout = capture.layout or {} %}
+    {% if not (capture.diff or {}).get('state') or layout.get('is_source')
+        or dbt_history._is_of_versions(capture)
+        or dbt_history._on_schema_change(model) != 'ignore' %}
+        {% do return([]) %}
+    {% endif %}
+    {% set stored = dbt_history._table_columns(this) | map(attribute='name') | map('lower')
+        | list %}
+    {% set names = [] %}
+    {% for name in capture.columns | map(attribute='name')
+        if dbt_history._stored_name(name, layout.get('reserved', [])) | lower not in stored %}
+        {% do names.append(name) %}
+    {% endfor %}
+    {% do return(names) %}
+{% endmacro %}
+
+
+{#
     The columns of the version last taken, under the names that they have in the compared one:
 
         renames     v to w, restored       v to t, x to v, t to x      x dropped, v to x
