@@ -166,6 +166,23 @@ def test_the_message_of_a_run_may_be_any_text(
     assert project.spark.conf.get(substitution) == substituted
 
 
+@pytest.mark.thorough
+def test_whole_rows_are_compared_with_those_from_before_a_field_of_a_struct(
+    project: Project,
+) -> None:
+    """A row with NULL in the new field is one that the log has."""
+    rows = "select id, named_struct('a', id{}) as s from values {} as rows (id, b)"
+    log(project, rows.format("", "(1, 0), (2, 0)"))
+    project.run("log")
+    log(project, rows.format(", 'b', b", "(1, null), (2, 7), (3, null)"))
+
+    assert project.run("log").message("log") == "2 rows appended"
+
+    fields = [(row["id"], row["s"]["b"]) for row in project.rows("log")]
+    assert sorted(fields, key=repr) == [(1, None), (2, 7), (2, None), (3, None)]
+    assert project.run("log").message("log") == "nothing new"
+
+
 def test_a_log_left_unlocked_by_a_killed_full_refresh_is_locked_by_the_next_run(
     project: Project,
 ) -> None:

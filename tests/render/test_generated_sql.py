@@ -244,6 +244,26 @@ def test_a_difference_leaves_out_columns_that_the_log_ignores(call: Renderer) ->
     assert "`old_row`.`c_edited_by`" not in sql
 
 
+def test_stored_rows_have_the_fields_that_a_struct_is_to_get(call: Renderer) -> None:
+    compile_in(call, "orders")
+    stored = {"id": "int", "s": "struct<a:int>"}
+    call.pretend_answers({"describe `golden`.`orders`": described(stored)})
+    staged = [
+        {"name": "ID", "type": "bigint"},
+        {"name": "s", "type": "struct<a:int,b:int>"},
+        {"name": "new", "type": "int"},
+    ]
+    cells = call(
+        "_stored_cells",
+        target=call.table("orders"),
+        staged={"columns": staged},
+        names=["id", "s", "new"],
+    )
+    assert cells == (
+        "`id`, if(`s` is null, null, struct(`s`.`a` as `a`, cast(null as int) as `b`)), null"
+    )
+
+
 def test_a_difference_is_taken_in_the_wider_type_of_a_number(call: Renderer) -> None:
     """A SELECT of `history` with a narrower type than the table: 12.34 is not 12."""
     compile_in(call, "prices", materialized="history")

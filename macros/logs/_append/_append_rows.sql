@@ -394,7 +394,7 @@
         ) -%}
     {%- elif plan.kind == 'rows' -%}
         {%- do return(
-            rows ~ ' except all select ' ~ dbt_history._stored_cells(target, names)
+            rows ~ ' except all select ' ~ dbt_history._stored_cells(target, staged, names)
                 ~ ' from ' ~ stored
         ) -%}
     {%- endif -%}
@@ -410,14 +410,27 @@
 {% endmacro %}
 
 
-{# The table's columns beside the SELECT's; one that the table is to get is NULL in all its rows. #}
-{% macro _stored_cells(target, names) %}
-    {%- set there = dbt_history._table_columns(target) | map(
-        attribute='name'
-    ) | map('lower') | list -%}
+{#
+    The table's columns beside the SELECT's; one that the table is to get, or a field of a struct,
+    is NULL in all its rows.
+#}
+{% macro _stored_cells(target, staged, names) %}
+    {%- set there, wanted = {}, {} -%}
+    {%- for column in dbt_history._table_columns(target) -%}
+        {%- do there.update({column.name | lower: column.type}) -%}
+    {%- endfor -%}
+    {%- for column in staged.get('columns', []) -%}
+        {%- do wanted.update({column.name | lower: column.type}) -%}
+    {%- endfor -%}
     {%- set cells = [] -%}
     {%- for name in names -%}
-        {%- do cells.append(dbt_history._quote(name) if name | lower in there else 'null') -%}
+        {%- set type, cell = there.get(name | lower), dbt_history._quote(name) -%}
+        {%- do cells.append(
+            'null' if type is none
+                else dbt_history._converted(cell, type, wanted[name | lower])
+                    if dbt_history._is_same_kind(type, wanted.get(name | lower, ''))
+                else cell
+        ) -%}
     {%- endfor -%}
     {%- do return(cells | join(', ')) -%}
 {% endmacro %}
