@@ -136,7 +136,8 @@
             'operation': row['operation'],
             'parameters': dbt_history._as_mapping(row['operationParameters']),
             'metrics': dbt_history._as_mapping(row['operationMetrics']),
-            'record': record if record is mapping else none,
+            'record': record if record is mapping
+                and ('dbt_history' in record or 'batch' not in record) else none,
             'said': row['userMetadata'],
             'user': row['userName'],
             'relation': relation,

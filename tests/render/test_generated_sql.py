@@ -122,6 +122,17 @@ CUSTOMER_SOURCE = source(
 # Capture and logs
 
 
+def test_a_commit_of_another_tool_is_no_record(call: Renderer) -> None:
+    """Its text may name the package, and have a number of its own kind of batch."""
+    theirs = {"job": "clean after dbt_history", "batch": 900}
+    ours = {"dbt_history": "1", "batch": 3}
+    call.pretend_answers(
+        {"describe history `golden`.`orders`": [commit(2, theirs), commit(1, ours)]}
+    )
+    entries = call("_delta_history_entries", relation=call.table("orders"))
+    assert [entry["record"] for entry in entries] == [None, ours]
+
+
 def test_changes_from_the_feed(call: Renderer) -> None:
     compile_in(call, "customer_changes")
     call.pretend_relations("customers", "customer_changes")
