@@ -10,6 +10,13 @@
 {% endmacro %}
 
 
+{# The names, in lower case, that none of the columns has. #}
+{% macro _missing_columns(names, columns) %}
+    {% set there = columns | map(attribute='name') | map('lower') | list %}
+    {% do return(names | map('lower') | reject('in', there) | list) %}
+{% endmacro %}
+
+
 {# The columns of a query; the query is not run. #}
 {% macro _query_columns(sql) %}
     {% do return(dbt_history._described_columns(

@@ -226,13 +226,8 @@
     {% if not dbt_history._is_same_kind(said, type) %}
         {% do return(false) %}
     {% endif %}
-    {% set own = {} %}
-    {% for field in dbt_history._fields_of(said) %}
-        {% do own.update({field.name | lower: field}) %}
-    {% endfor %}
-    {% for field in dbt_history._fields_of(type) %}
-        {% set there = own.get(field.name | lower) %}
-        {% if not there or dbt_history._lacks_fields(there.type, field.type) %}
+    {% for field in dbt_history._fields_with_said('', '', type, said) %}
+        {% if not field.said or dbt_history._lacks_fields(field.said, field.type) %}
             {% do return(true) %}
         {% endif %}
     {% endfor %}

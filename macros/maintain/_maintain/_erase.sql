@@ -102,11 +102,10 @@
         {% for name in dbt_history._upstream_tables(main.node) %}
             {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
             {% if relation is not none and not relation.is_view %}
-                {% set names = dbt_history._table_columns(relation) | map(attribute='name')
-                    | map('lower') | list %}
-                {% set lacking = main.key | map('lower') | reject('in', names) | list %}
-                {% do found.append(name)
-                    if dbt_history._is_log_of_writes(names) and not lacking %}
+                {% set columns = dbt_history._table_columns(relation) %}
+                {% set names = columns | map(attribute='name') | map('lower') | list %}
+                {% do found.append(name) if dbt_history._is_log_of_writes(names)
+                    and not dbt_history._missing_columns(main.key, columns) %}
             {% endif %}
         {% endfor %}
     {% else %}
@@ -256,7 +255,7 @@
         {% set relation = table.relation %}
         {% set there = main_columns if loop.first else dbt_history._table_columns(relation) %}
         {% set names = there | map(attribute='name') | map('lower') | list %}
-        {% set lacking = main.key | map('lower') | reject('in', names) | list %}
+        {% set lacking = dbt_history._missing_columns(main.key, there) %}
         {% if lacking %}
             {% do problems.append(relation ~ ': has no key column ' ~ lacking | join(', ')) %}
         {% else %}
@@ -324,8 +323,7 @@
         ).rows[0]['version'] | int if is_there else 0 %}
         {% set part = {'from': watermark.version + 1, 'to': newest} %}
         {% set columns = dbt_history._table_columns(main) if newest > watermark.version else [] %}
-        {% set there = columns | map(attribute='name') | map('lower') | list %}
-        {% if columns and not only.keys() | map('lower') | reject('in', there) | list
+        {% if columns and not dbt_history._missing_columns(only.keys(), columns)
             and dbt_history._feed_problem({'table': name}, part) is none %}
             {% set number = run_query(
                 'select count(*) from ' ~ dbt_history._table_changes({'table': name}, part)
@@ -361,8 +359,7 @@
                 and row['tableName'].rsplit('__batches_', 1)[0] | lower in names %}
             {% set copy = schema ~ '.' ~ dbt_history._quote(row['tableName']) %}
             {% set columns = dbt_history._table_columns(copy) %}
-            {% set there = columns | map(attribute='name') | map('lower') | list %}
-            {% if not main.key | map('lower') | reject('in', there) | list %}
+            {% if not dbt_history._missing_columns(main.key, columns) %}
                 {% set number = run_query(
                     'select count(*) from ' ~ copy ~ ' where '
                         ~ dbt_history._key_filter(only, columns)
@@ -386,10 +383,8 @@
         {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
         {% if relation is not none and not relation.is_view
             and dbt_history._quoted_relation(relation) | lower not in own %}
-            {% set there = dbt_history._table_columns(relation) | map(attribute='name')
-                | map('lower') | list %}
-            {% do names.append(name)
-                if not main.key | map('lower') | reject('in', there) | list %}
+            {% set columns = dbt_history._table_columns(relation) %}
+            {% do names.append(name) if not dbt_history._missing_columns(main.key, columns) %}
         {% endif %}
     {% endfor %}
     {% do return(names | unique | sort) %}
