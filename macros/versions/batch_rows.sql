@@ -68,12 +68,23 @@
         merge_equal, track_columns, except, ignore_null_updates, key, convention,
     ) -%}
     {%- set source = dbt_history._read_from(changes) -%}
+    {%- set has_own_times = '_commit_' not in at and not ignore_null_updates -%}
+    {%- set says_less = has_own_times
+        and dbt_history._notes('capture', changes) | selectattr('partly_said', 'defined') | list -%}
     {%- set names = dbt_history._query_columns('select * from ' ~ source ~ ' as changes')
-        | map(attribute='name') | list if execute and (ignore_null_updates or truncate_when)
-        else [] -%}
+        | map(attribute='name') | list
+        if execute and (ignore_null_updates or truncate_when or says_less) else [] -%}
     {%- if names and truncate_when -%}
         {%- set source = dbt_history._with_truncations(
             source, names, key, convention, at, truncate_when,
+        ) -%}
+    {%- endif -%}
+    {%- set partly_said = dbt_history._partly_said(
+        changes, names, dbt_history._key_columns(key),
+    ) if says_less else {} -%}
+    {%- if partly_said -%}
+        {%- set source = dbt_history._with_cells_said_before(
+            source, names, partly_said, dbt_history._key_columns(key), at, sequence,
         ) -%}
     {%- endif -%}
     {%- set kept = dbt_history._columns_that_keep(ignore_null_updates, names, key) -%}

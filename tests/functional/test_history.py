@@ -118,6 +118,55 @@ def test_a_column_removed_from_the_select_keeps_its_values(project: Project, sou
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("form", ["changes", "state", "merge_equal", "batch_rows"])
+def test_a_column_dropped_between_two_runs_keeps_its_values(project: Project, form: str) -> None:
+    """The feed of the second run has a part with the city and one without it. City of the versions,
+    and what the source says (. is an update of v):
+
+    minute           3          5          7         9
+    run 1            1 Bonn     2 Ulm
+    before the drop                        3 Kiel
+    after            1 .        2 .        3 .       4 no city
+    """
+    table = f"{project.schema}.cities"
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {table} (id bigint, v string, `the City` string, at timestamp) using delta"
+        f" {FEED[:-1]}, 'delta.columnMapping.mode' = 'name')"
+    )
+    if form == "batch_rows":
+        project.model(
+            "h",
+            "select * from {{ dbt_history.batch_rows(dbt_history.changes(api.Relation.create("
+            f"schema='{project.schema}', identifier='cities')), at='at') }}}}",
+            materialized="history_batch", unique_key="id", meta={"history": "validity"},
+        )  # fmt: skip
+    else:
+        model(
+            project, "h", f"select * from {table}", updated_at="at",
+            source="state" if form == "state" else "changes", merge_equal=form == "merge_equal",
+        )  # fmt: skip
+    project.run("h")
+    rows = "insert into {} values ({}, '{}', {}, timestamp'2024-01-01 00:0{}:00 UTC')"
+    for number, city, minute in ((1, "'Bonn'", 3), (2, "'Ulm'", 5)):
+        project.spark.sql(rows.format(table, number, "a", city, minute))
+    project.run("h")
+
+    project.spark.sql(rows.format(table, 3, "a", "'Kiel'", 7))
+    project.spark.sql(f"alter table {table} drop column `the City`")
+    project.spark.sql(f"update {table} set v = 'b'")
+    project.spark.sql(rows.format(table, 4, "a", "", 9).replace(", ,", ","))
+    project.run("h")
+
+    found = {(row["id"], row["v"], row["the City"]) for row in project.rows("h")}
+    assert found == {(1, "b", "Bonn"), (2, "b", "Ulm"), (3, "b", "Kiel"), (4, "a", None)}
+    project.spark.sql(f"update {table} set v = 'c'")
+    project.run("h")
+    found = {(row["id"], row["v"], row["the City"]) for row in project.rows("h")}
+    assert found == {(1, "c", "Bonn"), (2, "c", "Ulm"), (3, "c", "Kiel"), (4, "c", None)}
+
+
+@pytest.mark.thorough
 def test_a_number_cut_by_a_narrower_type_is_a_change(project: Project) -> None:
     """Compared in the narrower type, the stored value would be the new one."""
     for name, wide, narrow in (

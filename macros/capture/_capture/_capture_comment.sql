@@ -30,6 +30,7 @@
         {%- do said.update({column.name | lower: column.said}) -%}
     {%- endfor -%}
     {%- do note.update({'said': said}) if said -%}
+    {%- do note.update({'partly_said': capture.partly_said}) if capture.get('partly_said') -%}
     {%- set unstored = dbt_history._unstored_columns(capture) -%}
     {%- do note.update({'unstored': unstored}) if unstored -%}
     {%- do return(dbt_history._note('capture', note)) -%}
@@ -84,12 +85,14 @@
 
 {#
     All captures of a compiled SELECT: {'number' of the batch, 'watermarks' after it, 'before' it,
-    'about', 'is_new', 'has_moved', 'bookkeeping', 'unstored', 'said'}; none without a capture. With
-    several sources use the lowest next batch number: if another run committed in between, that
-    number is taken. `has_moved`: a source was read further than before, or for the first time; this
-    is committed even if there are no rows. `bookkeeping`: columns of the sources that have names of
-    staged rows. `unstored`: see `_unstored_columns`. `said`: the types of columns whose structs
-    have fewer fields than the table's (`_with_fields`), if all sources have them.
+    'about', 'is_new', 'has_moved', 'bookkeeping', 'unstored', 'partly_said', 'said'}; none without
+    a capture. With several sources use the lowest next batch number: if another run committed in
+    between, that number is taken. `has_moved`: a source was read further than before, or for the
+    first time; this is committed even if there are no rows. `bookkeeping`: columns of the sources
+    that have names of staged rows. `unstored`: see `_unstored_columns`. `partly_said`: columns that
+    some rows do not say, which name them in `_unmodified` (`_partly_said_columns`). `said`: the
+    types of columns whose structs have fewer fields than the table's (`_with_fields`), if all
+    sources have them.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = dbt_history._notes('capture', select_sql) %}
@@ -104,7 +107,7 @@
     {% set captured = {
         'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {},
         'about': {}, 'is_new': false, 'has_moved': false, 'bookkeeping': [],
-        'unstored': [], 'said': {},
+        'unstored': [], 'partly_said': [], 'said': {},
     } %}
     {% for name, type in notes[0].get('said', {}).items() %}
         {% set others = [] %}
@@ -130,6 +133,8 @@
         {% do captured.update({
             'bookkeeping': captured.bookkeeping + note.get('bookkeeping', []),
             'unstored': captured.unstored + note.get('unstored', []),
+            'partly_said': captured.partly_said
+                + note.get('partly_said', []) | map(attribute='name') | list,
             'is_new': captured.is_new or note.after is not none,
             'has_moved': captured.has_moved or note.after not in [none, note.before],
         }) %}

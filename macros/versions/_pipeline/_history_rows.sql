@@ -52,8 +52,16 @@
         {#- Several versions of a record differ by their time. -#}
         {%- do capture.update({'key': settings.key + [updated_at]}) -%}
     {%- endif -%}
+    {%- set not_stored = dbt_history._columns_not_stored(capture, settings) -%}
+    {%- if updated_at -%}
+        {%- do capture.update({
+            'partly_said': dbt_history._partly_said_columns(
+                capture, [updated_at, deleted] | select | list + not_stored,
+            ),
+        }) -%}
+    {%- endif -%}
     {%- set changes = dbt_history._changes_sql(
-        capture, noop_updates='skip', ignored=dbt_history._columns_not_stored(capture, settings),
+        capture, noop_updates='skip', ignored=not_stored,
     ) -%}
     {%- set rows -%}
         {%- if is_timed -%}

@@ -186,6 +186,10 @@
     {% for name in dbt_history._keepable_names(columns, settings) %}
         {% do keepable.append(dbt_history._string_literal(name)) %}
     {% endfor %}
+    {% set partly_said = [] %}
+    {% for name in settings.get('partly_said') or [] %}
+        {% do partly_said.append(dbt_history._string_literal(name)) %}
+    {% endfor %}
     {% set end = dbt_history._prefixed(convention.end) %}
     {% set supplies_end = 'kind in (' ~ kinds.upsert_row ~ ', ' ~ kinds.update_row
         ~ ') and not (kind = ' ~ kinds.update_row ~ ' and array_contains(unmodified, '
@@ -221,7 +225,11 @@
         },
         {
             'name': 'unmodified_upsert',
-            'sql': 'kind = ' ~ kinds.upsert_row ~ ' and size(unmodified) > 0',
+            'sql': 'kind = ' ~ kinds.upsert_row ~ ' and size('
+                ~ (
+                    'array_except(unmodified, array(' ~ partly_said | join(', ') ~ '))'
+                        if partly_said else 'unmodified'
+                ) ~ ') > 0',
             'reason': '_unmodified is for update rows: an upsert row supplies every column',
         },
         {

@@ -47,7 +47,10 @@
 {%- set keys = dbt_history._all_prefixed(key) | join(', ') -%}
 {%- set cells = dbt_history._all_prefixed(columns | map(attribute='name')) | join(', ') -%}
 {%- set not_selected = dbt_history._columns_not_selected(batch.staged, columns) -%}
-{%- set known = not_selected + dbt_history._columns_with_fields_not_said(batch) -%}
+{%- set partly_said = dbt_history._columns_partly_said(batch) -%}
+{%- set known = (
+    not_selected + dbt_history._columns_with_fields_not_said(batch) + partly_said
+) | unique | list -%}
 {%- set neighbours = 'with_kept_columns' if known else 'with_neighbours' -%}
 {%- set late_events = batch.settings.late_events -%}
 {%- set has_repeats = batch.settings.get('has_repeats') -%}
@@ -471,8 +474,9 @@ history as (
 
 {#
     CTE `with_kept_columns`: a row that sends a version of the table again says nothing about a
-    column that the SELECT lacks, so the version keeps its value; and so do the fields of a struct.
-    `known` is the last stored version up to the row.
+    column that the SELECT lacks, so the version keeps its value; and so do the fields of a struct,
+    and the columns that the row itself names (`_partly_said_columns`). `known` is the last stored
+    version up to the row.
 
         at         3            5             7
         stored     [ a, Bonn --)[ b, Ulm ---- open
@@ -495,6 +499,12 @@ history as (
     {%- do kept.update({cell: dbt_history._kept_fields(
         cell, 'known.' ~ cell, column.type, batch.staged.said[column.name],
     )}) -%}
+{%- endfor -%}
+{%- for name in dbt_history._columns_partly_said(batch) -%}
+    {%- set cell = dbt_history._prefixed(name) -%}
+    {%- do kept.update({cell: 'if(array_contains(unmodified, '
+        ~ dbt_history._string_literal(name | lower) ~ '), known.' ~ cell ~ ', '
+        ~ kept.get(cell, cell) ~ ')'}) -%}
 {%- endfor -%}
 with_kept_columns as (
     select
@@ -526,6 +536,17 @@ with_kept_columns as (
 {# The columns whose structs have fewer fields in the SELECT than in the table. #}
 {% macro _columns_with_fields_not_said(batch) %}
     {% do return((batch.staged.get('said') or {}).keys() | list) %}
+{% endmacro %}
+
+
+{# The columns of the table that rows of the batch do not say, though the SELECT has them. #}
+{% macro _columns_partly_said(batch) %}
+    {% set names = [] %}
+    {% for column in batch.columns
+        if column.name | lower in (batch.settings.get('partly_said') or []) %}
+        {% do names.append(column.name) %}
+    {% endfor %}
+    {% do return(names) %}
 {% endmacro %}
 
 

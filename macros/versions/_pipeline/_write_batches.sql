@@ -23,6 +23,9 @@
     ] + dbt_history._defaults_of_tasks().keys() | list) %}
     {% set settings = dbt_history._with_event_options(settings, select_sql, caller_name) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
+    {% set settings = dict(
+        settings, partly_said=(captured or {}).get('partly_said', []) | map('lower') | list,
+    ) %}
     {% set staged = dbt_history._stage_batches(select_sql, target, before) %}
     {% set is_new = existing is none or full_refresh %}
     {% do dbt_history._refuse_columns(
