@@ -613,6 +613,32 @@ def test_duplicate_keys_are_no_error_once_the_source_is_repaired(
     ]
 
 
+@pytest.mark.thorough
+def test_two_times_of_a_double_key_are_two_changes(project: Project, items: str) -> None:
+    """A writer that inserts the new row first, and a key that is gone in between.
+
+    version      a     A     b added   A gone   c added   b gone   c gone   d, e   e gone
+    rows of 1    1     1     2         1        2         1        0        2      1
+    """
+    insert, delete = f"insert into {items} values", f"delete from {items} where id = 1"
+    for statement in (
+        f"update {items} set v = 'A' where id = 1",
+        f"{insert} (1, 'b')", f"{delete} and v = 'A'",
+        f"{insert} (1, 'c')", f"{delete} and v = 'b'",
+        delete, f"{insert} (1, 'd'), (1, 'e')", f"{delete} and v = 'e'",
+    ):  # fmt: skip
+        project.spark.sql(statement)
+
+    run(project)
+
+    assert taken(project, "_commit_version", "v")[2:] == [
+        ("preimage", 2, "a"), ("postimage", 2, "A"),
+        ("preimage", 4, "A"), ("postimage", 4, "b"),
+        ("preimage", 6, "b"), ("postimage", 6, "c"),
+        ("delete", 7, "c"), ("insert", 9, "d"),
+    ]  # fmt: skip
+
+
 def run_and_fail(project: Project) -> str:
     failed = project.run("log", check=False)
     assert not failed.success

@@ -131,7 +131,13 @@ group by {{ keys }}, `version`
 
 {#
     Collapses versions as drawn above. Before its first version a key has as many rows as that
-    version removes.
+    version removes. A version before which the key had at most one row begins another `place`.
+
+        version    3       4          5           6           7           8          9
+        feed       a -> b  c added    b removed   d added     c removed   d removed  e added
+        rows       1       2          1           2           1           0          1
+        change     a -> b  (  b -> c       )      (  c -> d        )      d removed  e added
+        place      1       2          2           3           3           4          5
 #}
 {% macro _doubles_collapsed(capture, versions, keys) %}
     {%- set sql -%}
@@ -156,7 +162,9 @@ from (
     from (
         select
             *,
-            count_if(not `is_double`) over (partition by {{ keys }} order by `version`) as `place`
+            count_if(greatest(`rows` - size(`news`) + size(`olds`), size(`olds`)) <= 1) over (
+                partition by {{ keys }} order by `version`
+            ) as `place`
         from (
             select
                 *,

@@ -69,7 +69,9 @@
                     from (
                         select
                             *,
-                            count_if(not `is_double`) over (partition by `key_1` order by `version`) as `place`
+                            count_if(greatest(`rows` - size(`news`) + size(`olds`), size(`olds`)) <= 1) over (
+                                partition by `key_1` order by `version`
+                            ) as `place`
                         from (
                             select
                                 *,

@@ -1,4 +1,4 @@
-/* dbt_history:ids {"last": 40, "text": "33f0ed12b2b01fe004c072ad68a94dd1"} */
+/* dbt_history:ids {"last": 40, "text": "3008ea921675eb4b6f56b4c51884c750"} */
 (
     with changes as (
         select * from (
@@ -57,7 +57,9 @@
                         from (
                             select
                                 *,
-                                count_if(not `is_double`) over (partition by `key_1` order by `version`) as `place`
+                                count_if(greatest(`rows` - size(`news`) + size(`olds`), size(`olds`)) <= 1) over (
+                                    partition by `key_1` order by `version`
+                                ) as `place`
                             from (
                                 select
                                     *,
