@@ -105,6 +105,11 @@ RENAMES: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
         ["rename column v to w", "update set w = 'c' where id = 2"],
         ["restore", "update set x = 'y' where id = 3"],
     ),
+    "restored_at_once": (
+        {"v": "v", "x": "x"},
+        ["rename column v to w", "update set w = 'c' where id = 2", "restore"],
+        ["update set v = null where id = 1"],
+    ),
 }
 
 

@@ -63,3 +63,51 @@ def test_a_renamed_key_is_refused_until_it_is_renamed_in_the_log(project: Projec
         (1, 1, "a"), (1, 2, "b"), (2, 2, "b"), (3, 1, "a"), (4, 1, "c"),
     ]  # fmt: skip
     assert project.run("hx_rows").message("hx_rows") == "nothing new"
+
+
+@pytest.mark.thorough
+def test_a_restore_renames_back(project: Project) -> None:
+    """The names of the columns in each version; a reference is read by the name of its time.
+
+    version  1          2   3   4              5                6        7               8
+    main     id, boss   k   chief  7 added     restored to 1    chief    8 added         to 5
+    run                 |                                   |        |                       |
+    """
+    spark, main = project.spark, project.table("main")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {main} (id bigint, boss bigint) using delta tblproperties"
+        " ('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
+        " 'delta.enableInCommitTimestamps' = 'true')"
+    )
+
+    def run(reference: str, *statements: str) -> list[tuple[object, ...]]:
+        for statement in statements:
+            spark.sql(statement.format(main))
+        relation = MAIN.format(project.schema)
+        link = f"{{'column': '{reference}', 'history': this, 'key': 'id', 'name': 'led_by'}}"
+        for name, options in (("hx_rows", f", references=[{link}]"), ("event_rows", "")):
+            call = f"dbt_history.{name}({relation}, 'id'{options})"
+            project.model(name, f"select * from {{{{ {call} }}}}", materialized="history_append")
+        project.run("hx_rows", "event_rows")
+        rows = sorted(project.rows("hx_rows"), key=lambda row: row["main_hx_id"])
+        return [
+            (row["id"], row["boss"], row.get("chief"), row["led_by"], row["deleted"])
+            for row in rows
+        ]
+
+    rows = run("boss", "insert into {} values (1, null), (2, 1)")
+    rows = run(
+        "boss", "alter table {} rename column id to k", "alter table {} rename column boss to chief",
+        "insert into {} values (7, 1)", "restore table {} to version as of 1",
+    )  # fmt: skip
+    assert rows[2:] == [(7, None, 1, 1, False), (7, 1, None, 1, True)]
+    assert "k" not in project.rows("hx_rows")[0]
+    events = [(row["_hist_event"], row["id"]) for row in project.rows("event_rows")]
+    assert sorted(events) == [(1, 1), (1, 2), (1, 7), (2, 7)]
+
+    run("chief", "alter table {} rename column boss to chief")
+    rows = run(
+        "boss", "insert into {} values (8, 1)", "restore table {} to version as of 5",
+    )  # fmt: skip
+    assert rows[4:] == [(8, None, 1, 1, False), (8, 1, None, 1, True)]

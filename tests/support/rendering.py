@@ -30,7 +30,7 @@ class Renderer:
         self.relation: Any = adapter.Relation
         self.context: dict[str, Any] = {}
 
-    def __call__(self, name: str, **arguments: Any) -> Any:
+    def __call__(self, name: str, /, **arguments: Any) -> Any:
         # The context of a macro has the adapter that dbt made last.
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(FACTORY.adapters, "spark", self._adapter)

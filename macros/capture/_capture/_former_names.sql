@@ -36,8 +36,7 @@
 {% macro _add_renames(capture, former, of_difference) %}
     {% set version = capture.diff.version if of_difference else capture.head.version %}
     {% set renames = [] %}
-    {% for rename in capture.renames | sort(attribute='version')
-        if rename.version <= (version or 0) %}
+    {% for rename in capture.renames | reverse if rename.version <= (version or 0) %}
         {% do renames.append(rename) %}
     {% endfor %}
     {% set stored = [] %}

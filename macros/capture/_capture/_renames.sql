@@ -6,8 +6,15 @@
         rows       a_id 5, a_ref NULL                           a_id NULL, a_ref 6
 
     A reference to column a_ref links both rows. A key column has its current name in all rows, so
-    that they stay rows of one item. Returns the renames among the changes that the model has not
-    taken yet, newest first: {'version', 'old', 'new'}.
+    that they stay rows of one item. A RESTORE renames back what was renamed since the version that
+    it restored:
+
+        version    4      5              6 (last taken)    7              8
+        main b     a_id   a_id to a_ref                    a_ref to r     restored to 4
+        renames                                            a_ref to r     r to a_ref, a_ref to a_id
+
+    Returns the renames among the changes that the model has not taken yet, newest first:
+    {'version', 'old', 'new'}. Those of a RESTORE have one version: their order counts.
 #}
 {% macro _pending_renames(capture) %}
     {% set renames = [] %}
@@ -19,15 +26,27 @@
         {% set entries = dbt_history._history_entries(capture.relation) %}
         {% do capture.head.update({'entries': entries}) %}
     {% endif %}
-    {% for entry in entries
-        if is_same and entry.version > last and entry.operation == 'RENAME COLUMN' %}
-        {% do renames.append({
-            'version': entry.version,
-            'old': dbt_history._top_name(entry.parameters.get('oldColumnPath')),
-            'new': dbt_history._top_name(entry.parameters.get('newColumnPath')),
-        }) %}
+    {% set pending = entries | selectattr('version', 'gt', last) | list if is_same else [] %}
+    {% if 'RESTORE' in pending | map(attribute='operation') %}
+        {% set pending = dbt_history._history_entries(capture.relation) %}
+    {% endif %}
+    {% for entry in pending | reverse %}
+        {% if entry.operation == 'RENAME COLUMN' %}
+            {% do renames.insert(0, {
+                'version': entry.version,
+                'old': dbt_history._top_name(entry.parameters.get('oldColumnPath')),
+                'new': dbt_history._top_name(entry.parameters.get('newColumnPath')),
+            }) %}
+        {% elif entry.operation == 'RESTORE' and renames %}
+            {% set restored = dbt_history._restored_version(entry) %}
+            {% for rename in renames | list if rename.version > restored %}
+                {% do renames.insert(0, {
+                    'version': entry.version, 'old': rename.new, 'new': rename.old,
+                }) %}
+            {% endfor %}
+        {% endif %}
     {% endfor %}
-    {% do return(renames) %}
+    {% do return(renames | selectattr('version', 'gt', last) | list if is_same else []) %}
 {% endmacro %}
 
 
@@ -56,7 +75,7 @@
 #}
 {% macro _name_after(capture, name, version) %}
     {% set state = namespace(name=name) %}
-    {% for rename in capture.renames | sort(attribute='version') if rename.version <= version %}
+    {% for rename in capture.renames | reverse if rename.version <= version %}
         {% set state.name = rename.new if rename.old | lower == state.name | lower
             else '' if rename.new | lower == state.name | lower else state.name %}
     {% endfor %}
@@ -97,8 +116,7 @@
 {% macro _renamed_to(capture, name) %}
     {% set state = namespace(now=name) %}
     {% if name | lower not in capture.head_columns | map(attribute='name') | map('lower') %}
-        {% for rename in capture.renames | sort(attribute='version')
-            if rename.old | lower == state.now | lower %}
+        {% for rename in capture.renames | reverse if rename.old | lower == state.now | lower %}
             {% set state.now = rename.new %}
         {% endfor %}
         {% set is_known = dbt_history._name_at(

@@ -1,0 +1,68 @@
+"""The names that columns of a source have in its versions; no Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.rendering import Renderer
+
+
+def test_a_restore_undoes_all_renames_since_its_version(call: Renderer) -> None:
+    """Two columns change names; the run before this one took the versions up to 6.
+
+    version         4    5    6    7    8 (restored to 4)
+    columns now v   v    v    x    x    v
+    columns now x   x    t    t    v    x
+    """
+
+    def commit(number: int, operation: str, **parameters: Any) -> dict[str, Any]:
+        return {
+            "version": number, "timestamp": "2024-01-01 00:00:00", "operation": operation,
+            "operationParameters": parameters, "operationMetrics": {}, "userMetadata": None,
+            "userName": None,
+        }  # fmt: skip
+
+    def rename(number: int, old: str, new: str) -> dict[str, Any]:
+        return commit(number, "RENAME COLUMN", oldColumnPath=old, newColumnPath=new)
+
+    log = [
+        commit(8, "RESTORE", version="4"), rename(7, "t", "v"), rename(6, "v", "x"),
+        rename(5, "x", "t"), rename(3, "w", "v"),
+    ]  # fmt: skip
+    call.pretend_answers({"describe history `golden`.`items`": log})
+    relation = call.table("items")
+    capture: dict[str, Any] = {
+        "relation": relation, "entries": [], "key": ["v"],
+        "taken": {"watermark": {"version": 6, "table_id": "a"}},
+        "head": {
+            "version": 8, "table_id": "a",
+            "entries": [
+                {"version": 8, "operation": "RESTORE", "parameters": {"version": "4"}},
+                {"version": 7, "operation": "RENAME COLUMN",
+                 "parameters": {"oldColumnPath": "t", "newColumnPath": "v"}},
+            ],
+        },
+    }  # fmt: skip
+    capture["renames"] = call("_pending_renames", capture=capture)
+
+    assert [tuple(rename.values()) for rename in capture["renames"]] == [
+        (8, "t", "x"), (8, "x", "v"), (8, "v", "t"), (7, "t", "v"),
+    ]  # fmt: skip
+
+    def names(macro: str, name: str, *versions: int) -> list[str]:
+        return [call(macro, capture=capture, name=name, version=version) for version in versions]
+
+    assert names("_name_at", "v", 6, 7, 8) == ["x", "x", "v"]
+    assert names("_name_at", "x", 6, 7, 8) == ["t", "v", "x"]
+    assert names("_name_after", "x", 6, 7, 8) == ["x", "x", "v"]
+    assert names("_name_after", "t", 6, 7, 8) == ["t", "v", "x"]
+    capture["columns"] = [{"name": name} for name in ("v", "x", "t")]
+    capture["key"] = ["id"]
+    cell = call("_reference_cell", capture=capture, name="x", own_id="items_hx_id")
+    assert cell == (
+        "case when numbered.`__version` < 7L then numbered.`t`"
+        " when numbered.`__version` < 8L then numbered.`v` else numbered.`x` end"
+    )
+
+    capture["head"]["entries"] = capture["head"]["entries"][1:]
+    assert call("_pending_renames", capture=capture) == [{"version": 7, "old": "t", "new": "v"}]
