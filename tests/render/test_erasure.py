@@ -44,30 +44,45 @@ def test_a_copy_of_a_batch_that_has_the_record_is_named(call: Renderer) -> None:
     assert sum(statement.startswith("select count") for statement in executed) == 1
 
 
-def test_a_change_that_a_log_has_not_read_is_named(call: Renderer) -> None:
-    """The log has read version 4 of its main table, whose newest is 6."""
+def unread(
+    call: Renderer, answers: dict[str, list[dict[str, Any]]], newest: int = 6
+) -> tuple[list[str], list[str]]:
+    """The problems of a log that has read version 4 of its main table; the statements executed."""
     watermarks = {"`golden`.`people`": {"version": 4, "table_id": "a"}}
     record = {
         "dbt_history": "1", "model": "people_hx", "batch": 1, "epoch": 0, "table_id": "t",
         "watermarks": watermarks,
     }  # fmt: skip
-    commit = {
-        "version": 9, "timestamp": "2024-01-01 00:00:09", "operation": "WRITE",
-        "operationParameters": "{}", "operationMetrics": "{}", "userName": None,
-    }  # fmt: skip
+    commit = {**COMMIT, "version": 9, "userMetadata": json.dumps(record)}
     call.pretend_relations("people", "people_hx")
-    answers: dict[str, list[dict[str, Any]]] = {
-        "describe history `golden`.`people_hx`": [{**commit, "userMetadata": json.dumps(record)}],
-        "describe history `golden`.`people` limit 1": [{"version": 6}],
-        "describe `golden`.`people`": [{"name": "id", "type": "bigint", "comment": None}],
-        "show tblproperties": [],
-        "explain": [{"plan": "== Physical Plan =="}],
-        "select count": [{"count": 1}],
-    }
-    executed = call.pretend_answers(answers)
+    executed = call.pretend_answers(
+        {
+            "describe history `golden`.`people_hx`": [commit],
+            "describe history `golden`.`people` limit 1": [{"version": newest}],
+            "describe `golden`.`people`": [{"name": "id", "type": "bigint", "comment": None}],
+            "show tblproperties": [],
+            **answers,
+        }
+    )
     problems: list[str] = []
     place = {"name": "`golden`.`people_hx`", "relation": call.table("people_hx")}
     call("_check_unread", place=place, only={"ID": 7}, problems=problems)
+    return problems, executed
+
+
+COMMIT = {
+    "version": 5, "timestamp": "2024-01-01 00:00:09", "operation": "WRITE",
+    "operationParameters": "{}", "operationMetrics": "{}", "userName": None, "userMetadata": None,
+}  # fmt: skip
+
+
+def test_a_change_that_a_log_has_not_read_is_named(call: Renderer) -> None:
+    """The log has read version 4 of its main table, whose newest is 6."""
+    answers: dict[str, list[dict[str, Any]]] = {
+        "explain": [{"plan": "== Physical Plan =="}],
+        "select count": [{"count": 1}],
+    }
+    problems, executed = unread(call, answers)
 
     assert problems == [
         "`golden`.`people_hx`: it has not read 1 changes of this key in `golden`.`people`, and"
@@ -76,8 +91,30 @@ def test_a_change_that_a_log_has_not_read_is_named(call: Renderer) -> None:
     (counting,) = [one for one in executed if one.startswith("select count")]
     assert "from table_changes('`golden`.`people`', 5, 6) as feed" in counting
     assert counting.endswith("('update_preimage', 'delete') and `ID` <=> cast('7' as bigint)")
+    assert unread(call, answers, newest=4)[0] == []
 
-    answers["describe history `golden`.`people` limit 1"] = [{"version": 4}]
-    call.pretend_answers(answers)
-    call("_check_unread", place=place, only={"ID": 7}, problems=problems)
-    assert len(problems) == 1
+
+def test_changes_that_cannot_be_counted_are_refused_if_the_log_reads_them(call: Renderer) -> None:
+    """The main table was altered in version 5; the key column may have another name since."""
+    error = "Error occurred during query planning: DELTA_CHANGE_DATA_FEED_INCOMPATIBLE"
+    refused = [
+        "`golden`.`people_hx`: it has not read the versions 5 to 6 of `golden`.`people`, and may"
+        " record values of this key: run it first"
+    ]
+    other_key = [{"name": "key", "type": "bigint", "comment": None}]
+    for plan, columns, operation, id_, feed, expected in (
+        (error, None, "WRITE", "a", "true", refused),
+        (error, None, "WRITE", "a", "false", []),
+        (error, None, "WRITE", "b", "true", []),
+        ("", other_key, "RENAME COLUMN", "a", "true", refused),
+        ("", other_key, "WRITE", "a", "true", []),
+    ):
+        properties = json.dumps({"delta.enableChangeDataFeed": feed})
+        answers: dict[str, list[dict[str, Any]]] = {
+            "explain": [{"plan": plan}],
+            "describe detail": [{"id": id_, "properties": properties}],
+            "describe history `golden`.`people`": [{**COMMIT, "operation": operation}],
+        }
+        if columns:
+            answers["describe `golden`.`people`"] = columns
+        assert unread(call, answers)[0] == expected, (plan, columns, operation, id_, feed)

@@ -321,23 +321,53 @@
         {% set newest = run_query(
             'describe history ' ~ name ~ ' limit 1'
         ).rows[0]['version'] | int if is_there else 0 %}
-        {% set part = {'from': watermark.version + 1, 'to': newest} %}
-        {% set columns = dbt_history._table_columns(main) if newest > watermark.version else [] %}
-        {% if columns and not dbt_history._missing_columns(only.keys(), columns)
-            and dbt_history._feed_problem({'table': name}, part) is none %}
-            {% set number = run_query(
-                'select count(*) from ' ~ dbt_history._table_changes({'table': name}, part)
-                    ~ " as feed where _change_type in ('update_preimage', 'delete') and "
-                    ~ dbt_history._key_filter(only, columns)
-            ).rows[0][0] | int %}
-            {% do problems.append(
-                place.name ~ ': it has not read ' ~ number ~ ' changes of this key in ' ~ name
-                    ~ ', and would record the values before them: '
-                    ~ ('resume_history, and ' if dbt_history._is_suspended(log) else '')
-                    ~ 'run it first'
-            ) if number %}
-        {% endif %}
+        {% set unread = dbt_history._unread_changes(main, name, watermark, newest, only)
+            if newest > watermark.version else none %}
+        {% do problems.append(
+            place.name ~ ': it has not read ' ~ unread ~ ': '
+                ~ ('resume_history, and ' if dbt_history._is_suspended(log) else '')
+                ~ 'run it first'
+        ) if unread %}
     {% endfor %}
+{% endmacro %}
+
+
+{#
+    The changes of a key that a log has not read, as text; none if there are none. They cannot be
+    counted across a change of the columns, and not under another name of the key. A feed that is
+    off, or of a table that was made again, is not read: the next run finds a difference from the
+    newest rows of the log, which are erased.
+#}
+{% macro _unread_changes(main, name, watermark, newest, only) %}
+    {% set part = {'from': watermark.version + 1, 'to': newest} %}
+    {% set columns = dbt_history._table_columns(main) %}
+    {% set has_key = not dbt_history._missing_columns(only.keys(), columns) %}
+    {% set problem = dbt_history._feed_problem({'table': name}, part) %}
+    {% if has_key and problem is none %}
+        {% set number = run_query(
+            'select count(*) from ' ~ dbt_history._table_changes({'table': name}, part)
+                ~ " as feed where _change_type in ('update_preimage', 'delete') and "
+                ~ dbt_history._key_filter(only, columns)
+        ).rows[0][0] | int %}
+        {% do return(
+            number ~ ' changes of this key in ' ~ name
+                ~ ', and would record the values before them' if number else none
+        ) %}
+    {% endif %}
+    {% set altered = [] %}
+    {% for entry in (dbt_history._history_entries(main) if problem is none else [])
+        if entry.version > watermark.version and dbt_history._changes_schema(entry) %}
+        {% do altered.append(entry.version) %}
+    {% endfor %}
+    {% set detail = run_query('describe detail ' ~ name).rows[0] %}
+    {% set has_feed = dbt_history._as_mapping(detail['properties']).get(
+        'delta.enableChangeDataFeed'
+    ) | string | lower == 'true' %}
+    {% set is_read = has_feed and watermark.get('table_id') in [none, detail['id']] %}
+    {% do return(
+        'the versions ' ~ part['from'] ~ ' to ' ~ newest ~ ' of ' ~ name
+            ~ ', and may record values of this key' if is_read and (problem or altered) else none
+    ) %}
 {% endmacro %}
 
 
