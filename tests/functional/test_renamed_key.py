@@ -98,7 +98,8 @@ def test_a_restore_renames_back(project: Project) -> None:
 
     rows = run("boss", "insert into {} values (1, null), (2, 1)")
     rows = run(
-        "boss", "alter table {} rename column id to k", "alter table {} rename column boss to chief",
+        "boss",
+        "alter table {} rename column id to k", "alter table {} rename column boss to chief",
         "insert into {} values (7, 1)", "restore table {} to version as of 1",
     )  # fmt: skip
     assert rows[2:] == [(7, None, 1, 1, False), (7, 1, None, 1, True)]
