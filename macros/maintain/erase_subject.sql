@@ -9,12 +9,13 @@
 
     `mirrors`: names, or `all` for the project's history tables that are filled from the same
     source; of feature states, for the log of writes that their model reads. `columns`: what to
-    erase, by default everything except key and period. All tables are checked before the first one
-    is changed. Repeating the call completes the erasure of a killed run, and changes nothing if
-    everything is erased. Older files still hold the data until they are vacuumed, which
-    compact_history does. Delete the record in its source first and run the logs: a change that a
-    log has not read would bring the data back, and is refused. The tables that it is made from,
-    such as a landing table, are named if they are not erased: name them in `mirrors`.
+    erase, by default everything except key and period; in a log also the former names of a column
+    that was renamed. All tables are checked before the first one is changed. Repeating the call
+    completes the erasure of a killed run, and changes nothing if everything is erased. Older files
+    still hold the data until they are vacuumed, which compact_history does. Delete the record in
+    its source first and run the logs: a change that a log has not read would bring the data back,
+    and is refused. The tables that it is made from, such as a landing table, are named if they are
+    not erased: name them in `mirrors`.
 #}
 {% macro erase_subject(
     table, only, columns=none, mirrors=[], dry_run=false, convention=none, key=none, author=none,

@@ -116,6 +116,64 @@ def test_what_makes_a_row_of_a_log_is_not_erased(recorded: Project) -> None:
     assert {row["name"] for row in recorded.rows("people_hx")} == {"Ada", "Ada!", "Ben", "Ben!"}
 
 
+@pytest.mark.thorough
+def test_a_renamed_column_is_erased_under_all_its_names(
+    project: Project, spark: SparkSession
+) -> None:
+    """
+    people   7 a, 8 b |   8 gone   mail renamed to email   7 c |   column mail added, 9 d m |
+    logs             run                                      run                          run
+    """
+    people = project.table("people")
+    spark.sql(f"create schema if not exists {project.schema}")
+    mapped = FEED[:-1] + ", 'delta.columnMapping.mode' = 'name')"
+    spark.sql(f"create table {people} (id bigint, mail string) using delta {mapped}")
+    spark.sql(f"insert into {people} values (7, 'a'), (8, 'b')")
+    relation = f"api.Relation.create(schema='{project.schema}', identifier='people')"
+    logs = {"people_hx": "hx_rows", "people_history": "event_rows", "people_log": "changes"}
+    for name, macro in logs.items():
+        call = f"select * from {{{{ dbt_history.{macro}({relation}, 'id') }}}}"
+        project.model(name, call, materialized="history_append")
+    project.run(*logs)
+
+    def erase(id_: int, *columns: str) -> Run:
+        arguments = {
+            "table": "people_hx", "only": {"id": id_}, "mirrors": "all",
+            "columns": list(columns) or None,
+        }  # fmt: skip
+        return project.dbt(
+            "run-operation", "erase_subject", "--args", json.dumps(arguments), check=False
+        )
+
+    def left(id_: int) -> set[tuple[str | None, ...]]:
+        rows = [row for name in logs for row in project.rows(name) if row["id"] == id_]
+        return {(row["mail"], row["email"]) for row in rows}
+
+    spark.sql(f"delete from {people} where id = 8")
+    spark.sql(f"alter table {people} rename column mail to email")
+    # The feed cannot be read across the change; each log would append the deleted row.
+    refused = erase(8).log
+    for name in logs:
+        assert f"`{name}`: it has not read the versions 2 to 3 of " in refused
+    spark.sql(f"update {people} set email = 'c' where id = 7")
+    project.run(*logs)
+    assert left(7) == {("a", None), (None, "a"), (None, "c")}
+
+    assert erase(7, "email").success
+    assert left(7) == {(None, None)}
+    assert left(8) == {("b", None)}
+
+    spark.sql(f"alter table {people} add columns (mail string)")
+    spark.sql(f"insert into {people} values (9, 'd', 'm')")
+    project.run(*logs)
+    refused = erase(8, "email").log
+    for name in logs:
+        assert f"{name}: email was called mail, which is the name of another column, too" in refused
+    assert left(8) == {("b", None)}
+    assert erase(8, "email", "mail").success
+    assert left(8) == {(None, None)}
+
+
 def expire(project: Project, name: str) -> None:
     """Add a checkpoint, and remove all commits before it."""
     table = project.table(name)

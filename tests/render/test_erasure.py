@@ -6,6 +6,8 @@ import json
 from datetime import date, datetime
 from typing import Any
 
+import pytest
+
 from tests.render.test_named_nodes import know, node
 from tests.support.rendering import Renderer
 
@@ -118,3 +120,40 @@ def test_changes_that_cannot_be_counted_are_refused_if_the_log_reads_them(call: 
         if columns:
             answers["describe `golden`.`people`"] = columns
         assert unread(call, answers)[0] == expected, (plan, columns, operation, id_, feed)
+
+
+@pytest.mark.parametrize("kind", ["hx", "events", "changes"])
+def test_the_former_names_of_a_column_are_erased_with_it(call: Renderer, kind: str) -> None:
+    """Former names are those of the main table; deleted is stored under another name in a mirror.
+
+    log    mail of email     deleted of gone     place of home, then of a column of its own
+    """
+    stored = "main_deleted" if kind == "hx" else "deleted"
+    renamed = {"email": ["mail"], "gone": ["deleted"], "home": ["place", "house"], "place": [""]}
+    about = {kind: {"key": ["id"], "renamed": renamed, "reused": ["place"]}}
+    record = {"dbt_history": "1", "batch": 1, "epoch": 0, "table_id": "t", "about": about}
+    call.pretend_relations("people_log")
+    columns = ("id", "mail", "email", stored, "gone", "home", "place")
+    call.pretend_answers(
+        {
+            "describe history": [{**COMMIT, "userMetadata": json.dumps(record)}],
+            "describe": [{"name": one, "type": "string", "comment": None} for one in columns],
+            "show tblproperties": [{"key": "delta.appendOnly", "value": "true"}],
+        }
+    )
+    table = call("_erased_log", name="golden.people_log")
+
+    def erased(*named: str) -> tuple[list[str], list[str]]:
+        problems: list[str] = []
+        found = call(
+            "_with_former_names", table=table, erased=list(named), there=list(columns),
+            problems=problems,
+        )  # fmt: skip
+        return found, problems
+
+    assert erased("email", "gone") == (["email", "gone", "mail", "deleted"], [])
+    assert erased("home", "place") == (["home", "place"], [])
+    assert erased("home")[1] == [
+        "golden.people_log: home was called place, which is the name of another column, too: erase"
+        " this table with columns home and place"
+    ]

@@ -35,9 +35,10 @@
 
 
 {#
-    A log: {'relation', 'is_log', 'key', 'kept'}; none if it is another table, or none at all. Kept
-    is what makes the row a row of the log, and who wrote it: an auditor still needs both. The names
-    of a mirror's links may have expired with its commits (`has_unknown_links`).
+    A log: {'relation', 'is_log', 'key', 'kept', 'renamed', 'reused' (`_former_names`)}; none if it
+    is another table, or none at all. Kept is what makes the row a row of the log, and who wrote it:
+    an auditor still needs both. The names of a mirror's links may have expired with its commits
+    (`has_unknown_links`).
 #}
 {% macro _erased_log(name) %}
     {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
@@ -49,6 +50,7 @@
     {% set recorded = (dbt_history._commit_log(relation, '') or {}).get('about') %}
     {% set about = recorded or {} %}
     {% set of_log = about.get('hx') or about.get('events') or {} %}
+    {% set former = of_log or about.get('changes') or {} %}
     {% if not of_log and ((node or {}).get('config') or {}).get('materialized') != 'history_append'
         and (relation.is_iceberg
             or dbt_history._log_lock(dbt_history._quoted_relation(relation)) is none) %}
@@ -72,6 +74,7 @@
         'reserved': dbt_history._own_columns({'id': of_log.get('id')})
             if about.get('hx') or has_unknown_links else [],
         'kept': kept | select('in', names) | unique | list,
+        'renamed': former.get('renamed', {}), 'reused': former.get('reused', []),
     }) %}
 {% endmacro %}
 
@@ -265,13 +268,15 @@
                     ~ ' erase'
             ) if table.get('has_unknown_links') and columns is none
                 and not main.get('namespace') %}
+            {% set own_names = dbt_history._with_former_names(table, erased, names, problems)
+                if columns is not none else erased %}
             {% set gone = [] %}
             {% for column in there if column.name | lower not in kept
                 and (
                     columns is none and table.is_log and not main.get('namespace')
                         or dbt_history._main_name(
                             column.name, table.get('reserved', []),
-                        ) | string | lower in erased
+                        ) | string | lower in own_names
                 ) %}
                 {% do gone.append(column) %}
             {% endfor %}
@@ -300,6 +305,33 @@
         {% do dbt_history._check_copies(main, places, only, problems) %}
     {% endif %}
     {% do return(places) %}
+{% endmacro %}
+
+
+{#
+    The names of the erased columns in a log, with their former names, in lower case. A former name
+    that other columns have had, too, has to be named: all its values are erased. `there`: the names
+    of the log's columns in lower case.
+
+        rows of the log   mail a | email c | email d, mail m      m is of a column that was added
+        columns: email    refused
+        columns: both     -      | -       | -        -
+#}
+{% macro _with_former_names(table, erased, there, problems) %}
+    {% set names = erased | list %}
+    {% for name in erased %}
+        {% for former in table.get('renamed', {}).get(name, [])
+            if former not in names
+                and dbt_history._stored_name(former, table.reserved) | lower in there %}
+            {% do names.append(former) %}
+            {% do problems.append(
+                table.relation ~ ': ' ~ name ~ ' was called ' ~ former
+                    ~ ', which is the name of another column, too: erase this table with columns '
+                    ~ name ~ ' and ' ~ former
+            ) if former in table.reused %}
+        {% endfor %}
+    {% endfor %}
+    {% do return(names) %}
 {% endmacro %}
 
 
