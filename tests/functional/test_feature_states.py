@@ -464,3 +464,63 @@ def test_a_resync_beside_another_writer_takes_no_number_twice(
     resync(at_once, even_if_ahead=True)
     found = sorted((row["txn"], row["id"]) for row in project.rows("log"))
     assert found == [(1, "x"), (2, "a"), (2, "b")]
+
+
+@pytest.mark.thorough
+def test_a_merge_of_missing_content_has_each_conflict_and_no_other(
+    call: Renderer, spark: SparkSession
+) -> None:
+    """
+    txn      1         2        3
+    main     base               theirs     none: the feature does not exist
+    draft    base 1    mine
+    """
+    clash_of_x = [("properties", "x")]
+    # The contents as (name, properties), then what is merged, or the conflicts.
+    cases: dict[str, tuple[Any, ...]] = {
+        "all of it": (("a", "{}"), None, ("b", '{"x":1}'), [("name", None), *clash_of_x]),
+        "set there": (("a", None), ("b", None), ("a", '{"x":1}'), ("b", '{"x":1}')),
+        "set here": (("a", None), ("a", '{"x":1}'), ("b", None), ("b", '{"x":1}')),
+        "set twice": (("a", None), ("b", '{"x":1}'), ("a", '{"y":1}'), ("b", '{"y":1,"x":1}')),
+        "unlike": (("a", None), ("b", '{"x":1}'), ("a", '{"x":2}'), clash_of_x),
+        "removed": (("a", '{"x":1}'), ("a", None), ("b", '{"x":1}'), ("b", None)),
+        "removed, set": (
+            ("a", '{"x":1}'), ("b", None), ("a", '{"x":2}'), [("properties", None)],
+        ),
+        "created": (None, ("a", None), ("a", '{"x":1}'), ("a", '{"x":1}')),
+        "created twice": (None, ("a", '{"x":1}'), ("a", '{"y":1}'), ("a", '{"y":1,"x":1}')),
+    }  # fmt: skip
+    states = []
+    for id_, (base, mine, theirs, _) in cases.items():
+        if base is not None:
+            states.append(("main", id_, 1, 3, "CREATE", *base))
+        for branch, txn, content in (("draft", 2, mine), ("main", 3, theirs)):
+            action, end = ("DELETE", txn) if content is None else ("UPDATE", None)
+            states.append((branch, id_, txn, end, action, *(content or ("a", "{}"))))
+    types = "branch string, id string, txn long, txn_next long, action string"
+    spark.createDataFrame(
+        states, f"{types}, name string, properties string"
+    ).selectExpr(
+        "*", "txn as i", "named_struct('action', action, 'uuid', id) as xyz"
+    ).createOrReplaceTempView("sided_states")
+    features = call(
+        "_features_of",
+        columns=[
+            {"name": name, "type": "string"} for name in ("branch", "id", "name", "properties")
+        ],
+        key=["branch", "id"],
+        json=["properties"],
+        namespace="xyz",
+    )
+    epoch = {"branch": "draft", "fork": 1, "since": 1, "until": None, "parent": "main"}
+    epoch |= {"epoch": 0, "at": 1, "chain": [{"branch": "main", "at": 1, "fork": -1}]}
+    ctes = call(
+        "_sides_ctes", features=features, states="sided_states", epochs=[epoch], epoch=epoch
+    )
+
+    found = {
+        row.id: [tuple(clash) for clash in row.clashes] or (row.merged and tuple(row.merged))
+        for row in spark.sql(f"with {ctes} select * from sides").collect()
+    }
+
+    assert found == {id_: expected for id_, (*_, expected) in cases.items()}

@@ -179,14 +179,26 @@ sides as (
 {% endmacro %}
 
 
-{# The base in the form that the merge needs: missing JSON has no attributes. #}
+{#
+    The base in the form that the merge needs: missing JSON has no attributes. Beside a side that
+    has none either, JSON is compared as a whole, and a missing base stays NULL:
+
+        base      mine      theirs    base of the merge    merged
+        NULL      {a}       {b}       {}                   {a, b}
+        NULL      NULL      {b}       NULL                 {b}
+#}
 {% macro _common_content(features) %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
-        {%- set value = 'base.p' ~ loop.index0 -%}
+        {%- set place = 'p' ~ loop.index0 -%}
+        {%- set value = 'base.' ~ place -%}
         {%- do parts.append(
-            "'p" ~ loop.index0 ~ "', "
-                ~ ('coalesce(' ~ value ~ ", '{}')" if name | lower in features.json else value)
+            "'" ~ place ~ "', "
+                ~ (
+                    'if(mine.' ~ place ~ ' is null or theirs.' ~ place ~ ' is null, ' ~ value
+                        ~ ', coalesce(' ~ value ~ ", '{}'))"
+                    if name | lower in features.json else value
+                )
         ) -%}
     {%- endfor -%}
     {%- do return(
