@@ -1,7 +1,8 @@
 {#
     The conflicts that prevent a merge of a branch, as a sub-query for the FROM clause: one row per
     feature, column and attribute that the branch and its parent changed to different values, with
-    the three contents. `attribute` is NULL if a column changed as a whole.
+    the three contents. `attribute` is NULL if a column changed as a whole. A feature deleted on one
+    side and changed to empty content on the other is one row, with the first payload column.
 #}
 {% macro branch_conflicts(states, branches, branch, id='id', payload=none, json=[]) %}
     {% if not execute %}{% do return('(select 1 as not_compiled)') %}{% endif %}

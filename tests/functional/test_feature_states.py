@@ -475,10 +475,12 @@ def test_a_merge_of_missing_content_has_each_conflict_and_no_other(
     main     base               theirs     none: the feature does not exist
     draft    base 1    mine
     """
-    clash_of_x = [("properties", "x")]
+    clash_of_all, clash_of_x = [("name", None)], [("properties", "x")]
     # The contents as (name, properties), then what is merged, or the conflicts.
     cases: dict[str, tuple[Any, ...]] = {
-        "all of it": (("a", "{}"), None, ("b", '{"x":1}'), [("name", None), *clash_of_x]),
+        "deleted here": (("a", "{}"), None, (None, "{}"), clash_of_all),
+        "deleted there": (("a", "{}"), (None, None), None, clash_of_all),
+        "all of it": (("a", "{}"), None, ("b", '{"x":1}'), clash_of_all + clash_of_x),
         "set there": (("a", None), ("b", None), ("a", '{"x":1}'), ("b", '{"x":1}')),
         "set here": (("a", None), ("a", '{"x":1}'), ("b", None), ("b", '{"x":1}')),
         "set twice": (("a", None), ("b", '{"x":1}'), ("a", '{"y":1}'), ("b", '{"y":1,"x":1}')),

@@ -97,7 +97,7 @@ class Result:
     number: int | None
     outcomes: list[str] | None = None
     error: str | None = None
-    conflicts: list[dict[str, str]] | None = None
+    conflicts: list[dict[str, str | None]] | None = None
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -408,7 +408,7 @@ class Database:
         branch = self.branches[name]
         to = branch.parent if step["op"] == "merge" else name
         writes: list[dict[str, Any]] = []
-        conflicts: list[dict[str, str]] = []
+        conflicts: list[dict[str, str | None]] = []
         for _, collection, id_ in sorted(key for key in self.current if key[0] == name):
             base = self._visible((branch.parent, collection, id_), branch.at)
             own = self.live((name, collection, id_))
@@ -432,14 +432,15 @@ class Database:
     @staticmethod
     def _three_way(
         base: State | None, own: State | None, parent: State | None
-    ) -> tuple[Payload | None, list[str]]:
+    ) -> tuple[Payload | None, Sequence[str | None]]:
+        """The merged content, and the conflicts: attributes, None for the whole content."""
         was, mine, theirs = (side.payload if side else None for side in (base, own, parent))
         if is_same(mine, was) or is_same(mine, theirs):
             return theirs, []
         if is_same(theirs, was):
             return mine, []
         if mine is None or theirs is None:
-            return None, sorted({*(mine or {}), *(theirs or {})})
+            return None, sorted({*(mine or {}), *(theirs or {})}) or [None]
         return merge_attributes(was, mine, theirs)
 
     # -- suspend, tags, retention ---------------------------------------------------------------

@@ -154,7 +154,7 @@ class Logs:
         assert not run.success
         assert result.conflicts
         found = {(where.split(":")[1], *what) for where, *what in CONFLICT.findall(run.log)}
-        assert found == {tuple(clash.values()) for clash in result.conflicts}
+        assert found == {tuple(map(str, clash.values())) for clash in result.conflicts}
         assert self.spark.table(self.log).where(f"txn > {self.last}").isEmpty()
         self.merges["refused"] += 1
 

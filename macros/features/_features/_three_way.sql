@@ -280,7 +280,7 @@ filter(
 
 {#
     Everything in a content as clashes: a JSON object by its attributes, any other column as a
-    whole.
+    whole. An empty content is one clash too, named by the first column.
 #}
 {% macro _attributes_of(features, content) %}
     {%- set parts = [] -%}
@@ -293,7 +293,11 @@ filter(
             if name | lower in features.json else whole -%}
         {%- do parts.append(dbt_history._listed(name, attributes)) -%}
     {%- endfor -%}
-    {%- do return('concat(' ~ parts | join(', ') ~ ')') -%}
+    {%- do return(
+        'get(transform(array(concat(' ~ parts | join(', ') ~ ')), found -> if(size(found) > 0,'
+            ~ ' found, '
+        ~ dbt_history._listed(features.payload[0], 'array(cast(null as string))') ~ ')), 0)'
+    ) -%}
 {% endmacro %}
 
 
