@@ -47,6 +47,7 @@
 {# One pass over the fold: a single generator turns the result of each feature into rows. #}
 {% macro _feature_states_sql(features, pending) %}
 {%- set may_lack_history = dbt_history._may_lack_history(features) -%}
+{%- set sends_ends = dbt_history._sends_ends(features, pending) -%}
 with {{ dbt_history._with_refused(pending) }},
 {%- if pending.trims %}
 
@@ -84,7 +85,7 @@ rows_of_features as (
             )
             {%- endif %}
         )) as entry
-        {%- if may_lack_history %},
+        {%- if sends_ends %},
         ends
         {%- endif %}
     from {{ 'trimmed' if pending.trims else 'folded' }}
@@ -98,7 +99,7 @@ staged as (
         {{ dbt_history._prefixed(name) }},
         {%- endfor %}
         coalesce(entry.removed_from, entry.state.txn) as `txn`,
-        {%- if may_lack_history %}
+        {%- if sends_ends %}
         if(
             entry.state.action = 'DELETE',
             entry.state.txn,

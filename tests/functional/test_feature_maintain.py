@@ -495,6 +495,41 @@ def test_an_old_time_after_a_young_one_does_not_make_the_young_one_old(project: 
     assert {row["txn"] for row in project.rows("features")} == {1, 2, 3}
 
 
+@pytest.mark.parametrize("runs", [(2, 3, 4, 5), (4, 5), (5,)])
+def test_a_state_kept_for_a_tag_keeps_its_end(
+    project: Project, spark: SparkSession, runs: tuple[int, ...]
+) -> None:
+    """
+    Two closed states of f are kept, and the one at the tag.
+
+    txn      1        2        3        4        5
+    f        [ 1 ----)[ 2      [ 3 ----)[ 4 ----)[ 5      2 is removed
+    tag      here
+    """
+
+    def arrive(up_to: int) -> None:
+        spark.sql(
+            "create or replace temporary view tagged_log as select txn, 0 as position,"
+            " 'PUT' as action, 'f' as id, 'app' as app_id, timestamp'2024-01-01' as at, txn as v"
+            f" from range(1, {up_to + 1}) as writes(txn)"
+        )
+        project.run("tagged")
+
+    project.history(
+        "tagged",
+        "{{ dbt_history.feature_states('tagged_log', payload='v', keep_states=2) }}",
+        convention="naksha",
+    )
+    arrive(1)
+    tag = {"tag": "first", "table": "tagged", "at": 1}
+    project.dbt("run-operation", "create_tag", "--args", json.dumps(tag))
+    for up_to in runs:
+        arrive(up_to)
+
+    kept = sorted((row["txn"], row["txn_next"]) for row in project.rows("tagged"))
+    assert kept == [(1, 2), (3, 4), (4, 5), (5, None)]
+
+
 def test_a_snapshot_names_one_transaction_in_all_spaces_or_in_none(
     project: Project, spark: SparkSession
 ) -> None:

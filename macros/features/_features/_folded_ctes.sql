@@ -6,7 +6,8 @@
                     occurs twice, the last one applies
         outcomes    one entry per write
 
-    and, if a write may be without history, what `_lasting_ctes` describes.
+    and, if a write may be without history, what `_lasting_states` describes. `ends` are also there
+    where states are trimmed.
 #}
 {% macro _folded_ctes(features, pending) %}
 {{ dbt_history._log_ctes(features, pending) }}
@@ -197,6 +198,9 @@ folded as (
         {%- else %}
         fold.new_states as new_states,
         {%- endif %}
+        {%- if dbt_history._sends_ends(features, pending) %}
+        {{ dbt_history._ends_of_states(pending) | indent(8) }},
+        {%- endif %}
         fold.outcomes as outcomes
     from {{ 'folds_of_branches' if features.on_branches else 'folds' }}
 )
@@ -213,7 +217,6 @@ folded as (
         states       [ v1 --)      [ v3 --)[ v4 --      v2 was in force from 2 to 3: it is gone
 
         new_states   those that stay
-        ends         the end of each state that the writes made, also before a gap
         off          the numbers of the writes without history, also of what was removed later
         replaced_from   where the stored states end, if the one in force is replaced, or if the
                         one that ends it does not stay
@@ -231,12 +234,6 @@ filter(
         )
     end
 ) as new_states,
-transform(
-    fold.new_states,
-    (state, place) -> named_struct(
-        'i', state.i, 'until', try_element_at(fold.new_states, place + 2).txn
-    )
-) as ends,
 {{ off }} as off,
 case
     when head.txn is not null and head.action <> 'DELETE'
@@ -246,6 +243,39 @@ case
         or array_contains({{ off }}, try_element_at(fold.new_states, 1).i)
         then try_element_at(fold.new_states, 1).txn
 end as replaced_from
+{%- endmacro %}
+
+
+{#
+    Whether states are sent with their ends, because a removed state may leave a gap after them that
+    the next start does not show.
+#}
+{% macro _sends_ends(features, pending) %}
+    {%- do return(dbt_history._may_lack_history(features) or pending.trims) -%}
+{% endmacro %}
+
+
+{#
+    The end of each state that the writes made, also before a gap. Where states are trimmed, also
+    the end that the writes give the stored state: it may be sent again.
+#}
+{% macro _ends_of_states(pending) -%}
+{%- set ends -%}
+transform(
+    fold.new_states,
+    (state, place) -> named_struct(
+        'i', state.i, 'until', try_element_at(fold.new_states, place + 2).txn
+    )
+)
+{%- endset -%}
+{%- if pending.trims -%}
+concat(
+    array(named_struct('i', head.i, 'until', try_element_at(fold.new_states, 1).txn)),
+    {{ ends | indent(4) }}
+) as ends
+{%- else -%}
+{{ ends }} as ends
+{%- endif -%}
 {%- endmacro %}
 
 

@@ -9,7 +9,12 @@
 
     Each write trims by its own limit; the greatest trim applies. The rows of the batch replace the
     feature: everything from its first stored state on is deleted, and the states to keep are sent
-    again; the merge leaves identical rows unchanged.
+    again, with their ends; the merge leaves identical rows unchanged. A state in force at a tag
+    stays, so a gap may follow it:
+
+        txn         1      2      3      4      5       keep_states: 2
+        tag         here
+        stays       [ v1 --)      [ v3 --)[ v4 --)[ v5
 
     CTE `trimmed`: `folded` with `new_states` (the states to send), `gone` (the states to remove)
     and `removed_from` (NULL if no stored state is removed).
@@ -26,8 +31,8 @@ trimmed as (
         sequence,
         gone,
         outcomes,
+        {{ 'concat(ends, stored_ends) as ends' if pending.states is not none else 'ends' }},
         {%- if dbt_history._may_lack_history(features) %}
-        {{ 'concat(stored_ends, ends) as ends' if pending.states is not none else 'ends' }},
         replaced_from,
         {%- endif %}
         if(
@@ -62,9 +67,7 @@ stored_states as (
         {%- for name in features.key %}
         stored.{{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }},
         {%- endfor %}
-        {%- if dbt_history._may_lack_history(features) %}
         collect_list(named_struct('i', stored.`i`, 'until', stored.`txn_next`)) as stored_ends,
-        {%- endif %}
         collect_list({{ dbt_history._stored_state(features, pending) | indent(8) }}) as stored
     from {{ dbt_history._quoted_relation(pending.states) }} as stored
     left semi join limited
@@ -83,7 +86,7 @@ sequences as (
         {{ 'coalesce(stored_states.stored, cast(array() as array<' ~ features.state_type ~ '>))'
             if pending.states is not none
             else 'cast(array() as array<' ~ features.state_type ~ '>)' }} as stored
-        {%- if dbt_history._may_lack_history(features) and pending.states is not none %},
+        {%- if pending.states is not none %},
         coalesce(
             stored_states.stored_ends, cast(array() as array<struct<i: bigint, until: bigint>>)
         ) as stored_ends
