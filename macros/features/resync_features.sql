@@ -8,8 +8,9 @@
 
     Suspended means that the space's writes are not in the log, so the single changes of that time
     are unknown. `where` limits log, states and snapshot to the space. It is refused while the log
-    has writes of the space that the states lack, because the difference would be wrong. Returns the
-    number of the transaction, none if nothing differs.
+    has writes of the space that the states lack, because the difference would be wrong. `payload`
+    is empty for all columns of the content; one that lacks some is refused, because a write is the
+    whole content. Returns the number of the transaction, none if nothing differs.
 #}
 {% macro resync_features(
     writes, states, snapshot, app_id, id='id', payload=[], json=[], author=none, message=none,
@@ -26,10 +27,22 @@
         'snapshot': snapshot if snapshot is string and '(' in snapshot
             else dbt_history._table_name(snapshot),
         'app_id': app_id, 'key': dbt_history._key_columns(id),
-        'payload': dbt_history._key_columns(payload),
         'json': dbt_history._key_columns(json) | map('lower') | list, 'author': author,
         'message': message, 'at': at, 'where': where or 'true',
     } %}
+    {% set columns = dbt_history._table_columns(call.states) %}
+    {% set problem = dbt_history._payload_problem(
+        columns, dbt_history._table_columns(call.writes), call.key, payload,
+    ) %}
+    {% if problem %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'resync_features', 'content would be lost; nothing was written', got=problem,
+            way_out='the snapshot needs these columns too',
+        )) %}
+    {% endif %}
+    {% do call.update({
+        'payload': dbt_history._features_of(columns, call.key, payload).payload,
+    }) %}
     {% set applied = dbt_history._last_applied(states, call.states) %}
     {% set newest = run_query('select max(`txn`) from ' ~ call.writes).rows[0][0] %}
     {% set ahead = run_query(

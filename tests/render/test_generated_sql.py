@@ -459,6 +459,74 @@ def test_the_history_of_spaces(call: Renderer) -> None:
     )
 
 
+@pytest.mark.parametrize("payload", ["name", ["NAME", "height"], [], None])
+@pytest.mark.parametrize("operation", ["resync_features", "merge_branch", "rewind"])
+def test_a_payload_without_content_that_the_log_has_is_refused(
+    call: Renderer, operation: str, payload: Any
+) -> None:
+    """The model of the states computes `upper_name` and `app_id`: no write has them."""
+    content = {"name": "string", "Height": "int"}
+    states = {
+        "branch": "string", "Id": "string", "i": "bigint", "txn": "bigint", "txn_next": "bigint",
+        **content, "upper_name": "string", "app_id": "string",
+        "xyz": "struct<action:string,version:bigint,uuid:string>",
+    }  # fmt: skip
+    log = {
+        "txn": "bigint", "position": "bigint", "action": "string", "branch": "string",
+        "id": "string", "app_id": "string", "at": "timestamp", **content,
+    }  # fmt: skip
+    executed = call.pretend_answers(
+        {
+            "select current_catalog()": [{"catalog": "spark_catalog"}],
+            "set": [],
+            "describe `golden`.`states`": described(states),
+            "describe `golden`.`edits`": described(log),
+            "select coalesce(max(`txn`), -1) from": [{"txn": 7}],
+            "select coalesce(max(`txn`), 0), count_if(": [{"txn": 7, "ahead": 0}],
+            "select max(`txn`) from": [{"txn": 7}],
+            "select count(*) from": [{"ahead": 0}],
+        }
+    )
+    key, naksha = ["branch", "id"], call("convention", convention="naksha")
+    table = {"name": "s", "relation": call.table("states"), "key": key, "convention": naksha}
+    said = {"app_id": "editor", "author": None, "message": None, "at": None}
+    branch: dict[str, Any] = {
+        "caller_name": operation,
+        "branch": "draft",
+        "problems": [],
+        "epochs": [],
+    }
+    chain = [{"branch": "main", "at": 1, "fork": -1}]
+    epoch = {"epoch": 0, "branch": "draft", "fork": 1, "since": 1, "parent": "main", "at": 1}
+
+    def operate() -> None:
+        if operation == "resync_features":
+            call(
+                operation, writes="golden.edits", states="golden.states", snapshot="golden.now",
+                app_id="app", id=key, payload=payload, dry_run=True,
+            )  # fmt: skip
+        elif operation == "rewind":
+            said.update({"writes": "golden.edits", "payload": payload})
+            call("_check_rewind", tables=[table], only=None, said=said)
+        else:
+            branch.update({"table": table, "epoch": {**epoch, "chain": chain}})
+            call(
+                "_merge_or_rebase", call=branch, writes="golden.edits", kind="merge",
+                payload=payload, json=[], said=said, even_if_ahead=False, dry_run=True,
+            )  # fmt: skip
+
+    if payload == "name":
+        with pytest.raises(DbtRuntimeError, match="payload lacks Height: a write is the whole"):
+            operate()
+    elif operation == "merge_branch":
+        # The first statement after the checks compares the contents.
+        with pytest.raises(DbtRuntimeError, match="a statement without an answer: with items"):
+            operate()
+    else:
+        operate()
+    assert not [sql for sql in executed if sql.startswith("insert")]
+
+
 # Maintenance
 
 

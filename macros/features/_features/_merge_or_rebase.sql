@@ -24,9 +24,14 @@
     {% for name in ['author', 'message'] if said[name] and name not in known %}
         {% do call.problems.append('the log has no column ' ~ name) %}
     {% endfor %}
+    {% set columns_of_states = dbt_history._table_columns(states) %}
+    {% set problem = dbt_history._payload_problem(
+        columns_of_states, columns, call.table.key, payload,
+    ) %}
+    {% do call.problems.append(problem) if problem %}
     {% do dbt_history._refuse_branch(call, 'the branch cannot be combined') %}
     {% set features = dbt_history._features_of(
-        dbt_history._table_columns(states), call.table.key, payload, json,
+        columns_of_states, call.table.key, payload, json,
     ) %}
     {% set ctes = dbt_history._sides_ctes(
         features, dbt_history._quoted_relation(states), call.epochs, call.epoch,

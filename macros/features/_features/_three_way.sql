@@ -345,6 +345,34 @@ filter(
 {% endmacro %}
 
 
+{#
+    What is wrong with a `payload` that names columns, none if nothing is: a write is the whole
+    content of a feature, so a column that states and log have and the payload lacks would be lost.
+
+        payload: [name]      name    height
+        state                a       12
+        write                b       -
+        next state           b       NULL
+
+    Columns that only the states have, such as computed ones, are not in a write anyway.
+#}
+{% macro _payload_problem(columns_of_states, columns_of_log, key, payload) %}
+    {% set named = dbt_history._key_columns(payload) | map('lower') | list %}
+    {% set written = columns_of_log | map(attribute='name') | map('lower') | list %}
+    {% set other = ['branch'] + dbt_history._write_columns().keys() | list %}
+    {% set lost = [] %}
+    {% for name in dbt_history._features_of(columns_of_states, key).payload
+        if named and name | lower in written and name | lower not in named + other %}
+        {% do lost.append(name) %}
+    {% endfor %}
+    {% do return(
+        'payload lacks ' ~ lost | join(', ') ~ ': a write is the whole content of a feature, so'
+            ~ ' every feature written would lose it; name all columns, or leave payload out for all'
+        if lost else none
+    ) %}
+{% endmacro %}
+
+
 {# The namespace column of a table of feature states; none for any other table. #}
 {% macro _namespace_of(columns) %}
     {% set found = [] %}

@@ -14,6 +14,13 @@
                     ~ ': its states come from a log of writes: say the log (writes) and who writes'
                     ~ ' (app_id)'
             ) %}
+        {% elif table.namespace %}
+            {% set problem = dbt_history._payload_problem(
+                dbt_history._table_columns(table.relation),
+                dbt_history._table_columns(dbt_history._table_name(said.writes)),
+                table.key, said.payload,
+            ) %}
+            {% do problems.append(table.name ~ ': ' ~ problem) if problem %}
         {% elif dbt_history._identity_columns(table.convention) | length > 1
             and table.convention.type != 'bigint' %}
             {% do problems.append(
