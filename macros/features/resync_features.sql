@@ -135,7 +135,9 @@ differences as (
 
 select
     {{ txn }}L,
-    row_number() over (order by {{ key | join(', ') }}) - 1,
+    {{ dbt_history._position_of_write(
+        key, 'resync_features' if is_resync else 'rewind',
+    ) | indent(4) }},
     action,
     {{ key | join(', ') }},
     {{ dbt_history._string_literal(call.app_id) }},

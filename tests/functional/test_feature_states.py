@@ -500,9 +500,7 @@ def test_a_merge_of_missing_content_has_each_conflict_and_no_other(
             action, end = ("DELETE", txn) if content is None else ("UPDATE", None)
             states.append((branch, id_, txn, end, action, *(content or ("a", "{}"))))
     types = "branch string, id string, txn long, txn_next long, action string"
-    spark.createDataFrame(
-        states, f"{types}, name string, properties string"
-    ).selectExpr(
+    spark.createDataFrame(states, f"{types}, name string, properties string").selectExpr(
         "*", "txn as i", "named_struct('action', action, 'uuid', id) as xyz"
     ).createOrReplaceTempView("sided_states")
     features = call(
@@ -526,3 +524,16 @@ def test_a_merge_of_missing_content_has_each_conflict_and_no_other(
     }
 
     assert found == {id_: expected for id_, (*_, expected) in cases.items()}
+
+
+@pytest.mark.thorough
+def test_a_statement_that_would_write_too_much_in_one_transaction_fails(
+    call: Renderer, spark: SparkSession
+) -> None:
+    position = call("_position_of_write", order=["`id`"], caller_name="resync_features")
+    sql = f"select {position} as position from range(3)"
+    assert " > 1048576," in sql
+
+    assert sorted(row.position for row in spark.sql(sql).collect()) == [0, 1, 2]
+    with pytest.raises(Exception, match="too many writes for one transaction"):
+        spark.sql(sql.replace(" > 1048576,", " > 2,")).collect()

@@ -527,6 +527,15 @@ def test_a_payload_without_content_that_the_log_has_is_refused(
     assert not [sql for sql in executed if sql.startswith("insert")]
 
 
+@pytest.mark.parametrize("operation", ["resync_features", "merge_branch", "rewind"])
+def test_more_writes_than_a_transaction_can_hold_are_refused(
+    call: Renderer, operation: str
+) -> None:
+    call("_refuse_too_many_writes", number=1 << 20, caller_name=operation)
+    with pytest.raises(DbtRuntimeError, match=f"dbt_history.{operation}: these are too many"):
+        call("_refuse_too_many_writes", number=(1 << 20) + 1, caller_name=operation)
+
+
 # Maintenance
 
 

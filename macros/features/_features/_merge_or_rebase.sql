@@ -46,10 +46,12 @@
         'with ' ~ ctes ~ ' select count(*) from sides where not '
             ~ dbt_history._same_side(features, 'merged', target.there)
     ).rows[0][0] | int %}
+    {% do dbt_history._refuse_too_many_writes(changes, call.caller_name) %}
     {% if changes and not dry_run %}
         {% do dbt_history._append_writes(
             target.writes, head.txn,
-            dbt_history._combined_sql(features, ctes, target, said, known), call.caller_name
+            dbt_history._combined_sql(features, ctes, target, said, known, call.caller_name),
+            call.caller_name
         ) %}
     {% endif %}
     {% do log(
@@ -92,7 +94,7 @@
     The writes that make the target equal to the merged result; they expect the states that were
     compared. `known`: the columns of the log, some of which are optional.
 #}
-{% macro _combined_sql(features, ctes, target, said, known) %}
+{% macro _combined_sql(features, ctes, target, said, known, caller_name) %}
     {%- set item = dbt_history._quoted(dbt_history._item(features)) -%}
     {%- set attribution = dbt_history._attribution_of_writes(said, known) -%}
     insert into {{ target.writes }} (
@@ -106,7 +108,7 @@
 
     select
         {{ target.txn }}L,
-        row_number() over (order by {{ item | join(', ') }}) - 1,
+        {{ dbt_history._position_of_write(item, caller_name) | indent(8) }},
         case
             when merged is null then 'DELETE'
             when {{ target.there }} is null then 'CREATE'
@@ -127,6 +129,56 @@
     from sides
     where not {{ dbt_history._same_side(features, 'merged', target.there) }}
         and (select coalesce(max(`txn`), 0) from {{ target.writes }}) = {{ target.head }}L
+{% endmacro %}
+
+
+{#
+    The position of a write in its transaction, by `order`. A transaction has no place for more:
+    all of it would fail when the states are computed. So the statement fails.
+#}
+{% macro _position_of_write(order, caller_name) -%}
+{%- set place = 'row_number() over (order by ' ~ order | join(', ') ~ ')' -%}
+if(
+    {{ place }} > {{ dbt_history._writes_of_transaction() }},
+    raise_error({{ dbt_history._text_on_one_line(
+        dbt_history._too_many_writes(none, caller_name),
+    ) }}),
+    {{ place }} - 1
+)
+{%- endmacro %}
+
+
+{% macro _writes_of_transaction() %}
+    {%- do return(1048576) -%}
+{% endmacro %}
+
+
+{% macro _refuse_too_many_writes(number, caller_name) %}
+    {% if number > dbt_history._writes_of_transaction() %}
+        {% do exceptions.raise_compiler_error(
+            dbt_history._too_many_writes(number, caller_name)
+        ) %}
+    {% endif %}
+{% endmacro %}
+
+
+{% macro _too_many_writes(number, caller_name) %}
+    {% set ways_out = {
+        'resync_features': 'resync in parts: one call per part, with `where` on the key columns,'
+            ~ ' such as one space per call',
+        'rewind': 'rewind in parts: with `only`, such as one space, and run the model after each;'
+            ~ ' or resync_features with `where`, from the states at that point as `snapshot`',
+    } %}
+    {% do return(dbt_history._message(
+        caller_name, 'these are too many writes for one transaction; nothing was written',
+        got=number if number is not none else 'more',
+        expected='at most ' ~ dbt_history._writes_of_transaction(),
+        way_out=ways_out.get(
+            caller_name,
+            'write a part of the changes yourself, to the branch that would get them, in'
+                ~ ' transactions of its own, and run the model: what is there is not written again',
+        ),
+    )) %}
 {% endmacro %}
 
 

@@ -309,6 +309,7 @@
     {% set number = run_query(
         'select count(*) from (' ~ parts.select ~ ') as writes'
     ).rows[0][0] | int %}
+    {% do dbt_history._refuse_too_many_writes(number, 'rewind') %}
     {% if number and not dry_run %}
         {% do dbt_history._append_writes(
             call.writes, head.txn, parts.insert ~ '\n' ~ parts.select, 'rewind',
