@@ -1354,6 +1354,39 @@ def test_a_key_column_renamed_by_its_old_name_in_other_letters_stays_the_key(
 
 
 @pytest.mark.thorough
+def test_a_rename_or_copy_that_was_not_made_is_no_repeat(
+    destination: Destination, client: Client
+) -> None:
+    """
+    names     a1 -> b1     items1 -> c1 (copy) -> h1 (copy in history mode), c1 -> d1
+    refused   x1 -> b1     items1 -> h1, items1 -> d1
+    """
+    for name in ("a1", "items1"):
+        rows = request(destination, name, LIVE).add_row(["1", "a", "{}", at(1)])
+        assert client.call("WriteBatch", batch(rows)).success
+
+    def renamed(source: str, to: str) -> Any:
+        return client.migrate(SCHEMA, source, rename=renaming(source, to))
+
+    def copied(kind: str, source: str, to: str) -> Any:
+        return client.migrate(SCHEMA, source, copy=copy_of(kind, source, to))
+
+    for _ in range(2):
+        assert renamed("a1", "b1").success
+        assert copied("copy_table", "items1", "c1").success
+        assert copied("copy_table_to_history_mode", "c1", "h1").success
+    assert "table tests_serve.x1 does not exist" in renamed("x1", "b1").task.message
+    assert "exists already" in copied("copy_table", "items1", "h1").task.message
+    assert renamed("c1", "d1").success
+    assert "exists already" in copied("copy_table", "items1", "d1").task.message
+    assert renamed("b1", "x1").success
+    assert renamed("b1", "x1").success
+    assert renamed("x1", "b1").success
+    assert renamed("x1", "b1").success
+    assert "does not exist" in renamed("a1", "b1").task.message
+
+
+@pytest.mark.thorough
 def test_a_table_that_another_tool_created_gets_times_without_a_zone(
     destination: Destination, client: Client
 ) -> None:

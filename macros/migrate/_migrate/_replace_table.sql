@@ -12,8 +12,10 @@
     {%- set others = [] -%}
     {%- set properties = dbt_history._kept_properties(like) -%}
     {%- if is_new -%}
-        {#- `serve` has it in a table that was renamed. -#}
-        {%- do properties.pop('dbt_history.catalog_name', none) -%}
+        {#- `serve` has them in a table that was renamed or copied. -#}
+        {%- for name in ['catalog_name', 'former_name', 'copied_from'] -%}
+            {%- do properties.pop('dbt_history.' ~ name, none) -%}
+        {%- endfor -%}
     {%- endif -%}
     {%- for name in layout if name | lower in select_columns | map('lower') | list -%}
         {%- do partition_by.append(dbt_history._quote(name)) -%}

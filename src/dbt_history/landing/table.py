@@ -47,6 +47,8 @@ EXISTING_FILES = ("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "LOCATION_ALREAD
 FILES_GONE = "DELTA_PATH_DOES_NOT_EXIST"
 # Property: the table's name in the catalog since it was renamed; empty once it was dropped.
 CATALOG_NAME = "dbt_history.catalog_name"
+# Property: the name that it had before.
+FORMER_NAME = "dbt_history.former_name"
 ICEBERG_PACKAGE = "org.apache.iceberg."
 
 log = logging.getLogger("dbt_history.landing")
@@ -134,12 +136,19 @@ class CatalogTable:
             return
         if self.details().get("Type") == "MANAGED":
             to.free_folder()
-        self.set_catalog_name(catalog_name(to.schema, to.name))
+        former = {FORMER_NAME: catalog_name(self.schema, self.name)}
+        self.set_catalog_name(catalog_name(to.schema, to.name), former)
         self.spark.sql(f"alter table {self.full_name} rename to {to.full_name}")
 
-    def is_renamed(self) -> bool:
-        """Whether the table was given its name by `rename`."""
-        return self.properties().get(CATALOG_NAME) == catalog_name(self.schema, self.name)
+    def is_renamed(self, former: CatalogTable) -> bool:
+        """Whether `rename` gave the table its name, and it had that of `former` before.
+
+        A rename by an earlier version of this package has not recorded that one.
+        """
+        before, now = (catalog_name(table.schema, table.name) for table in (former, self))
+        properties = self.properties()
+        is_named = properties.get(CATALOG_NAME) == now
+        return is_named and properties.get(FORMER_NAME, before) == before
 
     def has_lost_files(self) -> bool:
         """Whether the table is in the catalog and its files are gone."""
@@ -178,9 +187,9 @@ class CatalogTable:
             raise OSError(f"{location} cannot be moved to {beside}")
         jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(java, path)
 
-    def set_catalog_name(self, value: str) -> None:
-        """Set `CATALOG_NAME`, unless the table or its files are gone."""
-        listed = property_list({CATALOG_NAME: value})
+    def set_catalog_name(self, value: str, more: Mapping[str, str] | None = None) -> None:
+        """Set `CATALOG_NAME`, unless the table or its files are gone; `more`: other properties."""
+        listed = property_list({CATALOG_NAME: value, **(more or {})})
         try:
             if self.spark.catalog.tableExists(self.full_name):
                 self.spark.sql(f"alter table {self.full_name} set tblproperties ({listed})")

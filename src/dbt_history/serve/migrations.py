@@ -176,8 +176,8 @@ def copy_table(
     names = operation.from_table, operation.to_table
     with destination.exclusive(details.schema, *names) as (source, to):
         destination.make_ready(source)
-        # A later table with the source's name has another id.
-        copied_from = f"{source} {table_id_of(source)}"
+        # A later table with the source's name has another id; the copy may be renamed.
+        copied_from = f"{source} {table_id_of(source)} {to}"
         if to.ensure_registered():
             if to.properties().get(COPIED_FROM) == copied_from:
                 return "was copied before"
@@ -212,7 +212,7 @@ def rename_table(
         elif to.ensure_registered():
             if source.exists():
                 raise RefusedError(f"{to} exists already")
-            if not to.is_renamed():
+            if not to.is_renamed(source):
                 raise RefusedError(f"table {source} does not exist")
         elif not source.ensure_registered():
             raise RefusedError(f"table {source} does not exist")
