@@ -1354,6 +1354,29 @@ def test_a_key_column_renamed_by_its_old_name_in_other_letters_stays_the_key(
 
 
 @pytest.mark.thorough
+def test_skipped_rows_are_shown_with_times_of_any_year_in_utc(
+    destination: Destination, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"at": "UTC_DATETIME", "bytes": "BINARY", "_fivetran_synced": "UTC_DATETIME"}
+    rows = [[text, "/w==", at(1)] for text in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.9Z")]
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        writer = request(destination, "zone", columns, key=["at", "bytes"])
+        writer.add_csv("update", "u.csv", list(columns), rows)
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        try:
+            answer = client.call("WriteBatch", batch(writer))
+        finally:
+            monkeypatch.undo()
+            time.tzset()
+        shown = answer.warning.message.splitlines()[1:]
+        assert [line.split(", bytes ")[0] for line in shown] == [
+            "  at '0001-01-01 00:00:00'", "  at '9999-12-31 23:59:59.9'",
+        ]  # fmt: skip
+        assert all("xff" in line for line in shown)
+
+
+@pytest.mark.thorough
 def test_a_rename_or_copy_that_was_not_made_is_no_repeat(
     destination: Destination, client: Client
 ) -> None:

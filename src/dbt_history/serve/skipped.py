@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyspark.sql.types import BinaryType
+
 from dbt_history.landing.errors import abbreviated
 from dbt_history.landing.table import quoted
 from dbt_history.serve.tables import Target
@@ -27,8 +29,18 @@ class Skipped:
 
 
 def skipped_samples(target: Target, names: Sequence[str], condition: str) -> list[str]:
-    """Landed update rows that are not in the table by these columns, in their order."""
-    listed = ", ".join(f"landed.{quoted(name)}" for name in names)
+    """Landed update rows that are not in the table by these columns, in their order.
+
+    Spark writes the values as text: Python has fewer years, and shows times in its own zone.
+    """
+    types = {field.name.lower(): field.dataType for field in target.landed_fields()}
+    listed = ", ".join(
+        # Bytes need not be a text.
+        f"landed.{quoted(name)}"
+        if types[name.lower()] == BinaryType()
+        else f"cast(landed.{quoted(name)} as string)"
+        for name in names
+    )
     same = " and ".join(f"stored.{quoted(name)} <=> landed.{quoted(name)}" for name in names)
     rows = target.spark.sql(
         f"select {listed} from {target.landing.full_name} as landed"
