@@ -506,6 +506,9 @@ def test_a_type_that_would_change_a_value_is_refused(
         "day": ("STRING", "2024-01-02T10:00:00", "NAIVE_DATETIME", "NAIVE_DATE"),
         "note": ("STRING", "2024-03-01 delivered", "STRING", "NAIVE_DATE"),
         "long": ("STRING", "123456789012345678901.239", ("DECIMAL", 38, 3), ("DECIMAL", 38, 2)),
+        "most": ("LONG", str(2**63 - 1), "STRING", "DOUBLE"),
+        "above": ("DOUBLE", str(2**63), "STRING", "LONG"),
+        "most_int": ("INT", str(2**31 - 1), "DOUBLE", "FLOAT"),
     }
     before = {name: type_ for name, (type_, *_) in cases.items()}
     columns = {"id": "INT", **before, "_fivetran_synced": "UTC_DATETIME"}

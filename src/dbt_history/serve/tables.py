@@ -58,6 +58,7 @@ PATTERNS = {
     "double": cells.FLOAT, "date": cells.DATE, "timestamp_ntz": cells.NAIVE,
     "timestamp": cells.INSTANT,
 }  # fmt: skip
+GREATEST_LONG = 2**63 - 1
 # Digits that Spark does not store.
 NANOSECONDS = "[.][0-9]{6}0*[1-9]"
 
@@ -381,12 +382,21 @@ def is_lost(column: str, before: str, after: str) -> str:
 
     12.0  double -> int 12 -> double 12.0    kept
     12.5  double -> int 12 -> double 12.0    lost
+
+    The way back of a float above the greatest bigint ends at that one, which no float is:
+
+    2^63 - 1  bigint -> double 2^63 -> bigint 2^63 - 1      lost
+    2^63      double -> bigint 2^63 - 1 -> double 2^63      lost
     """
     new = f"try_cast({column} as {after})"
     if after == "string":
         return f"{new} is null"
     if before != "string":
-        return f"not ({column} <=> try_cast({new} as {before}))"
+        is_other = f"not ({column} <=> try_cast({new} as {before}))"
+        if "bigint" in (before, after) and {before, after} & {"float", "double"}:
+            whole = column if before == "bigint" else new
+            return f"({is_other} or {whole} = {GREATEST_LONG})"
+        return is_other
     kind = after.split("(")[0]
     rules = [f"{new} is not null"]
     if kind in PATTERNS:
