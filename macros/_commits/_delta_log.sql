@@ -15,9 +15,9 @@
     whether a batch, numbered or not, was merged into the table before. `owner`: the model that
     wrote the last batch. `watermarks`: how far the batch's sources were read (none: the log's
     entries have expired). `control`: whether capture was suspended or resumed since. `key`: the
-    `unique_key` of that batch (none: not recorded). `seen`: the newest commit. `misplaced`: a batch
-    to be undone, see `_undo_misplaced`. `appended`: see `_newest_append`. `rows`: see
-    `_rows_by_log`.
+    `unique_key` of that batch, or the one that a rename or a change of the key recorded since (none
+    is recorded: none). `seen`: the newest commit. `misplaced`: a batch to be undone, see
+    `_undo_misplaced`. `appended`: see `_newest_append`. `rows`: see `_rows_by_log`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}

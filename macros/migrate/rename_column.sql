@@ -1,6 +1,10 @@
 {#
     Renames a column, including its past values. Needs Delta's column mapping, which is enabled with
-    a log message.
+    a log message. A key column is also renamed in the key that the table's batches record:
+
+        version   4                5                        6
+                  batch 1, key a   a -> b, key b            batch 2, key b
+                                   '- without it batch 2 would be refused
 #}
 {% macro rename_column(table, from_column, to_column, dry_run=false) %}
     {% set caller = 'rename_column' %}
@@ -27,11 +31,18 @@
         {% do dbt_history._switch_on(
             migrated.relation, 'delta.columnMapping.mode', 'name', 'column mapping', caller,
         ) %}
-        {% do run_query(
-            'alter table ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' rename column '
-            ~ dbt_history._quote(migrated.names[from_column | lower]) ~ ' to '
-                ~ dbt_history._quote(to_column)
-        ) %}
+        {% set statement = 'alter table ' ~ dbt_history._quoted_relation(migrated.relation)
+            ~ ' rename column ' ~ dbt_history._quote(migrated.names[from_column | lower]) ~ ' to '
+            ~ dbt_history._quote(to_column) %}
+        {% set key = dbt_history._renamed_key(migrated.relation, from_column, to_column) %}
+        {% if key %}
+            {% do dbt_history._run_recorded(
+                migrated, statement,
+                {'dbt_history': '1', 'history_operation': caller, 'key': key}, caller,
+            ) %}
+        {% else %}
+            {% do run_query(statement) %}
+        {% endif %}
     {% endif %}
     {% do dbt_history._log_info(
         caller, migrated.relation,

@@ -16,6 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's o
 
 from dbt_history import __version__
 
+# The setting of a session that gives its commits a record.
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
 # One of these is in the message of an error if a concurrent writer committed first.
 CONFLICTS = ("DELTA_CONCURRENT", "ConcurrentTransaction", "ConcurrentAppend", "MetadataChanged")
 

@@ -169,6 +169,44 @@ def test_a_rename_keeps_past_values_and_reports_what_it_enables(project: Project
     assert "the table has a column VALUE already" in output
 
 
+def test_a_history_continues_with_the_new_name_of_its_key_column(project: Project) -> None:
+    """
+    version    1                2               3            4              5
+               batch 1, key id  column mapping  id -> name   batch 2, name  restore to 3 or 2
+    """
+    project.history("h", stage(project, "staged", [upsert(1, 1, day(1))]))
+    project.run("h")
+    name = 'the "$ {Item}'
+    arguments: dict[str, Any] = {"table": project.table("h"), "to_column": name}
+    migrate(project, "rename_column", from_column="ID", **arguments)
+    named = version_of(project, "h")
+    settings = [row["key"] for row in project.spark.sql("set").collect()]
+    assert "spark.databricks.delta.commitInfo.userMetadata" not in settings
+
+    rows = [{**row, name: 1} for row in new_version(2, 1, day(3), "b")]
+    for row in rows:
+        del row["id"]
+    types = {name: "bigint", **{key: type_ for key, type_ in TYPES.items() if key != "id"}}
+    project.history("h", stage(project, "staged", rows, types), key=name)
+    for restored in (named, named - 1):
+        assert project.run("h").message("h").startswith("1 batch: 1 added, 1 closed")
+        assert sorted((row[name], row["v"]) for row in project.rows("h")) == [(1, "a"), (1, "b")]
+        project.spark.sql(f"restore table {project.table('h')} to version as of {restored}")
+    project.history("h", stage(project, "staged", new_version(2, 1, day(3), "b")))
+    assert project.run("h").message("h").startswith("1 batch: 1 added, 1 closed")
+
+
+def test_a_renamed_column_of_a_table_without_batches_is_still_checked_for_adoption(
+    project: Project,
+) -> None:
+    table = write(project, "h", [version(1, "a", day(1)), version(1, "b", day(1))], TYPES)
+    migrate(project, "rename_column", table=table, from_column="id", to_column="item")
+    migrate(project, "rename_column", table=table, from_column="item", to_column="id")
+    project.history("h", stage(project, "staged", [upsert(1, 1, day(2))]))
+
+    assert "cannot be adopted" in project.run("h", check=False).message("h")
+
+
 def test_a_value_for_all_rows_is_set_and_unset(project: Project) -> None:
     table = write(project, "h", [version(1, "a", day(1), day(2)), version(1, None, day(2))], TYPES)
 

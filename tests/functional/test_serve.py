@@ -1357,6 +1357,43 @@ def test_a_key_column_renamed_by_its_old_name_in_other_letters_stays_the_key(
 
 
 @pytest.mark.thorough
+def test_a_history_table_continues_after_its_key_was_renamed_or_altered(
+    destination: Destination, client: Client
+) -> None:
+    """key id -> item, by the migration; -> item and name, by AlterTable; -> item, by a batch."""
+    assert client.write(upserts(request(destination, "keyed"), ("1", "a", "1", 1))).success
+    moving = pb.RenameColumn(from_column="id", to_column="item")
+    for _ in range(2):
+        renamed = pb.RenameOperation(rename_column=moving)
+        assert client.migrate(SCHEMA, "keyed", rename=renamed).success
+    columns = {"item": "LONG", **{name: type_ for name, type_ in COLUMNS.items() if name != "id"}}
+
+    def write(key: list[str], name: str, day: int) -> Any:
+        writer = request(destination, "keyed", columns, key=key)
+        earliest = {"item": "1", "name": name, "_fivetran_start": at(day)}
+        names = [*key, "_fivetran_start"]
+        writer.add_csv("earliest_start", "e.csv", names, [[earliest[part] for part in names]])
+        row = ["1", name, "1", at(day), END, "true", at(day)]
+        writer.add_csv("upsert", "u.csv", ["item", *ROW[1:]], [row])
+        return client.write(writer)
+
+    def stored() -> list[tuple[Any, ...]]:
+        rows = destination.spark.table(f"{SCHEMA}.keyed").orderBy("_fivetran_start").collect()
+        return [(row.item, row.name, row._fivetran_active) for row in rows]
+
+    assert write(["item"], "b", 2).success
+    assert stored() == [(1, "a", False), (1, "b", True)]
+    wanted = request(destination, "keyed", columns, key=["item", "name"])
+    alteration = pb.AlterTableRequest(schema_name=SCHEMA, table=table(wanted))
+    for _ in range(2):
+        assert client.call("AlterTable", alteration).success
+    assert write(["item", "name"], "c", 3).success
+    assert stored() == [(1, "a", False), (1, "b", True), (1, "c", True)]
+    assert write(["item"], "d", 4).success
+    assert stored() == [(1, "a", False), (1, "b", False), (1, "c", False), (1, "d", True)]
+
+
+@pytest.mark.thorough
 def test_skipped_rows_are_shown_with_times_of_any_year_in_utc(
     destination: Destination, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,16 @@
     `or_failed` the class of a failure is returned, and is no error.
 #}
 {% macro _run_migration(migrated, statement, operation, caller_name, or_failed=false) %}
-    {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
     {% set record = {'history_migration': operation, 'invocation_id': invocation_id} %}
+    {% do return(
+        dbt_history._run_recorded(migrated, statement, record, caller_name, or_failed)
+    ) %}
+{% endmacro %}
+
+
+{# Runs a statement as one commit with this record. #}
+{% macro _run_recorded(migrated, statement, record, caller_name, or_failed=false) %}
+    {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
     {% set failed = dbt_history._guarded_statement(
         statement, {key: dbt_history._record_text(record)}, dbt_history._session_settings([key]),
     ) %}
@@ -81,6 +89,17 @@
         {% do dbt_history._log_info(caller_name, relation, 'was migrated before; nothing to do') %}
     {% endif %}
     {% do return(walk.found) %}
+{% endmacro %}
+
+
+{# The key that the table's batches record, after the rename; none if it does not change. #}
+{% macro _renamed_key(relation, from_column, to_column) %}
+    {% set known = dbt_history._find_last_batch(dbt_history._delta_history_entries(relation)).key %}
+    {% set key = [] %}
+    {% for name in known or [] %}
+        {% do key.append(to_column if name | lower == from_column | lower else name) %}
+    {% endfor %}
+    {% do return(key if key != known else none) %}
 {% endmacro %}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -33,7 +32,7 @@ from dbt_history.landing.table import quoted, string_literal
 from dbt_history.serve import live
 from dbt_history.serve.engine import Engine
 from dbt_history.serve.skipped import Skipped, skipped_samples
-from dbt_history.serve.tables import KEY, LAST_BATCH, Target, check_names, is_history
+from dbt_history.serve.tables import LAST_BATCH, Target, check_names, is_history
 from dbt_history.session import new_session
 
 log = logging.getLogger("dbt_history.serve")
@@ -184,8 +183,7 @@ class Destination:
             mode = "is not" if request.has_period else "is"
             raise RefusedError(f"{target} {mode} in history mode: the batch is of the other kind")
         target.add(columns, target.finish_changes(fields))
-        if target.key() != list(key):
-            self.set_key(target, key)
+        target.set_key(key)
 
     def numbers(self, target: Target, *, has_history: bool) -> Numbers:
         """The numbers of batches in the table's log, or recorded from a dropped landing table.
@@ -342,9 +340,6 @@ class Destination:
             raise RefusedError(f"table {target} does not exist")
         target.finish_changes(target.fields())
         self.apply_all(target)
-
-    def set_key(self, target: Target, key: Sequence[str]) -> None:
-        target.set_properties({KEY: json.dumps(list(key))})
 
 
 def numbers_in_checkpoints(target: Target, log: Sequence[tuple[Entry, bool]]) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Row
 
-from dbt_history.commit_log import is_conflict, new_record
+from dbt_history.commit_log import USER_METADATA, is_conflict, new_record
 from dbt_history.landing.errors import BusyError, RefusedError
 from dbt_history.landing.table import LandingTable, quoted, string_literal
 from dbt_history.serve.skipped import Skipped, skipped_samples
@@ -22,7 +22,6 @@ from dbt_history.serve.tables import LAST_BATCH, Target
 
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
-USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def apply_pending(target: Target, key: Sequence[str], last: int, skipped: list[Skipped]) -> int:

@@ -6,12 +6,20 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import DataType, DecimalType
 
+from dbt_history.commit_log import (
+    USER_METADATA,
+    new_record,
+    read_log,
+    read_record,
+    restored_version,
+    with_undone,
+)
 from dbt_history.landing import cells
 from dbt_history.landing.errors import Problem, RefusedError
 from dbt_history.landing.request import ACTIVE, PERIOD, RESERVED_BY_DELTA, START, Column
@@ -216,7 +224,39 @@ class Target(CatalogTable):
             self.change_type(name, before, column.type.spark)
         self.add(columns, self.fields())
         self.record_types(columns)
-        self.set_properties({KEY: json.dumps(list(key))})
+        self.set_key(key)
+
+    def set_key(self, key: Sequence[str]) -> None:
+        """Record the key; that of a history with batches in the commit, too, as batches do.
+
+        A batch is refused if the newest record of the log has another key.
+
+        version   4                5                                    6
+                  batch 1, key a   alter table: property and key a, b   batch 2, key a, b
+
+        A table without the property is not `serve`'s own: the key in its log is left as it is.
+        """
+        before = self.key()
+        if before == list(key):
+            return
+        is_logged = bool(before) and self.is_history() and self.logs_key()
+        if is_logged:
+            self.spark.conf.set(USER_METADATA, json.dumps(new_record(key=list(key))))
+        try:
+            self.set_properties({KEY: json.dumps(list(key))})
+        finally:
+            if is_logged:
+                self.spark.conf.unset(USER_METADATA)
+
+    def logs_key(self) -> bool:
+        """Whether a commit that was not undone records a key."""
+        log = read_log(self.spark, self.full_name)
+        found = with_undone(log, partial(restored_version, self.spark, self.full_name))
+        return any(
+            (read_record(entry["userMetadata"]) or {}).get("key")
+            for entry, is_undone in found
+            if not is_undone
+        )
 
     def record_types(self, columns: Iterable[Column]) -> None:
         types = json.loads(self.properties().get(TYPES, "{}"))
