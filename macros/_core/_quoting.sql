@@ -7,6 +7,13 @@
 {% endmacro %}
 
 
+{# A column name as Delta's log has it: quoted if it contains a dot. #}
+{% macro _top_name(path) %}
+    {% set path = path | string %}
+    {% do return(path[1:-1].replace('``', '`') if path.startswith('`') else path) %}
+{% endmacro %}
+
+
 {# A name or a list of names as a list; none for anything else. #}
 {% macro _columns_of_key(key) %}
     {%- if key is none or key is undefined or key is string -%}

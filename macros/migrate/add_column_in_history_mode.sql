@@ -23,7 +23,8 @@
         'operation': caller, 'column': column | lower, 'default': default | string,
         'is_null': default is none, 'at': instant, 'type': type | lower,
     } %}
-    {% if dbt_history._is_migrated(migrated.relation, operation, caller) %}
+    {% if column | lower in migrated.types
+        and dbt_history._is_migrated(migrated.relation, operation, caller) %}
         {% do return(none) %}
     {% endif %}
     {% do dbt_history._refuse_migration(

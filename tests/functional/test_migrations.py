@@ -99,6 +99,33 @@ def test_a_column_that_was_dropped_again_can_be_added_again_at_the_same_instant(
     assert version_of(project, "h") == last
 
 
+@pytest.mark.parametrize("gone", ["dropped", "renamed"])
+def test_a_column_added_again_after_it_was_dropped_or_renamed_has_its_default_again(
+    project: Project, gone: str
+) -> None:
+    """
+    step     add x, T   x dropped or renamed   add x, T   repeat
+    at T     [ d        -                      [ d        [ d
+    """
+    table = write(project, "h", [version(1, "a", day(1))], TYPES)
+    mapping = "('delta.columnMapping.mode' = 'name')"
+    project.spark.sql(f"alter table {table} set tblproperties {mapping}")
+    arguments: dict[str, Any] = {"table": table, "column": "a.X", "default": "d"}
+    arguments |= {"at": "2024-01-02", "key": "id"}
+    migrate(project, "add_column_in_history_mode", **arguments)
+    if gone == "dropped":
+        project.spark.sql(f"alter table {table} drop column `a.x`")
+    else:
+        migrate(project, "rename_column", table=table, from_column="a.x", to_column="y")
+
+    migrate(project, "add_column_in_history_mode", **arguments)
+
+    rows = sorted(project.rows("h"), key=lambda row: row["_fivetran_start"])
+    assert [(row["_fivetran_start"], row["a.X"]) for row in rows] == [(day(1), None), (day(2), "d")]
+    output = migrate(project, "add_column_in_history_mode", **arguments)
+    assert "was migrated before; nothing to do" in output
+
+
 def test_all_problems_of_a_migration_are_reported_together_and_nothing_is_written(
     project: Project,
 ) -> None:

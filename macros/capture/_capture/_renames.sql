@@ -50,13 +50,6 @@
 {% endmacro %}
 
 
-{# The log quotes a name that contains a dot. #}
-{% macro _top_name(path) %}
-    {% set path = path | string %}
-    {% do return(path[1:-1].replace('``', '`') if path.startswith('`') else path) %}
-{% endmacro %}
-
-
 {# The name that a current column had in this version of the source. #}
 {% macro _name_at(capture, name, version) %}
     {% set state = namespace(name=name) %}

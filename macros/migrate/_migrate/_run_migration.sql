@@ -57,6 +57,11 @@
         version   4          5          6
                   add x, T   drop x, T  add x, T
                              '- until here version 4 is in the table: 6 sets the default again
+
+    So does a drop or a rename: a column of the same name is another one then.
+
+        version   4          5        6
+                  add x, T   x -> y   add x, T
 #}
 {% macro _is_migrated(relation, operation, caller_name, is_kept=false) %}
     {% set walk = namespace(found=false, done=false, resume_at=none) %}
@@ -73,6 +78,8 @@
             {% set walk.done = true %}
         {% elif record is mapping and not is_kept
             and dbt_history._replaces_migration(record.history_migration, operation) %}
+            {% set walk.done = true %}
+        {% elif operation.get('column') in dbt_history._moved_columns(entry) %}
             {% set walk.done = true %}
         {% elif entry.operation == 'RESTORE' %}
             {% set walk.resume_at = dbt_history._restored_version(entry) %}
@@ -100,6 +107,22 @@
         {% do key.append(to_column if name | lower == from_column | lower else name) %}
     {% endfor %}
     {% do return(key if key != known else none) %}
+{% endmacro %}
+
+
+{# The columns that a commit dropped or renamed, and the new names, in small letters. #}
+{% macro _moved_columns(entry) %}
+    {% set paths = [] %}
+    {% if entry.operation == 'RENAME COLUMN' %}
+        {% do paths.extend([
+            entry.parameters.get('oldColumnPath'), entry.parameters.get('newColumnPath'),
+        ]) %}
+    {% elif entry.operation == 'DROP COLUMNS' %}
+        {% do paths.extend(fromjson(entry.parameters.get('columns') or '', [])) %}
+    {% endif %}
+    {% set names = [] %}
+    {% for path in paths %}{% do names.append(dbt_history._top_name(path) | lower) %}{% endfor %}
+    {% do return(names) %}
 {% endmacro %}
 
 
