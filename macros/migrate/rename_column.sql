@@ -31,6 +31,7 @@
         {% do dbt_history._switch_on(
             migrated.relation, 'delta.columnMapping.mode', 'name', 'column mapping', caller,
         ) %}
+        {% do dbt_history._forget_migrations(migrated.relation, [from_column, to_column]) %}
         {% set statement = 'alter table ' ~ dbt_history._quoted_relation(migrated.relation)
             ~ ' rename column ' ~ dbt_history._quote(migrated.names[from_column | lower]) ~ ' to '
             ~ dbt_history._quote(to_column) %}

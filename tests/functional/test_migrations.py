@@ -126,6 +126,35 @@ def test_a_column_added_again_after_it_was_dropped_or_renamed_has_its_default_ag
     assert "was migrated before; nothing to do" in output
 
 
+@pytest.mark.parametrize("gone", ["dropped", "renamed", "renamed, expired"])
+def test_a_default_is_set_again_after_its_column_was_dropped_or_renamed(
+    project: Project, gone: str
+) -> None:
+    table = write(project, "t", [{"id": 1}], {"id": "bigint"})
+    arguments: dict[str, Any] = {"table": table, "column": "x", "default": "d"}
+    migrate(project, "add_column_with_default_value", **arguments)
+    if gone == "dropped":
+        mapping = "('delta.columnMapping.mode' = 'name')"
+        project.spark.sql(f"alter table {table} set tblproperties {mapping}")
+        project.spark.sql(f"alter table {table} drop column x")
+    else:
+        migrate(project, "rename_column", table=table, from_column="X", to_column="y")
+    # A batch adds it, or a call that was killed before it set the default.
+    project.spark.sql(f"alter table {table} add columns (x string)")
+    if gone == "renamed, expired":
+        for value in ("1", "100"):
+            properties = f"('delta.checkpointInterval' = '{value}')"
+            project.spark.sql(f"alter table {table} set tblproperties {properties}")
+        project.expire_log("t", version_of(project, "t"))
+
+    migrate(project, "add_column_with_default_value", **arguments)
+
+    assert [row["x"] for row in project.rows("t")] == ["d"]
+    project.spark.sql(f"update {table} set x = 'later'")
+    assert "nothing to do" in migrate(project, "add_column_with_default_value", **arguments)
+    assert [row["x"] for row in project.rows("t")] == ["later"]
+
+
 def test_all_problems_of_a_migration_are_reported_together_and_nothing_is_written(
     project: Project,
 ) -> None:

@@ -147,14 +147,36 @@
 
 {#
     Keeps a migration in a property of the table: the log's entries expire, properties do not, and a
-    RESTORE restores them, too. It is needed where a repeat would overwrite later values.
+    RESTORE restores them, too. It is needed where a repeat would overwrite later values. The value
+    is the column, for `_forget_migrations`.
 #}
 {% macro _keep_migration(relation, operation) %}
     {% set name = dbt_history._migration_property(operation) %}
     {% if dbt_history._table_property(relation, name) is none %}
         {% do run_query(
             'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' set tblproperties ('
-                ~ dbt_history._string_literal(name) ~ " = 'true')"
+                ~ dbt_history._string_literal(name) ~ ' = '
+                ~ dbt_history._string_literal(operation.column) ~ ')'
+        ) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    Before columns are dropped or renamed: removes the properties of their migrations, which are not
+    those of a later column with the name. (`serve` drops columns itself, and does the same.)
+#}
+{% macro _forget_migrations(relation, columns) %}
+    {% set wanted = columns | map('lower') | list %}
+    {% set names = [] %}
+    {% for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(relation)).rows
+        if row[0].startswith('dbt_history.migration.') and row[1] in wanted %}
+        {% do names.append(dbt_history._string_literal(row[0])) %}
+    {% endfor %}
+    {% if names %}
+        {% do run_query(
+            'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' unset tblproperties ('
+                ~ names | join(', ') ~ ')'
         ) %}
     {% endif %}
 {% endmacro %}

@@ -43,6 +43,8 @@ LANDING_SUFFIX = "__landing"
 NEW_PREFIX = "__new_"
 KEY, TYPES, LAST_BATCH = "dbt_history.key", "dbt_history.types", "dbt_history.last_batch"
 COPIED_FROM = "dbt_history.copied_from"
+# Prefix of the properties that tell which migrations a table contains; the value is the column.
+MIGRATION = "dbt_history.migration."
 # The column of the last type change, with its prefix.
 CHANGING = "dbt_history.changing"
 
@@ -282,8 +284,20 @@ class Target(CatalogTable):
         """Drop a column; in the landing table first, else the next batch would add it again."""
         self.drop_landed(name)
         self.enable("delta.columnMapping.mode", "name")
+        self.forget_migrations(name)
         log.warning("%s: drops the column %s with its values", self, quoted(name))
         self.spark.sql(f"alter table {self.full_name} drop column {quoted(name)}")
+
+    def forget_migrations(self, name: str) -> None:
+        """Remove the properties of migrations of a column: a later column of the name is another.
+
+        The run-operation `add_column_with_default_value` has set them.
+        """
+        found = self.properties().items()
+        marks = [mark for mark, of in found if mark.startswith(MIGRATION) and of == name.lower()]
+        if marks:
+            listed = ", ".join(map(string_literal, marks))
+            self.spark.sql(f"alter table {self.full_name} unset tblproperties ({listed})")
 
     def drop_landed(self, name: str) -> None:
         landing = self.landing
