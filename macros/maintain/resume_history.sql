@@ -24,13 +24,15 @@
     #}
     {% set at = dbt_history._clock().micros %}
     {% set resumed = {} %}
-    {# A source that is gone, or has another name now, has no difference: it is read as it is. #}
+    {#
+        A source that is gone, has another name now, or is no Delta table any more, has no
+        difference: it is read as it is.
+    #}
     {% for source, watermark in (log.watermarks or {}).items()
-        if watermark.get('version') is not none
-        and load_relation(dbt_history._relation_of_source(source)) is not none %}
-        {% do resumed.update({
-            source: run_query('describe history ' ~ source ~ ' limit 1').rows[0]['version'] | int
-        }) %}
+        if watermark.get('version') is not none %}
+        {% set table = load_relation(dbt_history._relation_of_source(source)) %}
+        {% set facts = dbt_history._table_facts(table, none) if table is not none else none %}
+        {% do resumed.update({source: facts.entries[0].version}) if facts is not none %}
     {% endfor %}
     {% do dbt_history._control_capture(
         relation, {'suspended': false, 'resumed': resumed, 'at': at}, 'false', dry_run,

@@ -336,15 +336,23 @@ def test_a_control_that_was_killed_before_its_mark_is_completed_by_a_repeat(
 
 
 @pytest.mark.thorough
-def test_a_table_whose_main_table_is_gone_can_be_resumed(
-    project: Project, spark: SparkSession
+@pytest.mark.parametrize("now", ["gone", "view", "table"])
+def test_a_table_whose_main_table_is_gone_or_of_another_kind_can_be_resumed(
+    project: Project, spark: SparkSession, now: str
 ) -> None:
     names = write_logs_of_main(project)
     project.control("suspend", *names)
-    spark.sql(f"update {project.table('main')} set v = 2")
-    spark.sql(f"alter table {project.table('main')} rename to {project.table('other')}")
+    main, other = project.table("main"), project.table("other")
+    spark.sql(f"update {main} set v = 2")
+    spark.sql(f"alter table {main} rename to {other}")
+    if now != "gone":
+        parquet = " using parquet" if now == "table" else ""
+        spark.sql(f"create {now} {main}{parquet} as select * from {other}")
 
     project.control("resume", *names)
 
     for name in names:
         assert "is not suspended" in operate(project, "resume", name).log
+    if now != "gone":
+        project.run("hx")
+        assert values_of(project, "hx") == [("a", 1), ("a", 2)]
