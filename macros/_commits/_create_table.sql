@@ -12,19 +12,35 @@
             'history_operation': 'full_refresh', 'invocation_id': invocation_id,
         })
     } if replace and not relation.is_iceberg else {} %}
-    {% set failed = dbt_history._guarded_statement(
-        create, record,
-        dbt_history._session_settings(record.keys() | list) if record else {},
-    ) %}
-    {% if failed in ['exists', 'conflict'] and not relation.is_iceberg %}
+    {% set before = dbt_history._session_settings(record.keys() | list) if record else {} %}
+    {% set state = namespace(failed=dbt_history._guarded_statement(create, record, before)) %}
+    {# `create table if not exists` would take over the table that is to be replaced. #}
+    {% if state.failed in ['exists', 'conflict'] and not replace and not relation.is_iceberg %}
         {% do dbt_history._recover_table_location(
             relation, columns, partition_by, properties, location,
         ) %}
-    {% elif failed is not none %}
-        {% do dbt_history._refuse_missing_delta(relation, failed) %}
+        {% do return(none) %}
+    {% endif %}
+    {% for attempt in range(5) if replace and state.failed == 'conflict' %}
+        {% set state.failed = dbt_history._guarded_statement(create, record, before) %}
+    {% endfor %}
+    {% if replace and state.failed == 'conflict' %}
+        {% do dbt_history._refuse_lost_replace(relation) %}
+    {% elif state.failed is not none %}
+        {% do dbt_history._refuse_missing_delta(relation, state.failed) %}
         {# Once more without the handler, for Spark's own message. #}
         {% do run_query(create) %}
     {% endif %}
+{% endmacro %}
+
+
+{% macro _refuse_lost_replace(relation) %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        model.config.materialized, 'the table was not replaced; its rows are as they were',
+        got='other writers changed ' ~ relation ~ ' six times while it was being replaced',
+        expected='no other writer during a full refresh', node=dbt_history._node_of_context(),
+        way_out='run the full refresh again',
+    )) %}
 {% endmacro %}
 
 

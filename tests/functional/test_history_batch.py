@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.session import Cursor
 
 from tests.support.project import Project
 from tests.support.selection import thorough
@@ -237,6 +238,35 @@ def test_full_refresh_replaces_the_table_if_allowed(project: Project) -> None:
     stage(project, "staged", [upsert(1, 2, day(1))])
     project.run("h", options=["--full-refresh"])
     assert_table(project, "h", version(2, "a", day(1)))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("conflicts", [1, 6])
+def test_a_full_refresh_that_loses_a_conflict_is_repeated_and_never_skipped(
+    project: Project, monkeypatch: pytest.MonkeyPatch, conflicts: int
+) -> None:
+    execute = Cursor.execute
+    lost: list[str] = []
+
+    def lose(cursor: Cursor, sql: str, *parameters: Any) -> None:
+        is_lost = "create or replace table" in sql and len(lost) < conflicts
+        lost.extend([sql] if is_lost else [])
+        execute(cursor, "select 'conflict' as failed" if is_lost else sql, *parameters)
+
+    select = stage(project, "staged", [upsert(1, 1, day(1))])
+    project.history("h", select, allow_full_refresh=True)
+    project.run("h")
+    stage(project, "staged", [upsert(1, 2, day(1))])
+    monkeypatch.setattr(Cursor, "execute", lose)
+
+    run = project.run("h", check=False, options=["--full-refresh"])
+
+    if conflicts == 1:
+        assert_table(project, "h", version(2, "a", day(1)))
+    else:
+        assert "the table was not replaced" in run.message("h")
+        assert "run the full refresh again" in run.message("h")
+        assert_table(project, "h", version(1, "a", day(1)))
 
 
 @pytest.mark.parametrize("share", [0.5, thorough(0.9)])
