@@ -55,7 +55,8 @@
     {% do log.update({
         'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
         'owner': found.owner, 'misplaced': found.misplaced, 'seen': seen, 'key': found.key,
-        'appended': none if log.is_empty else dbt_history._newest_append(entries),
+        'appended': none if log.is_empty or found.misplaced
+            else dbt_history._newest_append(entries),
     }) %}
     {% do log.update({'rows': dbt_history._rows_by_log(log)}) %}
     {% do return(log) %}

@@ -124,8 +124,8 @@
 
 
 {#
-    The log of a table to write. A misplaced batch in it is undone first. `log`: one that was read
-    in this attempt already.
+    The log of a table to write. A misplaced batch in it is undone first: then `is_undone` is true.
+    `log`: one that was read in this attempt already.
 #}
 {% macro _log_to_write(relation, caller_name, log=none) %}
     {% set state = namespace(log=log or dbt_history._commit_log(relation, model.unique_id)) %}
@@ -136,7 +136,9 @@
                 relation, state.log, 'it could not be undone (' ~ failed ~ ')', caller_name,
             ) %}
         {% endif %}
-        {% set state.log = dbt_history._commit_log(relation, model.unique_id) %}
+        {% set state.log = dict(
+            dbt_history._commit_log(relation, model.unique_id), is_undone=true,
+        ) %}
     {% endfor %}
     {% if state.log.get('misplaced') %}
         {% do dbt_history._refuse_misplaced(
@@ -220,10 +222,17 @@
 {#
     Whether the table's watermarks differ from those that the model was compiled with, because the
     table was reset in between. If another run has committed the captured number since, this is not
-    the case: its rows are in the table.
+    the case: its rows are in the table. If a misplaced batch was undone since, the SELECT may
+    depend on its rows: on the last id of a mirror, or on a known state.
+
+        version   10       11                12                    13
+        ids       to 20    restored: to 15   misplaced: 21 to 25   undone: to 15
+                                                '- compiled: the next id is 26, not 16
 #}
 {% macro _is_compiled_before_reset(captured, log) %}
-    {% if captured is none or not captured.is_new or captured.number <= (log.last_batch or 0) %}
+    {% if captured is not none and captured.is_new and log.get('is_undone') %}
+        {% do return(true) %}
+    {% elif captured is none or not captured.is_new or captured.number <= (log.last_batch or 0) %}
         {% do return(false) %}
     {% endif %}
     {% set moved = [] %}

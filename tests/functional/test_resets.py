@@ -148,6 +148,55 @@ def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next
     assert commits(project, "h")[5:] == ["RESTORE", 1, 2, 3, 4]
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["restore", "truncate"])
+def test_the_ids_of_a_mirror_go_on_after_a_misplaced_batch_was_undone(
+    project: Project, before_statement: Interrupt, kind: str
+) -> None:
+    """
+    version   1          2       3                 4                  5             6
+    ids       1 and 2    3       restored: to 2    misplaced: 4       undo: to 2    3 and 4
+                                                   '- its run is killed
+    """
+    main, mirror = project.table("main"), project.table("main_hx")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {main} (id bigint, v string) using delta"
+        " tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    )
+    source = f"api.Relation.create(schema='{project.schema}', identifier='main')"
+    project.model(
+        "main_hx",
+        f"select * from {{{{ dbt_history.hx_rows({source}, 'id') }}}}",
+        materialized="history_append",
+        tblproperties={"delta.appendOnly": "false"},
+    )
+    project.spark.sql(f"insert into {main} values (1, 'a'), (2, 'a')")
+    project.run("main_hx")
+    project.spark.sql(f"update {main} set v = 'b' where id = 1")
+    project.run("main_hx")
+    project.spark.sql(f"insert into {main} values (3, 'c')")
+
+    def reset_and_fail_after() -> None:
+        project.spark.sql(statement(kind, mirror))
+        before_statement("describe history", 1, fail)
+
+    before_statement("insert into", 1, reset_and_fail_after)
+    assert not project.run("main_hx", check=False).success
+    before_statement("nothing has this in it", 1, fail)
+
+    project.run("main_hx")
+
+    found = sorted((row["main_hx_id"], row["id"], row["v"]) for row in project.rows("main_hx"))
+    if kind == "restore":
+        assert found == [(1, 1, "a"), (2, 2, "a"), (3, 1, "b"), (4, 3, "c")]
+    else:
+        assert found == [(1, 1, "b"), (2, 2, "a"), (3, 3, "c")]
+        newest = json.loads(project.log_of("main_hx")[0]["userMetadata"])
+        assert [mark["populated"] is None for mark in newest["watermarks"].values()] == [False]
+    assert project.run("main_hx").message("main_hx") == "nothing new"
+
+
 def suspend(project: Project, name: str = "h") -> None:
     """What the run-operation `suspend_history` does, between the statements of another run."""
     spark = project.spark

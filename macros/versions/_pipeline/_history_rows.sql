@@ -12,6 +12,8 @@
 {% macro _capture_and_write(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% set log = none if existing is none or full_refresh
         else dbt_history._log_to_write(existing, caller_name) %}
+    {# The capture is planned after an undo, not before it. #}
+    {% do log.pop('is_undone', none) if log is not none %}
     {#
         Rows that dbt hides were not deleted, and the sources count as read only as far as before.
     #}
