@@ -229,3 +229,40 @@
     {% endfor %}
     {% do return(names) %}
 {% endmacro %}
+
+
+{# The names that are in another list, too, whatever their case. #}
+{% macro _names_in_both(names, others) %}
+    {% set found = [] %}
+    {% for name in names if name | lower in others | map('lower') | list %}
+        {% do found.append(name) %}
+    {% endfor %}
+    {% do return(found) %}
+{% endmacro %}
+
+
+{#
+    Of these columns those that cannot be NULL. No command returns them (Delta rejects `show create
+    table`), but an execution plan does: for a column that cannot be NULL, `is null` is folded to a
+    constant.
+#}
+{% macro _not_null_in(table, columns) %}
+    {% set cells = [] %}
+    {% for column in columns %}
+        {% do cells.append(
+            dbt_history._quote(column.source or column.name) ~ ' is null as `__null_'
+                ~ loop.index0 ~ '`'
+        ) %}
+    {% endfor %}
+    {% set plan = run_query(
+        'explain extended select ' ~ cells | join(', ') ~ ' from ' ~ table
+    ).rows | map(attribute=0) | join('\n') %}
+    {% set optimized = plan.split('== Optimized Logical Plan ==')[-1] %}
+    {% set found = [] %}
+    {% for column in columns %}
+        {% if modules.re.search('false AS __null_' ~ loop.index0 ~ '#', optimized) %}
+            {% do found.append(column.name) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(found) %}
+{% endmacro %}

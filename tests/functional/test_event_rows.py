@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.coarse_log import write_coarse_log
+from tests.support.processes import fail_before
 from tests.support.project import ROOT, Project
 
 FEED = (
@@ -76,6 +77,110 @@ def test_letter_codes_not_null_and_altered_columns_are_carried_over(project: Pro
     trans_ids = {row["_hist_trans_id"] for row in project.rows("items_history")}
     assert all(trans_id.startswith(f"{project.schema}.items:") for trans_id in trans_ids)
     assert len(trans_ids) == 3
+
+
+def not_null(project: Project) -> list[str]:
+    schema = project.spark.table(project.table("items_history")).schema
+    return [field.name for field in schema if not field.nullable]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("statements", "found", "kept"),
+    [
+        (
+            [
+                "alter table {} alter column c drop not null",
+                "insert into {} values (2, null)",
+                "restore table {} to version as of 1",
+                "insert into {} values (3, 'c')",
+            ],
+            [(1, 1, "a", None), (1, 3, "c", None)],
+            ["id", "c"],
+        ),
+        (
+            [
+                "alter table {} alter column c drop not null",
+                "insert into {} values (2, null)",
+                "run",
+                "restore table {} to version as of 1",
+            ],
+            [(1, 1, "a", None), (1, 2, None, None), (2, 2, None, None)],
+            ["id"],
+        ),
+        (
+            [
+                "alter table {} rename column c to d",
+                "insert into {} values (2, 'b')",
+                "alter table {} rename column d to c",
+            ],
+            [(1, 1, "a", None), (1, 2, None, "b")],
+            ["id"],
+        ),
+    ],
+    ids=["restored", "taken and restored", "renamed"],
+)
+def test_a_column_that_is_not_null_again_stops_no_run(
+    project: Project, statements: list[str], found: list[Any], kept: list[str]
+) -> None:
+    """
+    c        not null | nullable, or named d: a NULL    not null
+    taken    run 1    | run 2
+    """
+    table = source(project, "id bigint not null, c string not null")
+    project.spark.sql(f"insert into {table} values (1, 'a')")
+    events(project)
+    project.run("items_history")
+    assert not_null(project) == ["id", "c"]
+    for statement in [*statements, "run"]:
+        if statement == "run":
+            project.run("items_history")
+        else:
+            project.spark.sql(statement.format(table))
+
+    assert rows(project, "id", "c", "d") == found
+    assert not_null(project) == kept
+    assert project.run("items_history").message("items_history") == "nothing new"
+
+
+@pytest.mark.thorough
+def test_a_column_that_became_nullable_after_the_first_run_was_killed_is_nullable(
+    project: Project,
+) -> None:
+    table = source(project, "id bigint not null, c string not null")
+    project.spark.sql(f"insert into {table} values (1, 'a')")
+    events(project)
+    with pytest.MonkeyPatch.context() as patch:
+        fail_before(patch, "insert into")
+        assert not project.run("items_history", check=False).success
+    assert not_null(project) == ["id", "c"]
+    project.spark.sql(f"alter table {table} alter column c drop not null")
+    project.spark.sql(f"update {table} set c = null")
+
+    project.run("items_history")
+
+    assert rows(project, "id", "c") == [(1, 1, None)]
+    assert not_null(project) == ["id"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_a_column_that_one_of_two_sources_has_nullable_is_nullable(
+    project: Project, order: tuple[str, str]
+) -> None:
+    parts = []
+    for name in order:
+        constraint = " not null" if name == "b" else ""
+        table = source(project, f"id bigint not null, c string{constraint}", name)
+        project.spark.sql(f"insert into {table} values (1, {'null' if name == 'a' else 1})")
+        relation = f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
+        parts.append(f"select * from {{{{ dbt_history.event_rows({relation}, 'id') }}}}")
+    project.model("items_history", " union all ".join(parts), materialized="history_append")
+
+    project.run("items_history")
+
+    assert sorted(str(row["c"]) for row in project.rows("items_history")) == ["1", "None"]
+    assert not_null(project) == ["id"]
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@
     that have names of staged rows. `unstored`: see `_unstored_columns`. `partly_said`: columns that
     some rows do not say, which name them in `_unmodified` (`_partly_said_columns`). `said`: the
     types of columns whose structs have fewer fields than the table's (`_with_fields`), if all
-    sources have them.
+    sources have them. `not_null` in `about`: see `_not_null_of_all`.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = dbt_history._notes('capture', select_sql) %}
@@ -139,7 +139,25 @@
             'has_moved': captured.has_moved or note.after not in [none, note.before],
         }) %}
     {% endfor %}
+    {% if 'not_null' in captured.about %}
+        {% do captured.about.update({'not_null': dbt_history._not_null_of_all(notes)}) %}
+    {% endif %}
     {% do return(captured) %}
+{% endmacro %}
+
+
+{#
+    The columns that cannot be NULL in the rows of any source. A source that is missing in this run
+    has no rows, and says nothing.
+#}
+{% macro _not_null_of_all(notes) %}
+    {% set state = namespace(names=none) %}
+    {% for note in notes if note.about or note.after is not none %}
+        {% set names = note.about.get('not_null', []) %}
+        {% set state.names = names if state.names is none
+            else dbt_history._names_in_both(state.names, names) %}
+    {% endfor %}
+    {% do return(state.names) %}
 {% endmacro %}
 
 

@@ -53,9 +53,13 @@
         if entry.version > last and entry.version <= head.version and state.unreadable is none %}
         {% if dbt_history._changes_schema(entry) or entry.version == last + 1 %}
             {% set part = {'from': entry.version, 'to': state.to} %}
-            {% if dbt_history._feed_problem(capture, part) is none %}
+            {% set problem = dbt_history._feed_problem(capture, part) %}
+            {% if problem is none %}
                 {% do capture.segments.insert(0, part) %}
                 {% set state.to = entry.version - 1 %}
+            {% elif problem == 'not null' and entry.version < state.to %}
+                {% do capture.segments.insert(0, dict(part, **{'from': entry.version + 1})) %}
+                {% set state.unreadable = entry.version %}
             {% else %}
                 {% set state.unreadable = state.to %}
             {% endif %}
@@ -86,21 +90,52 @@
 
 
 {#
-    Why a part of the feed cannot be read: none, 'missing' (the feed was off), 'schema' or
-    'expired'. EXPLAIN returns a planning error as a row, so an error of Delta does not end the run.
+    Why a part of the feed cannot be read: none, 'missing' (the feed was off), 'schema', 'not null'
+    (see `_has_nulls_where_none_may_be`) or 'expired'. EXPLAIN returns a planning error as a row, so
+    an error of Delta does not end the run.
 #}
 {% macro _feed_problem(capture, part) %}
     {% set plan = run_query(
         'explain select * from ' ~ dbt_history._table_changes(capture, part)
     ).rows | map(attribute=0) | join('\n') %}
     {% if 'Error occurred during query planning' not in plan %}
-        {% do return(none) %}
+        {% do return(
+            'not null' if dbt_history._has_nulls_where_none_may_be(capture, part) else none
+        ) %}
     {% elif 'DELTA_MISSING_CHANGE_DATA' in plan %}
         {% do return('missing') %}
     {% elif 'DELTA_CHANGE_DATA_FEED_INCOMPATIBLE' in plan %}
         {% do return('schema') %}
     {% endif %}
     {% do return('expired') %}
+{% endmacro %}
+
+
+{#
+    Whether the first commit of the part makes a column NOT NULL that could be NULL before it. The
+    rows that it deletes may have a NULL there, which Spark cannot read with the new schema.
+
+        version   1           2           3         4
+        c         not null    nullable    a NULL    restored: not null, the NULL is deleted
+        feed                  ] readable ---------] not readable
+#}
+{% macro _has_nulls_where_none_may_be(capture, part) %}
+    {% set first = capture.get('entries', []) | selectattr(
+        'version', 'equalto', part['from'],
+    ) | first %}
+    {% if not first or not (
+        modules.re.search('RESTORE|REPLACE|CLONE', first.operation)
+        or first.parameters.get('mode') == 'Overwrite'
+    ) %}
+        {% do return(false) %}
+    {% endif %}
+    {% set at = capture.table ~ ' version as of ' %}
+    {% set columns = dbt_history._query_columns('select * from ' ~ at ~ first.version) %}
+    {% set after = dbt_history._not_null_in(at ~ first.version, columns) %}
+    {% set before = dbt_history._not_null_in(
+        at ~ (first.version - 1), columns | selectattr('name', 'in', after) | list,
+    ) if after else [] %}
+    {% do return(before | length < after | length) %}
 {% endmacro %}
 
 

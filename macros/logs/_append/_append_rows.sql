@@ -120,7 +120,8 @@
         {% endif %}
     {% endif %}
     {% do dbt_history._alter_log(
-        target, change, ((log.about or {}).get('not_null') or []) | reject('in', not_null) | list,
+        target, change,
+        dbt_history._nullable_now(target, stored_columns, log, (captured or {}).get('about', {})),
         caller_name,
     ) %}
     {% set failed = dbt_history._commit_once(

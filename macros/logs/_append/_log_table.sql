@@ -190,10 +190,29 @@
 
 
 {#
+    The columns that are NOT NULL in an event table and no longer in its source, or were dropped
+    there. `log` does not know them before the first append, after a truncation, or if its entries
+    have expired: then the table does.
+#}
+{% macro _nullable_now(relation, stored_columns, log, about) %}
+    {% set known = (log.about or {}).get('not_null') %}
+    {% if known is none and 'not_null' in about %}
+        {% set known = dbt_history._not_null_in(
+            dbt_history._quoted_relation(relation), stored_columns,
+        ) %}
+    {% endif %}
+    {% do return(
+        dbt_history._names_in_both(
+            known or [], stored_columns | map(attribute='name') | list,
+        ) | reject('in', about.get('not_null', [])) | list
+    ) %}
+{% endmacro %}
+
+
+{#
     Adds columns at their position in the SELECT, fields at the end of their struct, and widens
     numeric types without a rewrite.
-    Existing rows keep their values. `nullable`: columns that have become nullable in the source, or
-    were dropped there.
+    Existing rows keep their values. `nullable`: see `_nullable_now`.
 #}
 {% macro _alter_log(relation, change, nullable, caller_name) %}
     {% do dbt_history._support_columns(relation, change.added, caller_name) %}

@@ -83,34 +83,30 @@
 
 
 {#
-    The columns that cannot be NULL in a Delta source; unique and foreign keys are not carried over.
-    No command returns them (Delta rejects `show create table`), but an execution plan does: for a
-    column that cannot be NULL, `is null` is folded to a constant.
+    The columns of a Delta source that cannot be NULL in the rows of the capture; unique and foreign
+    keys are not carried over. A column has to be NOT NULL in the last version of each part that is
+    read, which has all its rows, and in the known state:
+
+        source    c not null   c nullable, a row with NULL   restored: c not null
+        parts     taken        ] part ----------------------] part -------------]   c may be NULL
 #}
 {% macro _not_null_columns(capture) %}
-    {% do return(
-        dbt_history._not_null_in(capture.table, capture.head_columns) if capture.head.is_delta
-            else []
+    {% if not capture.head.is_delta %}
+        {% do return([]) %}
+    {% endif %}
+    {% set found = namespace(
+        names=dbt_history._not_null_in(capture.table, capture.head_columns),
     ) %}
-{% endmacro %}
-
-
-{% macro _not_null_in(table, columns) %}
-    {% set cells = [] %}
-    {% for column in columns %}
-        {% do cells.append(
-            dbt_history._quote(column.name) ~ ' is null as `__null_' ~ loop.index0 ~ '`'
-        ) %}
+    {% set diff = capture.diff or {} %}
+    {% set parts = [{'to': diff.version, 'columns': diff.columns}] if diff else [] %}
+    {% for part in parts + capture.segments if part.to != capture.head.version %}
+        {% set found.names = dbt_history._names_in_both(found.names, dbt_history._not_null_in(
+            capture.table ~ ' version as of ' ~ part.to, part.columns,
+        )) %}
     {% endfor %}
-    {% set plan = run_query(
-        'explain extended select ' ~ cells | join(', ') ~ ' from ' ~ table
-    ).rows | map(attribute=0) | join('\n') %}
-    {% set optimized = plan.split('== Optimized Logical Plan ==')[-1] %}
-    {% set found = [] %}
-    {% for column in columns %}
-        {% if modules.re.search('false AS __null_' ~ loop.index0 ~ '#', optimized) %}
-            {% do found.append(column.name) %}
-        {% endif %}
-    {% endfor %}
-    {% do return(found) %}
+    {% do return(
+        dbt_history._names_in_both(
+            found.names, diff.state_columns | map(attribute='name') | list,
+        ) if diff.get('state') else found.names
+    ) %}
 {% endmacro %}
