@@ -76,12 +76,15 @@
 {% endmacro %}
 
 
-{# Key and convention: the operation's arguments, else the node's settings. #}
-{% macro _table_settings(node, convention, key, caller_name) %}
+{#
+    Key and convention: the operation's arguments, else the node's settings. `default`: the
+    convention of a table that is neither a snapshot nor a `history` model, and names none.
+#}
+{% macro _table_settings(node, convention, key, caller_name, default='fivetran') %}
     {% set meta = dbt_history._history_meta(node, caller_name) if node else {} %}
     {% set default = 'dbt_snapshot' if node and node.resource_type == 'snapshot'
         else 'validity' if node and (node.config or {}).get('materialized') == 'history'
-        else 'fivetran' %}
+        else default %}
     {% do return({
         'key': dbt_history._key_columns(key) or (dbt_history._key_of_node(node) if node else []),
         'convention': dbt_history.convention(convention) if convention
@@ -92,14 +95,14 @@
 
 {#
     The convention of a relation: the argument, else that of the history model or snapshot behind
-    it, else fivetran. A `ref` of a model is found by its name; dbt knows the models when it runs.
+    it, else `default`. A `ref` of a model is found by its name; dbt knows the models when it runs.
 #}
-{% macro _convention_of(relation, convention, caller_name) %}
+{% macro _convention_of(relation, convention, caller_name, default='fivetran') %}
     {% if convention is not none %}{% do return(convention) %}{% endif %}
     {% set node = dbt_history._node_of_relation(relation) %}
     {% do return(
-        dbt_history._table_settings(node, none, none, caller_name).convention if node is not none
-            else 'fivetran'
+        dbt_history._table_settings(node, none, none, caller_name, default).convention
+            if node is not none else default
     ) %}
 {% endmacro %}
 

@@ -114,6 +114,57 @@ def test_the_table_of_a_model_precedes_the_deferred_table_of_another(call: Rende
     assert convention(call, call.table("orders")) == "naksha"
 
 
+@pytest.mark.parametrize(
+    ("said", "starts"),
+    [
+        ({"convention": "validity", "start": "recorded_from", "end": "recorded_to"},
+         "`recorded_from` <= timestamp'2024-04-30"),
+        ("fivetran", "`_fivetran_start` <= timestamp'2024-04-30"),
+        (None, "`valid_from` <= timestamp'2024-04-30"),
+    ],
+)  # fmt: skip
+def test_what_was_known_is_read_by_the_convention_of_the_model(
+    call: Renderer, said: Any, starts: str
+) -> None:
+    know(call, node("model.shop.prices", "prices", config={"meta": {"history": said}}))
+    call.pretend_answers({"describe": []})
+    arguments = {
+        "relation": call.table("prices"), "valid_at": "2024-03-15", "known_at": "2024-04-30",
+        "valid": {"start": "holds_from", "end": "holds_to"},
+    }  # fmt: skip
+    sql = call("bitemporal", **arguments)
+    assert starts in sql
+    assert "`holds_from` <= timestamp'2024-03-15" in sql
+    given = call("bitemporal", **arguments, known="dbt_snapshot")
+    assert "`dbt_valid_from` <= timestamp'2024-04-30" in given
+    assert starts not in given
+
+
+@pytest.mark.parametrize("relation", ["table", "text"])
+def test_one_period_is_not_read_as_two_axes(call: Renderer, relation: str) -> None:
+    know(call, node("model.shop.other", "other"))
+    with pytest.raises(DbtRuntimeError) as refused:
+        call(
+            "bitemporal",
+            relation=call.table("prices") if relation == "table" else "(select 1)",
+            valid_at="2024-03-15",
+            known_at="2024-04-30",
+            valid={"start": "Valid_From", "end": "valid_to"},
+        )
+    message = str(refused.value)
+    assert "dbt_history.bitemporal: valid and known are the same period" in message
+    assert "way out: give the convention of the history as known" in message
+
+
+def test_before_dbt_runs_the_axes_of_a_ref_are_not_compared(call: Renderer) -> None:
+    know(call, execute=False)
+    sql = call(
+        "bitemporal", relation=call.table("prices"), valid_at="2024-03-15", known_at=7,
+        valid="validity",
+    )  # fmt: skip
+    assert "golden.prices" in sql
+
+
 @pytest.mark.parametrize("schema", ["golden", "production"])
 def test_a_filtered_table_of_a_generic_test_has_the_convention_and_key_of_its_model(
     call: Renderer, schema: str
