@@ -1,5 +1,6 @@
 {#
-    Adds a column with the default in every existing row, for any kind of table. If the column is
+    Adds a column with the default in every existing row, for any kind of table, except in the
+    tombstones of `late_events`. If the column is
     there already, with the same type, only the rows are updated, as the guide of the partner SDK
     asks; a repeated call, and one without a default, change nothing.
 #}
@@ -21,7 +22,8 @@
         {% do dbt_history._keep_migration(migrated.relation, operation) if not dry_run %}
         {% do return(none) %}
     {% endif %}
-    {% set rows = dbt_history._count_rows(migrated.relation, 'true') %}
+    {% set is_row = dbt_history._is_no_tombstone(migrated, caller) %}
+    {% set rows = dbt_history._count_rows(migrated.relation, is_row) %}
     {% if not dry_run %}
         {% if not is_there %}
             {% do dbt_history._append_columns(
@@ -30,7 +32,7 @@
         {% endif %}
         {% if rows and default is not none %}
             {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set '
-                ~ dbt_history._quote(column) ~ ' = ' ~ value %}
+                ~ dbt_history._quote(column) ~ ' = ' ~ value ~ ' where ' ~ is_row %}
             {% do dbt_history._run_migration(migrated, statement, operation, caller) %}
         {% endif %}
         {% do dbt_history._keep_migration(migrated.relation, operation)

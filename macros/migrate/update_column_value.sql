@@ -1,6 +1,6 @@
 {#
-    Sets a column to one value in every row, including closed versions; none is NULL. Repeating it
-    changes nothing.
+    Sets a column to one value in every row, including closed versions, except in the tombstones of
+    `late_events`; none is NULL. Repeating it changes nothing.
 #}
 {% macro update_column_value(table, column, value, dry_run=false) %}
     {% set caller = 'update_column_value' %}
@@ -21,7 +21,8 @@
     {% do dbt_history._refuse_migration(problems, migrated, caller) %}
     {% set name = dbt_history._quote(migrated.names[column | lower]) %}
     {% set differs = name ~ ' is not null' if value is none
-        else 'not (' ~ name ~ ' <=> ' ~ literal ~ ')' %}
+        else 'not (' ~ name ~ ' <=> ' ~ literal ~ ') and '
+            ~ dbt_history._is_no_tombstone(migrated, caller) %}
     {% set rows = dbt_history._count_rows(migrated.relation, differs) %}
     {% if rows and not dry_run %}
         {% set statement = 'update ' ~ dbt_history._quoted_relation(migrated.relation) ~ ' set '

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from tests.support.project import Project
-from tests.support.staging import TYPES, before, day, new_version, stage, upsert, version
+from tests.support.staging import (
+    TYPES,
+    before,
+    day,
+    delete,
+    new_version,
+    stage,
+    upsert,
+    version,
+)
 from tests.support.tables import assert_same_rows, data_frame
 
 pytestmark = pytest.mark.thorough
@@ -344,6 +353,45 @@ def test_a_default_for_a_column_that_exists_is_set_in_every_row(project: Project
         **{**arguments, "type": "string"},
     )  # fmt: skip
     assert "column N exists as int, not string" in other
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["added", "updated"])
+def test_a_value_for_all_rows_leaves_out_remembered_deletions(
+    project: Project, is_new: bool
+) -> None:
+    """
+    day          3        5        9
+    stored       [ a -----)        | tombstone, which remains without values
+    """
+    stage(project, "staged", [delete(1, 1, day(9)), upsert(2, 1, day(3)), delete(3, 1, day(5))])
+    project.history("h", "select * from staged", late_events=True)
+    project.run("h")
+    arguments: dict[str, Any] = {"table": project.table("h"), "column": "w"}
+    value = "5"
+    if is_new:
+        arguments = {**arguments, "column": "color", "default": "red"}
+        output = migrate(project, "add_column_with_default_value", **arguments)
+        assert "with its default in 1 rows" in output
+        value = "red"
+    else:
+        output = migrate(project, "update_column_value", value=value, **arguments)
+        assert "changes w in 1 rows" in output
+
+    migrate(project, "history_to_soft_delete", table=project.table("h"), key="id")
+
+    [row] = project.rows("h")
+    found = (row["v"], str(row[arguments["column"]]), row["_fivetran_deleted"])
+    assert found == ("a", value, True)
+
+
+def test_an_empty_period_in_a_table_of_another_tool_gets_the_value(project: Project) -> None:
+    """Without a recorded key no row is a remembered deletion."""
+    empty = {**version(1, None, day(2), before(day(2))), "w": None}
+    table = write(project, "t", [empty], TYPES)
+
+    migrate(project, "update_column_value", table=table, column="w", value="5")
+
+    assert [row["w"] for row in project.rows("t")] == ["5"]
 
 
 def test_rows_synced_before_a_time_are_removed_or_marked(project: Project) -> None:

@@ -117,3 +117,28 @@
         )) %}
     {% endif %}
 {% endmacro %}
+
+
+{#
+    SQL: the row is no tombstone of `late_events`, whose data columns must remain NULL. The key is
+    the one in the table's log, else that of its model; without a key, and in a table without
+    periods, no row counts as a tombstone.
+#}
+{% macro _is_no_tombstone(migrated, caller_name) %}
+    {% set convention = dbt_history.convention(
+        dbt_history._convention_of(migrated.relation, none, caller_name)
+    ) %}
+    {% set period = [convention.start, convention.end, convention.active or convention.end] %}
+    {% if period | reject('none') | map('lower') | reject('in', migrated.types) | list
+        or not convention.end or migrated.types[convention.start | lower] != convention.type
+        or migrated.types[convention.end | lower] != convention.type %}
+        {% do return('true') %}
+    {% endif %}
+    {% set key = dbt_history._commit_log(migrated.relation, '').key
+        or dbt_history._key_of(migrated.relation, none, caller_name, or_own=true) %}
+    {% do return(
+        'not ' ~ dbt_history._is_tombstone_row(
+            migrated.columns, dbt_history._key_columns(key), convention,
+        ) if key else 'true'
+    ) %}
+{% endmacro %}
