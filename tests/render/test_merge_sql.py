@@ -358,6 +358,28 @@ def test_a_gap_counts_in_units_of_the_axis(
     assert call("_gap_units", convention={**convention, "gap": gap}) == units
 
 
+@pytest.mark.parametrize(
+    ("lost", "share", "current", "is_more"),
+    [
+        (29, 0.29, 100, False),
+        (30, 0.29, 100, True),
+        (57, 0.57, 100, False),
+        (5700000, 0.57, 10000000, False),
+        (5700001, 0.57, 10000000, True),
+        (1, 0.333, 3, True),
+        (1, 0.334, 3, False),
+        (0, 0, 100, False),
+        (1, 0, 100, True),
+        (100, 1, 100, False),
+        (0, 0.5, 0, False),
+    ],
+)
+def test_a_share_of_records_is_compared_exactly(
+    call: Renderer, lost: int, share: float, current: int, is_more: bool
+) -> None:
+    assert call("_is_more_than", lost=lost, share=share, current=current) == is_more
+
+
 # Types
 
 

@@ -18,7 +18,7 @@
     {% endif %}
     {% set counts = run_query(dbt_history._lost_records_sql(batch)).rows[0] %}
     {% set lost, current = counts[0] | int, counts[1] | int %}
-    {% if lost > share * current %}
+    {% if dbt_history._is_more_than(lost, share, current) %}
         {% do dbt_history._drop_staged(batch.staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             batch.caller_name,
@@ -32,6 +32,15 @@
                 ~ ' max_deleted_share for this run',
         )) %}
     {% endif %}
+{% endmacro %}
+
+
+{#
+    Whether `lost` is more than a share of `current`. A quotient is rounded as the literal of the
+    share is: 29 / 100 equals 0.29, but 0.29 * 100 is 28.999999999999996.
+#}
+{% macro _is_more_than(lost, share, current) %}
+    {% do return(current > 0 and lost / current > share) %}
 {% endmacro %}
 
 
