@@ -146,5 +146,9 @@
             node=node,
         )) %}
     {% endif %}
+    {# A gap of zero may be a text: '0', '0 days'. #}
+    {% if modules.re.match('^0+( |$)', record['gap'] | string) %}
+        {% do record.update({'gap': 0}) %}
+    {% endif %}
     {% do return(record) %}
 {% endmacro %}

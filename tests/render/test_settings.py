@@ -153,6 +153,21 @@ def test_the_conventions_of_the_guide_are_those_of_the_macro_and_of_python(call:
         assert from_settings(settings_of_row) == KNOWN[name]
 
 
+@pytest.mark.parametrize(
+    ("gap", "type_"),
+    [
+        ("0", "timestamp"), ("0 milliseconds", "timestamp"), (0, "timestamp"),
+        ("0", "bigint"), ("0", "date"), ("0 days", "date"),
+    ],
+)  # fmt: skip
+def test_a_gap_of_zero_may_be_a_text(call: Renderer, gap: Any, type_: str) -> None:
+    found = call("convention", convention={"convention": "validity", "type": type_, "gap": gap})
+    assert found["gap"] == 0
+    assert call("_shift_by_gap", expression="x", convention=found) == "x"
+    other = call("convention", convention={**found, "gap": 1 if type_ != "timestamp" else "1 day"})
+    assert other["gap"] != 0
+
+
 @pytest.mark.parametrize("none", [None, "none", "None"])
 def test_none_may_be_a_text_as_in_yml(call: Renderer, none: Any) -> None:
     meta = {
