@@ -272,3 +272,32 @@ def test_a_late_numbered_batch_is_refused_even_if_it_would_change_nothing(
     project.history("h", rows_of(("delete", 2, 1, None, None, 4)), **NUMBERED)
 
     assert project.run("h").message("h").startswith("1 batch: 0 added, 1 closed")
+
+
+@pytest.mark.thorough
+def test_the_point_of_a_deletion_is_a_gap_after_its_end(project: Project) -> None:
+    """
+    axis                 8    9   10        gap 1: the current version is 10
+    1    a   [ --------------)
+         b   [ --------------- open
+    2    delete b at 9       )              it changes b from 10 on
+    3    delete c at 8   )                  refused: 9 is before 10
+    4    upsert c at 9   [                  refused
+    """
+    settings: dict[str, Any] = {**NUMBERED, "gap": 1}
+    first = [("upsert", 1, key, "v", 1, None) for key in (1, 2, 3)]
+    batches = [
+        [*first, ("delete", 1, 1, None, None, 9)],
+        [("delete", 2, 2, None, None, 9)],
+        [("delete", 3, 3, None, None, 8)],
+        [("upsert", 3, 3, "w", 9, None)],
+    ]
+    for place, rows in enumerate(batches):
+        project.history("h", rows_of(*rows), **settings)
+        run = project.run("h", check=place < 2)
+        if place >= 2:
+            assert "has a row before the current version" in run.message("h")
+            assert "got: 9" in run.message("h")
+            assert "expected: 10 or later" in run.message("h")
+
+    assert {row["id"]: row["valid_to"] for row in project.rows("h")} == {1: 9, 2: 9, 3: None}

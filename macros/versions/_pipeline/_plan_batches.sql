@@ -5,7 +5,8 @@
     if it is the only batch after `last_batch`, a bitmap of its keys.
 
     Returns a list of batches in order: {'batch', 'rows', 'stages', 'min_effective_at',
-    'unmodified', 'deleting', 'problems', 'evaluated_at', 'key_bits'}.
+    'first_point', 'unmodified', 'deleting', 'problems', 'evaluated_at', 'key_bits'}. `first_point`:
+    the first point that `_refuse_earlier_version` compares, where it differs from the time.
 #}
 {% macro _plan_batches(staged, columns, settings, last_batch) %}
     {% set batches = [] %}
@@ -45,6 +46,7 @@
         dbt_history._keepable_names(columns, settings)
             if dbt_history._may_keep_columns(staged, columns) else [],
     ) -%}
+    {%- set has_points = convention.gap and settings.get('version_order') == 'increasing' -%}
     with staged as (
         {{ dbt_history._batch_rows(staged, columns, settings) | indent(8) }}
     ),
@@ -57,6 +59,17 @@
             kind,
             at,
             {{ dbt_history._key_bitmap_place(settings, columns) }} as key_bit,
+            {%- if has_points %}
+            min(
+                if(
+                    kind = {{ kinds.delete_row }},
+                    {{ dbt_history._shift_by_gap(
+                        dbt_history._prefixed(convention.end), convention, '+',
+                    ) }},
+                    at
+                )
+            ) as point,
+            {%- endif %}
             count(*) as copies,
             {{ 'count(distinct position)' if '_order' in staged.names else '0L' }} as positions,
             {%- for mask in masks %}
@@ -87,6 +100,9 @@
             {{ 'unix_micros(at)' if convention.type == 'timestamp' else 'unix_date(at)'
                 if convention.type == 'date' else 'at' }}
         ) as min_effective_at,
+        {%- if has_points %}
+        {{ dbt_history._axis_number('min(point)', convention) }} as first_point,
+        {%- endif %}
         count_if(
             kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}) and copies > 1
                 and positions < copies

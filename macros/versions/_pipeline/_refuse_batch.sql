@@ -154,10 +154,13 @@
                             because its number would be recorded as applied
         unnumbered rows     may be sent again on every run: refused only if they would change
                             something before 5
+
+    The point of a delete row is the first instant without its record: one gap after its end.
 #}
 {% macro _refuse_earlier_version(batch) %}
     {% set target, plan, settings = batch.target, batch.plan, batch.settings %}
-    {% if settings.get('version_order') != 'increasing' or plan.get('min_effective_at') is none %}
+    {% set first = plan.get('first_point', plan.get('min_effective_at')) %}
+    {% if settings.get('version_order') != 'increasing' or first is none %}
         {% do return(none) %}
     {% endif %}
     {% set convention = settings.convention %}
@@ -165,11 +168,10 @@
         'select ' ~ dbt_history._axis_number('version', convention) ~ ' from '
             ~ dbt_history.current_version(target, convention) ~ ' as found'
     ).rows[0][0] %}
-    {% if current is none or (plan.min_effective_at | int) >= (current | int) %}
+    {% if current is none or (first | int) >= (current | int) %}
         {% do return(none) %}
     {% endif %}
-    {% set point = dbt_history._first_change(batch, current) if plan.batch is none
-        else plan.min_effective_at %}
+    {% set point = dbt_history._first_change(batch, current) if plan.batch is none else first %}
     {% if point is not none and not dbt_history._is_taken(target, plan) %}
         {% do dbt_history._drop_staged(batch.staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
