@@ -144,3 +144,35 @@ def test_a_column_that_needs_a_feature_of_the_format_is_added(project: Project) 
     assert sorted(str(row["odd name"]) for row in project.rows("mirror")) == ["None", "x"]
     assert "gets column mapping (delta.columnMapping.mode = name)" in run.log
     assert "gets times without a zone (delta.feature.timestampNtz = supported)" in run.log
+
+
+@pytest.mark.thorough
+def test_keys_with_a_collation_find_their_versions(project: Project) -> None:
+    """'ab' and 'AB' are one record, which two batches in one commit change."""
+
+    def rows(*batches: int) -> str:
+        keys = {1: "ab", 2: "AB", 3: "Ab"}
+        return " union all ".join(
+            f"select 'upsert' as _stage, {batch}L as _batch,"
+            f" '{keys[batch]}' collate UTF8_LCASE as id, {batch} as v,"
+            f" timestamp'2024-01-0{batch} 00:00:00 UTC' as valid_from,"
+            " cast(null as timestamp) as valid_to"
+            for batch in batches
+        )
+
+    check = "spark.databricks.delta.schema.typeCheck.enabled"  # Delta's own tables refuse them
+    project.spark.conf.set(check, "false")
+    try:
+        project.history("h", rows(1), convention="validity")
+        project.run("h")
+        project.history("h", rows(2, 3), convention="validity")
+        run = project.run("h")
+    finally:
+        project.spark.conf.unset(check)
+
+    assert run.message("h").startswith("2 batches: 2 added, 2 closed")
+    ordered = sorted(project.rows("h"), key=lambda row: row["valid_from"])
+    assert [row["v"] for row in ordered] == [1, 2, 3]
+    assert [row["valid_to"] for row in ordered] == [
+        *(row["valid_from"] for row in ordered[1:]), None,
+    ]  # fmt: skip

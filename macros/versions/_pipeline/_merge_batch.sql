@@ -90,14 +90,14 @@
 
 
 {#
-    The bitmap of the places in a column, as hexadecimal text; NULL if more than a quarter of its
-    bits are set, because it would filter few rows.
+    The bitmap of the places in a column, as hexadecimal text. NULL if more than a quarter of its
+    bits are set, because it would filter few rows, and if none is, because the keys have no places.
 #}
 {% macro _key_bitmap(place) %}
     {%- set bitmap = 'bitmap_construct_agg(' ~ place ~ ')' -%}
     {%- do return(
-        'if(bitmap_count(' ~ bitmap ~ ') <= ' ~ dbt_history._key_bitmap_size() // 4 ~ ', hex('
-            ~ bitmap ~ '), null)'
+        'if(bitmap_count(' ~ bitmap ~ ') between 1 and ' ~ dbt_history._key_bitmap_size() // 4
+            ~ ', hex(' ~ bitmap ~ '), null)'
     ) -%}
 {% endmacro %}
 
