@@ -285,8 +285,8 @@ def test_the_point_of_a_deletion_is_a_gap_after_its_end(project: Project) -> Non
     4    upsert c at 9   [                  refused
     """
     settings: dict[str, Any] = {**NUMBERED, "gap": 1}
-    first = [("upsert", 1, key, "v", 1, None) for key in (1, 2, 3)]
-    batches = [
+    first: list[tuple[Any, ...]] = [("upsert", 1, key, "v", 1, None) for key in (1, 2, 3)]
+    batches: list[list[tuple[Any, ...]]] = [
         [*first, ("delete", 1, 1, None, None, 9)],
         [("delete", 2, 2, None, None, 9)],
         [("delete", 3, 3, None, None, 8)],
