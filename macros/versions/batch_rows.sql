@@ -21,12 +21,12 @@
     `at` is the position of a change on the axis: `_commit_timestamp`, `_commit_version` on an axis
     of numbers, or an SQL expression. On an axis of days `_commit_timestamp` is its day in UTC; an
     expression is cast, so that a timestamp becomes its day in the session's time zone. The position
-    of a commit (an expression with `_commit_`) never decreases for a record: a commit with an
-    earlier clock time gets the time of the previous commit. An event's own time is used as it is,
-    in any order. Of several changes of a record at one point the last one is kept, by `sequence`
-    and then by commit, so where versions have their own numbers (`naksha`) the version number is
-    the point. Without `at`, the first column of `sequence` is the position. `delete_when` is a
-    condition for changes that delete the record:
+    of a commit (an expression with one of these two columns) never decreases for a record: a commit
+    with an earlier clock time gets the time of the previous commit. An event's own time is used as
+    it is, in any order. Of several changes of a record at one point the last one is kept, by
+    `sequence` and then by commit, so where versions have their own numbers (`naksha`) the version
+    number is the point. Without `at`, the first column of `sequence` is the position. `delete_when`
+    is a condition for changes that delete the record:
 
         happened, line     5, 1        5, 2        9, 1
         op                 I a         U b         D           delete_when="op = 'D'"
@@ -209,7 +209,7 @@
 #}
 {% macro _position_of_change(at, keys, convention) %}
 {%- set point = dbt_history._point_of_change(at, convention) -%}
-{%- if '_commit_' in at -%}
+{%- if dbt_history._is_position_of_commit(at) -%}
 max({{ point }}) over (
     partition by {{ keys }}
     order by `_commit_version`
@@ -226,6 +226,17 @@ if(
     {{ point }}
 )
 {%- endif -%}
+{% endmacro %}
+
+
+{#
+    Whether an expression has a column of the feed's commits. Names and texts are compared as a
+    whole: `last_commit_at` is a column of the event.
+#}
+{% macro _is_position_of_commit(at) %}
+    {%- set parts = modules.re.findall('(?s)`(?:[^`]|``)*`|\'[^\']*\'|"[^"]*"|\\w+', at) -%}
+    {%- set names = parts | map('lower') | map('replace', '`', '') | list -%}
+    {%- do return('_commit_timestamp' in names or '_commit_version' in names) -%}
 {% endmacro %}
 
 

@@ -440,6 +440,23 @@ def test_a_source_of_changes_keeps_what_is_missing(project: Project) -> None:
 
 
 @pytest.mark.thorough
+def test_the_name_of_a_time_of_events_may_contain_commit(project: Project) -> None:
+    """
+    last_commit_at    1      5      9
+    versions          [ a --)[ b --)[ c ---- open      all rows of one run
+    """
+    rows = "(1, 'a', 1), (1, 'b', 5), (1, 'c', 9) as rows(id, v, at)"
+    sql = f"select id, v, timestamp_seconds(60 * at) as last_commit_at from values {rows}"
+    model(project, "h", sql, source="changes", updated_at="last_commit_at")
+
+    project.run("h")
+
+    assert versions(project) == [(1, "a", False), (1, "b", False), (1, "c", True)]
+    starts = {row["valid_from"] for row in project.rows("h")}
+    assert starts == {datetime(1970, 1, 1, 0, minute) for minute in (1, 5, 9)}
+
+
+@pytest.mark.thorough
 def test_odd_names_a_key_of_two_columns_and_values_that_look_equal(project: Project) -> None:
     """NULL, '' and 'NULL' are three values; a new column is appended, a dropped one stays."""
     columns = "as rows(`Customer id`, `select`, `a.b`, `m`)"

@@ -131,6 +131,27 @@ def test_no_reader_or_test_finds_a_tombstone_and_cleaning_removes_it(project: Pr
 
 
 @pytest.mark.thorough
+def test_a_late_event_keeps_its_time_whatever_the_name_of_its_column(project: Project) -> None:
+    """
+    git_commit_time    5                10
+    commit             2                1
+    becomes            [ b ------------)[ a ---- open
+    """
+    rows = (
+        "(select 'insert' as _change_type, n as _commit_version, current_timestamp() as"
+        " _commit_timestamp, 1 as id, v, make_timestamp(2024, 1, d, 0, 0, 0) as git_commit_time"
+        " from values (1L, 'a', 10), (2L, 'b', 5) as rows(n, v, d))"
+    )
+    sql = f'dbt_history.batch_rows("{rows}", "id", "validity", at="git_commit_time")'
+    project.history("h", f"select * from {{{{ {sql} }}}}", convention="validity")
+
+    project.run("h")
+
+    found = {(row["v"], row["valid_from"], row["valid_to"]) for row in project.rows("h")}
+    assert found == {("b", day(5), day(10)), ("a", day(10), None)}
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("convention", ["fivetran", "validity"])
 def test_changes_arrive_in_any_order_unless_the_model_refuses_late_events(
     project: Project, convention: str

@@ -159,6 +159,28 @@ def test_the_rows_of_a_change_feed_equal_the_golden_sql(call: Renderer) -> None:
     assert_golden("batch_rows_fivetran", timed)
 
 
+@pytest.mark.parametrize(
+    ("at", "is_of_commit"),
+    [
+        ("_commit_timestamp", True),
+        ("date_trunc('day', `changes`.`_COMMIT_TIMESTAMP`)", True),
+        ("greatest(last_commit_at, _commit_timestamp)", True),
+        ("10 * _commit_version", True),
+        ("`last_commit_at`", False),
+        ("git_commit_time", False),
+        ("old_commit_timestamp", False),
+        ("`my _commit_timestamp`", False),
+        ("to_timestamp(happened, '_commit_version')", False),
+    ],
+)
+def test_only_a_column_of_the_commits_is_the_position_of_a_commit(
+    call: Renderer, at: str, is_of_commit: bool
+) -> None:
+    sql = call("batch_rows", changes="(select 1)", key="id", convention="validity", at=at)
+
+    assert ("max(cast(" in sql) is is_of_commit
+
+
 def test_two_axes_equal_the_golden_sql(call: Renderer) -> None:
     call.pretend_relations("history_marks")
     valid = {"start": "holds_from", "end": "holds_to"}
