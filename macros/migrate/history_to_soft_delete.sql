@@ -4,6 +4,11 @@
     tombstones of `late_events` are removed. With another `deleted_column` the table gets
     `_fivetran_deleted`, too, if it has none: false in every row, as the guide of the partner SDK
     adds it.
+
+    A repeat of `merge_equal` or `track_columns` is no version: an empty row within another one.
+
+        stored    [ a, 50 ---------------- open      the row that is kept
+                         |                           repeat: a, 10, start 5, not active
 #}
 {% macro history_to_soft_delete(table, key, deleted_column='_fivetran_deleted', dry_run=false) %}
     {% set caller = 'history_to_soft_delete' %}
@@ -28,32 +33,52 @@
     {% endfor %}
     {% set flag = '_fivetran_deleted' %}
     {% set is_added = flag not in [deleted_column | lower] + migrated.types.keys() | list %}
+    {% set key_columns = dbt_history._key_columns(key) %}
+    {% set start = dbt_history._quote(convention.start) %}
+    {% set end = dbt_history._quote(convention.end) %}
+    {% set active = dbt_history._quote(convention.active) %}
+    {% set is_empty = '(' ~ end ~ ' = ' ~ dbt_history._shift_by_gap(start, convention) ~ ')' %}
     {% set select_sql %}
         select
             {%- for name in kept %}
             {{ dbt_history._prefixed(name) }} as {{ dbt_history._quote(name) }},
             {%- endfor %}
-            not is_active as {{ dbt_history._quote(deleted_column) }}
+            not coalesce(flag, false) as {{ dbt_history._quote(deleted_column) }}
             {%- if is_added %},
             false as {{ dbt_history._quote(flag) }}
             {%- endif %}
         from (
             select
-                {%- for name in kept %}
-                {{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }},
-                {%- endfor %}
-                coalesce({{ dbt_history._quote(convention.active) }}, false) as is_active,
+                *,
                 row_number() over (
-                    partition by
-                        {{ dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') }}
-                    order by
-                        {{ dbt_history._quote(convention.start) }} desc,
-                        {{ dbt_history._quote(convention.active) }} desc nulls last
+                    partition by {{ dbt_history._all_prefixed(key_columns) | join(', ') }}
+                    order by starts desc, flag desc nulls last
                 ) as place
-            from {{ dbt_history._quoted_relation(migrated.relation) }}
-            where not {{ dbt_history._is_tombstone_row(
-                migrated.columns, dbt_history._key_columns(key), convention,
-            ) }}
+            from (
+                select
+                    {%- for name in kept %}
+                    {{ dbt_history._quote(name) }} as {{ dbt_history._prefixed(name) }},
+                    {%- endfor %}
+                    {{ start }} as starts,
+                    {{ end }} as ends,
+                    {{ active }} as flag,
+                    coalesce(not {{ active }} and {{ is_empty }}, false) as is_empty,
+                    max(
+                        case
+                            when {{ active }} then {{ dbt_history._open_end(convention) }}
+                            when not {{ active }} and not {{ is_empty }} then {{ end }}
+                        end
+                    ) over (
+                        partition by {{ dbt_history._quoted(key_columns) | join(', ') }}
+                        order by {{ start }}
+                        rows between unbounded preceding and 1 preceding
+                    ) as earlier_end
+                from {{ dbt_history._quoted_relation(migrated.relation) }}
+                where not {{ dbt_history._is_tombstone_row(
+                    migrated.columns, key_columns, convention,
+                ) }}
+            ) as history
+            where not (is_empty and coalesce(earlier_end > ends, false))
         ) as versions
         where place = 1
     {% endset %}

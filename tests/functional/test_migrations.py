@@ -164,6 +164,29 @@ def test_a_default_is_set_again_after_its_column_was_dropped_or_renamed(
     assert [row["x"] for row in project.rows("t")] == ["later"]
 
 
+def test_a_soft_delete_has_the_version_and_not_a_change_within_it(project: Project) -> None:
+    """
+    day    1            5                  9
+    1      [ new -------------------------------- open      repeat at 5: old
+    2      [ new --------------------------)                repeat at 5: old
+    3                   empty: the record ended where it began
+    4      [ first ----)empty: last
+    """
+    rows = [
+        version(1, "new", day(1)), version(1, "old", day(5), before(day(5))),
+        version(2, "new", day(1), before(day(9))), version(2, "old", day(5), before(day(5))),
+        version(3, "only", day(5), before(day(5))),
+        version(4, "first", day(1), before(day(5))), version(4, "last", day(5), before(day(5))),
+    ]  # fmt: skip
+    table = write(project, "h", rows, TYPES)
+
+    migrate(project, "history_to_soft_delete", table=table, key="id")
+
+    assert {(row["id"], row["v"], row["_fivetran_deleted"]) for row in project.rows("h")} == {
+        (1, "new", False), (2, "new", True), (3, "only", True), (4, "last", True),
+    }  # fmt: skip
+
+
 def test_all_problems_of_a_migration_are_reported_together_and_nothing_is_written(
     project: Project,
 ) -> None:
