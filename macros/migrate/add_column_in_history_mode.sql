@@ -27,8 +27,9 @@
         and dbt_history._is_migrated(migrated.relation, operation, caller) %}
         {% do return(none) %}
     {% endif %}
+    {% set later = dbt_history._later_rows(migrated, key, instant) %}
     {% do dbt_history._refuse_migration(
-        dbt_history._later_version_problems(migrated, instant), migrated, caller,
+        dbt_history._later_row_problems(migrated, instant, later), migrated, caller,
     ) %}
     {% set active = dbt_history._count_rows(
         migrated.relation,
@@ -44,7 +45,7 @@
         {% if active %}
             {% do dbt_history._run_migration(
                 migrated,
-                dbt_history._new_period_sql(migrated, key, column, value, instant, 'true'),
+                dbt_history._new_period_sql(migrated, key, column, value, instant, 'true', later),
                 operation, caller,
             ) %}
         {% endif %}

@@ -19,8 +19,9 @@
     {% if dbt_history._is_migrated(migrated.relation, operation, caller) %}
         {% do return(none) %}
     {% endif %}
+    {% set later = dbt_history._later_rows(migrated, key, instant) %}
     {% do dbt_history._refuse_migration(
-        dbt_history._later_version_problems(migrated, instant), migrated, caller,
+        dbt_history._later_row_problems(migrated, instant, later), migrated, caller,
     ) %}
     {% set has_value = dbt_history._quote(migrated.names[column | lower]) ~ ' is not null' %}
     {% set active = dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true' %}
@@ -30,7 +31,9 @@
             ~ dbt_history._ddl_type(migrated.types[column | lower]) ~ ')' %}
         {% do dbt_history._run_migration(
             migrated,
-            dbt_history._new_period_sql(migrated, key, column, none_of_type, instant, has_value),
+            dbt_history._new_period_sql(
+                migrated, key, column, none_of_type, instant, has_value, later,
+            ),
             operation, caller,
         ) %}
     {% endif %}

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.project import Project
 from tests.support.staging import (
+    OPEN,
     TYPES,
     before,
     day,
@@ -162,6 +163,42 @@ def test_a_default_is_set_again_after_its_column_was_dropped_or_renamed(
     project.spark.sql(f"update {table} set x = 'later'")
     assert "nothing to do" in migrate(project, "add_column_with_default_value", **arguments)
     assert [row["x"] for row in project.rows("t")] == ["later"]
+
+
+def test_a_column_is_not_added_or_dropped_before_a_change_within_an_active_version(
+    project: Project,
+) -> None:
+    """Equal changes of record 1 are one version; record 2 has ended:
+
+    day    1          5        6                9
+    1      [ a ----------------------------------- open
+           [ a ----------------)[ a, red -------- open      not at day 3 or 5
+    2      [ a -------------------------------- )
+    """
+    rows = [
+        version(id_, "a", start, end)
+        for id_, last in ((1, OPEN), (2, before(day(9))))
+        for start, end in ((day(1), last), (day(5), before(day(5))))
+    ]
+    table = write(project, "h", rows, TYPES)
+    tracked = "tblproperties ('dbt_history.tracked' = 'null')"
+    project.spark.sql(f"alter table {table} set {tracked}")
+    place: dict[str, Any] = {"table": table, "key": ["ID"]}
+    add = {**place, "column": "color", "default": "red"}
+
+    for name, arguments in [
+        ("add", {**add, "at": "2024-01-03"}),
+        ("add", {**add, "at": "2024-01-05"}),
+        ("drop", {**place, "column": "v", "at": "2024-01-05"}),
+    ]:
+        refused = migrate(project, f"{name}_column_in_history_mode", check=False, **arguments)
+        assert "1 changes of active versions (repeats) start at or after" in refused
+        assert "the latest at 2024-01-05 00:00:00" in refused
+    assert_same_rows(project.rows("h"), rows, list(TYPES))
+    migrate(project, "add_column_in_history_mode", **add, at="2024-01-06")
+
+    found = {(row["_fivetran_start"], row["color"]) for row in project.rows("h") if row["id"] == 1}
+    assert found == {(day(1), None), (day(5), None), (day(6), "red")}
 
 
 def test_a_soft_delete_has_the_version_and_not_a_change_within_it(project: Project) -> None:

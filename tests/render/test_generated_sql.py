@@ -583,6 +583,7 @@ def test_a_column_added_in_history_mode(call: Renderer) -> None:
         {
             "describe history `golden`.`records`": [commit(8), commit(7)],
             "describe `golden`.`records`": described(table),
+            "show tblproperties `golden`.`records`": [],
             "select try_cast('new' as string) is null": [{"is_null": False}],
             "select count(*), cast(max(`_fivetran_start`)": [{"count": 0, "max": None}],
             "select count(*) from": [{"count": 2}],

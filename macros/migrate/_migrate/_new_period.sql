@@ -5,18 +5,23 @@
         at                      at
         [ a -------- open   ->  [ a ----)[ a' -------- open     started before: closed and copied
              [ b --- open   ->  [ b' --- open                   starts then: changed in place
+
+    `later`: the rows that it refuses (`_later_rows`).
 #}
-{% macro _new_period_sql(migrated, key, column, value, at, changes) %}
+{% macro _new_period_sql(migrated, key, column, value, at, changes, later) %}
     {%- set convention = dbt_history.convention('fivetran') -%}
     {%- set start = dbt_history._quote(convention.start) -%}
     {%- set end = dbt_history._quote(convention.end) -%}
     {%- set active = dbt_history._quote(convention.active) -%}
+    {%- set is_active = active ~ ' = true and ' -%}
     {%- set kinds = [
-        {'op': 'close', 'where': start ~ ' < ' ~ at ~ ' and ' ~ changes},
-        {'op': 'add', 'where': start ~ ' < ' ~ at ~ ' and ' ~ changes},
-        {'op': 'change', 'where': start ~ ' = ' ~ at ~ ' and ' ~ changes},
-        {'op': 'refuse', 'where': start ~ ' > ' ~ at},
+        {'op': 'close', 'where': is_active ~ start ~ ' < ' ~ at ~ ' and ' ~ changes},
+        {'op': 'add', 'where': is_active ~ start ~ ' < ' ~ at ~ ' and ' ~ changes},
+        {'op': 'change', 'where': is_active ~ start ~ ' = ' ~ at ~ ' and ' ~ changes},
     ] -%}
+    {%- for rows in later -%}
+        {%- do kinds.append({'op': 'refuse', 'where': rows.where}) -%}
+    {%- endfor -%}
     merge into {{ dbt_history._quoted_relation(migrated.relation) }} as history
     using (
         {%- for kind in kinds %}
@@ -30,7 +35,7 @@
             {%- endif %} as {{ dbt_history._prefixed(name) }}
             {%- endfor %}
         from {{ dbt_history._quoted_relation(migrated.relation) }}
-        where {{ active }} = true and {{ kind.where }}
+        where {{ kind.where }}
         {%- if not loop.last %}
         union all
         {%- endif %}
@@ -67,19 +72,50 @@
 {%- endmacro %}
 
 
-{# Refuses active versions that start after the instant of the migration. #}
-{% macro _later_version_problems(migrated, at) %}
+{#
+    The rows that a migration at `at` refuses: active versions that start later, and the repeats
+    (`_equal_versions.sql`) of an active version that do not start before. A repeat has the values
+    of the change before it, and that would be a part of the version which this makes:
+
+        day        1      at       5
+        stored     [ a ------------------- open      repeat at 5: the values of day 1
+        wrong      [ a ---)[ a, new ------ open      repeat at 5: its values are now those of `at`
+#}
+{% macro _later_rows(migrated, key, at) %}
     {% set convention = dbt_history.convention('fivetran') %}
-    {% set row = run_query(
-        'select count(*), cast(max(' ~ dbt_history._quote(convention.start) ~ ') as string) from '
-            ~ dbt_history._quoted_relation(migrated.relation)
-        ~ ' where ' ~ dbt_history._quote(convention.active) ~ ' = true and '
-            ~ dbt_history._quote(convention.start) ~ ' > ' ~ at
-    ).rows[0] %}
-    {% if row[0] | int %}
-        {% do return([
-            row[0] ~ ' active versions start after ' ~ at ~ ', the latest at ' ~ row[1]
-        ]) %}
+    {% set start = dbt_history._quote(convention.start) %}
+    {% set active = dbt_history._quote(convention.active) %}
+    {% set keys = dbt_history._quoted(dbt_history._key_columns(key)) | join(', ') %}
+    {% set later = [{
+        'what': 'active versions start after ',
+        'where': active ~ ' = true and ' ~ start ~ ' > ' ~ at,
+    }] %}
+    {% if dbt_history._may_have_repeats(migrated.relation) %}
+        {% do later.append({
+            'what': 'changes of active versions (repeats) start at or after ',
+            'where': active ~ ' = false and ' ~ start ~ ' >= ' ~ at ~ ' and (' ~ keys
+                ~ ') in (select ' ~ keys ~ ' from '
+                ~ dbt_history._quoted_relation(migrated.relation) ~ ' where ' ~ active
+                ~ ' = true)',
+        }) %}
     {% endif %}
-    {% do return([]) %}
+    {% do return(later) %}
+{% endmacro %}
+
+
+{% macro _later_row_problems(migrated, at, later) %}
+    {% set start = dbt_history._quote(dbt_history.convention('fivetran').start) %}
+    {% set problems = [] %}
+    {% for rows in later %}
+        {% set row = run_query(
+            'select count(*), cast(max(' ~ start ~ ') as string) from '
+                ~ dbt_history._quoted_relation(migrated.relation) ~ ' where ' ~ rows.where
+        ).rows[0] %}
+        {% if row[0] | int %}
+            {% do problems.append(
+                row[0] ~ ' ' ~ rows.what ~ at ~ ', the latest at ' ~ row[1]
+            ) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(problems) %}
 {% endmacro %}

@@ -117,6 +117,14 @@
 {% endmacro %}
 
 
+{# Whether a table has, or had, the option. #}
+{% macro _may_have_repeats(relation) %}
+    {% do return(
+        dbt_history._table_property(relation, dbt_history._repeats_property()) is not none
+    ) %}
+{% endmacro %}
+
+
 {# The columns besides the key and the period. #}
 {% macro _data_columns(columns, settings) %}
     {% set convention = settings.convention %}
