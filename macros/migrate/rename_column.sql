@@ -5,6 +5,9 @@
         version   4                5                        6
                   batch 1, key a   a -> b, key b            batch 2, key b
                                    '- without it batch 2 would be refused
+
+    Where the column is one of `track_columns` or `except`, the table's record of them is renamed,
+    too; a repeat after a kill completes it.
 #}
 {% macro rename_column(table, from_column, to_column, dry_run=false) %}
     {% set caller = 'rename_column' %}
@@ -15,6 +18,9 @@
         {% set is_there = from_column | lower in migrated.types %}
         {% set is_taken = to_column | lower in migrated.types %}
         {% if not is_there and is_taken %}
+            {% do dbt_history._rename_tracked_column(
+                migrated.relation, from_column, to_column,
+            ) if not dry_run %}
             {% do dbt_history._log_info(
                 caller, migrated.relation,
                 'has ' ~ to_column ~ ' and no ' ~ from_column ~ '; nothing to do',
@@ -44,6 +50,7 @@
         {% else %}
             {% do run_query(statement) %}
         {% endif %}
+        {% do dbt_history._rename_tracked_column(migrated.relation, from_column, to_column) %}
     {% endif %}
     {% do dbt_history._log_info(
         caller, migrated.relation,

@@ -35,9 +35,16 @@ def feed(project: Project, *changes: tuple[int, str | None, int]) -> None:
     data_frame(project.spark, rows, TYPES).createOrReplaceTempView("feed")
 
 
-def model(project: Project, options: str) -> None:
+def model(project: Project, options: str, **settings: Any) -> None:
     sql = f"dbt_history.batch_rows('feed', 'id', 'validity', at='happened'{options})"
-    project.history("h", f"select * except (happened) from {{{{ {sql} }}}}", convention="validity")
+    project.history(
+        "h", f"select * except (happened) from {{{{ {sql} }}}}", convention="validity", **settings
+    )
+
+
+def operate(project: Project, name: str, check: bool = True, **arguments: Any) -> str:
+    """The log of a run-operation."""
+    return project.dbt("run-operation", name, "--args", json.dumps(arguments), check=check).log
 
 
 def stored(project: Project, where: str = "true") -> Found:
@@ -121,6 +128,65 @@ def test_equal_versions_are_joined_until_the_option_is_removed(project: Project)
     assert seen_versions(project) == {
         *(("a", 1, day(start), end) for start, end in periods), ("b", 1, day(9), None),
     }  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_repeats_stay_in_order_when_late_events_are_switched_off(project: Project) -> None:
+    """The second run has no `track_columns`; what ended before its first change stays as it is:
+
+    day          1         5         9
+    first run    [ a, 50 ------------------- open      repeat at 5: a, 10
+    second run   [ a, 50 ------------)[ b, 90 ---- open
+    """
+    model(project, ", track_columns='name'")
+    feed(project, (1, "a", 10), (5, "a", 50))
+    project.run("h")
+    model(project, "", late_events=False)
+    feed(project, (9, "b", 90))
+
+    project.run("h")
+
+    assert stored(project) == {
+        ("a", 50, day(1), day(9)), ("a", 10, day(5), day(5)), ("b", 90, day(9), None),
+    }  # fmt: skip
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("option", ["track_columns='name'", "except='seen'"])
+def test_a_rewind_joins_equal_versions_also_after_a_rename(project: Project, option: str) -> None:
+    """`seen` is not tracked; the rewinds begin in 2100 and 2101:
+
+    day          1          5         9         2100      2101
+    first run    a, 10      a, 50     b, 90
+    stored       [ a, 50 -------------[ b, 90 -- open
+    to day 6     [ a, 50 -------------[ b, 90 --)[ a, 50 -- open
+    to day 10    [ a, 50 -------------[ b, 90 --)[ a, 50 --)[ b, 90 -- open
+    repeat                  a, 10
+    """
+    model(project, f", {option}")
+    feed(project, (1, "a", 10), (5, "a", 50), (9, "b", 90))
+    project.run("h")
+
+    operate(project, "rewind", table="h", to="2024-01-06", at="2100-01-01")
+    old = "name" if "name" in option else "seen"
+    table = project.table("h")
+    operate(project, "rename_column", table=table, from_column=old, to_column="New one")
+    operate(project, "rewind", table="h", to="2024-01-10", at="2101-01-01")
+
+    rewound = [datetime(2100, 1, 1), datetime(2101, 1, 1)]
+    expected = {
+        ("a", 50, day(1), day(9)), ("a", 10, day(5), day(5)), ("b", 90, day(9), rewound[0]),
+        ("a", 50, rewound[0], rewound[1]), ("b", 90, rewound[1], None),
+    }  # fmt: skip
+    operate(project, "rename_column", table=table, from_column="New one", to_column=old)
+    assert stored(project) == expected
+
+    project.spark.sql(f"alter table {table} rename column {old} to other")
+    refused = operate(project, "rewind", check=False, table="h", to="2024-01-06", at="2102-01-01")
+
+    assert f"h: track_columns or except names {old}, which is no column of the table" in refused
+    project.spark.sql(f"alter table {table} rename column other to {old}")
+    assert stored(project) == expected
 
 
 @pytest.mark.thorough

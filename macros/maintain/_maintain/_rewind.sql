@@ -36,6 +36,16 @@
                     ~ ' resume_history first, and suspend_history again after the rewind'
             ) %}
         {% endif %}
+        {% set problems_of_tracked = [] if table.namespace else dbt_history._check_tracked_columns(
+            dbt_history._table_columns(table.relation),
+            {'tracked': dbt_history._recorded_tracked(table.relation)},
+        ) %}
+        {% for problem in problems_of_tracked %}
+            {% do problems.append(
+                table.name ~ ': ' ~ problem ~ ': name the columns of the table in the model, whose'
+                    ~ ' next batch records them, and rewind then'
+            ) %}
+        {% endfor %}
         {% for name in (only or {}) if name not in table.key %}
             {% do problems.append(
                 table.name ~ ': only names ' ~ name ~ ', which is not a key column'

@@ -105,15 +105,27 @@
     {% endif %}
     {% set said = tojson(tracked, sort_keys=true) %}
     {% if said != (recorded or 'null') %}
-        {% do run_query(
-            'alter table ' ~ dbt_history._quoted_relation(target) ~ ' set tblproperties ('
-                ~ dbt_history._string_literal(property) ~ ' = '
-                ~ dbt_history._string_literal(said) ~ ')'
-        ) %}
+        {% do dbt_history._record_tracked(target, tracked) %}
     {% endif %}
     {% do return(dict(
         settings, tracked=tracked, has_repeats=recorded is not none or tracked is not none,
     )) %}
+{% endmacro %}
+
+
+{% macro _record_tracked(relation, tracked) %}
+    {% do run_query(
+        'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' set tblproperties ('
+            ~ dbt_history._string_literal(dbt_history._repeats_property()) ~ ' = '
+            ~ dbt_history._string_literal(tojson(tracked, sort_keys=true)) ~ ')'
+    ) %}
+{% endmacro %}
+
+
+{# The recorded tracked columns of a table; none without the option. #}
+{% macro _recorded_tracked(relation) %}
+    {% set recorded = dbt_history._table_property(relation, dbt_history._repeats_property()) %}
+    {% do return(fromjson(recorded) if recorded else none) %}
 {% endmacro %}
 
 
@@ -122,6 +134,23 @@
     {% do return(
         dbt_history._table_property(relation, dbt_history._repeats_property()) is not none
     ) %}
+{% endmacro %}
+
+
+{# A column that was renamed has its new name in the recorded columns, too. #}
+{% macro _rename_tracked_column(relation, from_column, to_column) %}
+    {% set tracked = dbt_history._recorded_tracked(relation) %}
+    {% set renamed = {} %}
+    {% for kind, names in (tracked or {}).items() %}
+        {% set new = [] %}
+        {% for name in names or [] %}
+            {% do new.append(to_column if name | lower == from_column | lower else name) %}
+        {% endfor %}
+        {% do renamed.update({kind: new if names is not none else none}) %}
+    {% endfor %}
+    {% if renamed != (tracked or {}) %}
+        {% do dbt_history._record_tracked(relation, renamed) %}
+    {% endif %}
 {% endmacro %}
 
 

@@ -254,8 +254,8 @@ with_next_version as (
         next_earliest,
         next_delete,
         next_stored,
-        {%- if late_events %}
         position,
+        {%- if late_events %}
         is_tombstone,
         next_end,
         {%- endif %}

@@ -241,6 +241,7 @@ merge into `golden`.`records` as history
                 next_earliest,
                 next_delete,
                 next_stored,
+                position,
                 lead(
                     if(
                         remains and not is_skipped and kind <= 2,
