@@ -9,16 +9,15 @@
     The newest record after the newest reset is the last batch; after a RESTORE the search continues
     at the restored version. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
     'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced', 'appended',
-    'rows', 'is_unknown', 'is_emptied'}.
-    `is_empty` is valid only without a batch. `is_emptied`: see `_last_batch_in_checkpoint`.
-    `is_unknown`: the entries that would tell the last
-    batch have expired, or are in the log of the table of which this one is a clone. `is_known`:
-    whether a batch, numbered or not, was merged into the table before. `owner`: the model that
-    wrote the last batch. `watermarks`: how far the batch's sources were read (none: the log's
-    entries have expired). `control`: whether capture was suspended or resumed since. `key`: the
-    `unique_key` of that batch, or the one that a rename or a change of the key recorded since (none
-    is recorded: none). `seen`: the newest commit. `misplaced`: a batch to be undone, see
-    `_undo_misplaced`. `appended`: see `_newest_append`. `rows`: see `_rows_by_log`.
+    'rows', 'is_unknown', 'is_emptied'}. `is_empty` is valid only without a batch. `is_emptied`: see
+    `_last_batch_in_checkpoint`. `is_unknown`: the entries that would tell the last batch have
+    expired, or are in the log of the table of which this one is a clone. `is_known`: whether a
+    batch, numbered or not, was merged into the table before. `owner`: the model that wrote the last
+    batch. `watermarks`: how far the batch's sources were read (none: the log's entries have
+    expired). `control`: whether capture was suspended or resumed since. `key`: the `unique_key` of
+    that batch, or the one that a rename or a change of the key recorded since (none is recorded:
+    none). `seen`: the newest commit. `misplaced`: a batch to be undone, see `_undo_misplaced`.
+    `appended`: see `_newest_append`. `rows`: see `_rows_by_log`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}

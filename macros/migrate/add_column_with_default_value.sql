@@ -1,8 +1,8 @@
 {#
     Adds a column with the default in every existing row, for any kind of table, except in the
-    tombstones of `late_events`. If the column is
-    there already, with the same type, only the rows are updated, as the guide of the partner SDK
-    asks; a repeated call, and one without a default, change nothing.
+    tombstones of `late_events`. If the column is there already, with the same type, only the rows
+    are updated, as the guide of the partner SDK asks; a repeated call, and one without a default,
+    change nothing.
 #}
 {% macro add_column_with_default_value(table, column, default, type='string', dry_run=false) %}
     {% set caller = 'add_column_with_default_value' %}

@@ -68,7 +68,8 @@
         merge_equal, track_columns, except, ignore_null_updates, key, convention,
     ) -%}
     {%- set source = dbt_history._read_from(changes) -%}
-    {%- set has_own_times = '_commit_' not in at and not ignore_null_updates -%}
+    {%- set has_own_times = not dbt_history._is_position_of_commit(at)
+        and not ignore_null_updates -%}
     {%- set says_less = has_own_times
         and dbt_history._notes('capture', changes) | selectattr('partly_said', 'defined') | list -%}
     {%- set names = dbt_history._query_columns('select * from ' ~ source ~ ' as changes')
