@@ -102,7 +102,7 @@ def write_table(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("name", "profile", "batches_per_commit"), product(ALL_CONVENTIONS, PROFILES, [1, None])
+    ("name", "profile", "batches_per_commit"), [*product(ALL_CONVENTIONS, PROFILES, [1, None])]
 )
 def test_random_histories_agree_with_the_oracle(
     name: str,
