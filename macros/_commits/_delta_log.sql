@@ -9,15 +9,15 @@
     The newest record after the newest reset is the last batch; after a RESTORE the search continues
     at the restored version. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
     'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced', 'appended',
-    'rows', 'is_unknown', 'is_emptied'}. `is_empty` is valid only without a batch. `is_emptied`: see
-    `_last_batch_in_checkpoint`. `is_unknown`: the entries that would tell the last batch have
-    expired, or are in the log of the table of which this one is a clone. `is_known`: whether a
-    batch, numbered or not, was merged into the table before. `owner`: the model that wrote the last
-    batch. `watermarks`: how far the batch's sources were read (none: the log's entries have
-    expired). `control`: whether capture was suspended or resumed since. `key`: the `unique_key` of
-    that batch, or the one that a rename or a change of the key recorded since (none is recorded:
-    none). `seen`: the newest commit. `misplaced`: a batch to be undone, see `_undo_misplaced`.
-    `appended`: see `_newest_append`. `rows`: see `_rows_by_log`.
+    'rows', 'is_unknown'}.
+    `is_empty` is valid only without a batch. `is_unknown`: the entries that would tell the last
+    batch have expired, or are in the log of the table of which this one is a clone. `is_known`:
+    whether a batch, numbered or not, was merged into the table before. `owner`: the model that
+    wrote the last batch. `watermarks`: how far the batch's sources were read (none: the log's
+    entries have expired). `control`: whether capture was suspended or resumed since. `key`: the
+    `unique_key` of that batch, or the one that a rename or a change of the key recorded since (none
+    is recorded: none). `seen`: the newest commit. `misplaced`: a batch to be undone, see
+    `_undo_misplaced`. `appended`: see `_newest_append`. `rows`: see `_rows_by_log`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}
@@ -44,7 +44,7 @@
     {% endif %}
     {% do log.update({
         'epoch': found.epoch or 0, 'last_batch': found.last_batch,
-        'is_known': found.is_known, 'is_emptied': found.is_emptied,
+        'is_known': found.is_known,
         'is_unknown': found.last_batch is none and (found.is_clone or not found.is_final),
     }) %}
     {% do log.update({
@@ -232,7 +232,7 @@
         'misplaced': walk.misplaced,
         'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}),
         'control': walk.control, 'is_reset': walk.is_reset, 'is_whole': walk.is_whole,
-        'key': walk.key, 'is_clone': walk.is_clone, 'is_emptied': false,
+        'key': walk.key, 'is_clone': walk.is_clone,
     }) %}
 {% endmacro %}
 
@@ -388,15 +388,6 @@
         version   3              4          9           10              11
                   checkpoint:    batch 3    checkpoint: restore to 4    log from 4 or 9 on
                   2              .          3           .
-
-    Nor does a TRUNCATE remove them. Its entry has expired, too, so a table without rows may have
-    been reset (`is_emptied`): no batch counts as applied. If its batches left no rows, they leave
-    none again. Delta ignores their numbers under the old epoch; the next one is new, because a
-    later reset has a greater version, and the same for all runs.
-
-        version   3                4          12                   13
-                  checkpoint:      truncate   log from here on     batch 1
-                  epoch 0, 2                  no rows: epoch 1     epoch 1
 #}
 {% macro _last_batch_in_checkpoint(log, found) %}
     {% set pattern = '^dbt_history:(.+):' ~ log.table_id ~ ':([0-9]+)$' %}
@@ -422,12 +413,6 @@
         'select newest.epoch, newest.last_batch, newest.owner from (' ~ sql ~ ') as found'
     ).rows[0] %}
     {% set epoch = found.epoch if found.restored_to is not none else row[0] %}
-    {% if log.is_empty and row[0] is not none %}
-        {% do return({
-            'epoch': epoch | int + (1 if found.restored_to is none else 0), 'last_batch': none,
-            'watermarks': none, 'about': none, 'is_known': true, 'is_emptied': true,
-        }) %}
-    {% endif %}
     {% do return({
         'epoch': epoch | int if epoch is not none else none,
         'last_batch': row[1] | int if row[1] is not none else none,

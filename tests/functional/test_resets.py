@@ -273,25 +273,25 @@ def test_a_capture_suspended_after_it_was_compiled_takes_nothing(
     assert len(project.rows("h")) == first + 1
 
 
-def write_log_with_checkpoints(project: Project, up_to: int, name: str = "h") -> None:
+def write_log_with_checkpoints(project: Project, up_to: int) -> None:
     """A numbered log with one row in each batch and a checkpoint at every third commit."""
     properties = {
         "delta.appendOnly": "false", "delta.checkpointInterval": "3",
         "delta.enableExpiredLogCleanup": "false",
     }  # fmt: skip
     project.model(
-        name,
+        "h",
         f"select id as _batch, id from range(1, {up_to + 1})",
         materialized="history_append",
         tblproperties=properties,
     )
-    project.run(name)
+    project.run("h")
 
 
-def touch(project: Project, times: int, name: str = "h") -> None:
+def touch(project: Project, times: int) -> None:
     for number in range(times):
         project.spark.sql(
-            f"alter table {project.table(name)} set tblproperties ('touched' = '{number}')"
+            f"alter table {project.table('h')} set tblproperties ('touched' = '{number}')"
         )
 
 
@@ -335,42 +335,6 @@ def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(project: 
     assert project.run("h", options=said).message("h") == "1 row appended"
     assert project.run("h").message("h") == "nothing new"
     assert sorted(row["id"] for row in project.rows("h")) == [1, 2, 3]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["truncate", "replace", "restore"])
-def test_a_table_emptied_before_its_log_begins_gets_all_batches(
-    project: Project, warehouse: Path, kind: str
-) -> None:
-    """
-    version   0 ... 4         5           6 ...
-              batches 1, 2    truncate    properties; the log begins here, with a checkpoint
-    """
-    interval = {"delta.checkpointInterval": "3", "delta.enableExpiredLogCleanup": "false"}
-    project.history("h", SELECT, config={"tblproperties": interval})
-    write_log_with_checkpoints(project, 2, "log")
-    project.run("h", "log")
-    for name in ("h", "log"):
-        table = project.table(name)
-        project.spark.sql(statement("replace" if kind == "replace" else "truncate", table))
-        touch(project, 9, name)
-        begin = project.log_of(name)[0]["version"]
-        if kind == "restore":
-            touch(project, 1, name)
-            project.spark.sql(f"restore table {table} to version as of {begin}")
-        files = warehouse / f"{project.schema}.db" / name / "_delta_log"
-        checkpoints = [int(file.name[:20]) for file in files.glob("[0-9]*.checkpoint*")]
-        project.expire_log(name, max(number for number in checkpoints if number <= begin))
-        assert {row["operation"] for row in project.log_of(name)} <= {
-            "SET TBLPROPERTIES", "RESTORE"
-        }  # fmt: skip
-
-    project.run("h", "log")
-
-    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
-    assert sorted(row["id"] for row in project.rows("log")) == [1, 2]
-    assert project.run("h").message("h").startswith("no new batch")
-    assert project.run("log").message("log") == "nothing new"
 
 
 @pytest.mark.thorough

@@ -16,8 +16,7 @@
     {% do taken.update({
         'number': (log.last_batch or 0) + 1,
         'watermark': (log.watermarks or {}).get(capture.source),
-        'has_rows': log.last_batch is not none or not log.is_empty
-            or log.get('is_emptied', false),
+        'has_rows': log.last_batch is not none or not log.is_empty,
         'watermarks': log.watermarks or {},
         'other_sources': (log.watermarks or {}).keys() | reject('equalto', capture.source) | list,
         'is_suspended': dbt_history._is_suspended(log),
