@@ -31,9 +31,8 @@
         'message': message, 'at': at, 'where': where or 'true',
     } %}
     {% set columns = dbt_history._table_columns(call.states) %}
-    {% set problem = dbt_history._payload_problem(
-        columns, dbt_history._table_columns(call.writes), call.key, payload,
-    ) %}
+    {% set columns_of_log = dbt_history._table_columns(call.writes) %}
+    {% set problem = dbt_history._payload_problem(columns, columns_of_log, call.key, payload) %}
     {% if problem %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'resync_features', 'content would be lost; nothing was written', got=problem,
@@ -41,7 +40,7 @@
         )) %}
     {% endif %}
     {% do call.update({
-        'payload': dbt_history._features_of(columns, call.key, payload).payload,
+        'payload': dbt_history._payload_of(columns, columns_of_log, call.key, payload),
     }) %}
     {% set applied = dbt_history._last_applied(states, call.states) %}
     {% set newest = run_query('select max(`txn`) from ' ~ call.writes).rows[0][0] %}

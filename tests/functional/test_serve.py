@@ -1392,6 +1392,17 @@ def test_a_history_table_continues_after_its_key_was_renamed_or_altered(
     assert write(["item"], "d", 4).success
     assert stored() == [(1, "a", False), (1, "b", False), (1, "c", False), (1, "d", True)]
 
+    # No stored version has the region: a batch would begin each record anew.
+    columns |= {"region": "STRING"}
+    wider = request(destination, "keyed", columns, key=["item", "region"])
+    alteration = pb.AlterTableRequest(schema_name=SCHEMA, table=table(wider))
+    refusal = "the key cannot become item, region: the table has versions without a value"
+    assert refusal in client.call("AlterTable", alteration).task.message
+    assert refusal in client.write(wider).task.message
+    assert "region" not in destination.spark.table(f"{SCHEMA}.keyed").columns
+    columns.pop("region")
+    assert write(["item"], "e", 5).success
+
 
 @pytest.mark.thorough
 def test_a_default_is_set_in_a_column_that_was_dropped_and_added_by_a_batch(

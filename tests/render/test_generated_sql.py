@@ -527,6 +527,18 @@ def test_a_payload_without_content_that_the_log_has_is_refused(
     assert not [sql for sql in executed if sql.startswith("insert")]
 
 
+def test_a_write_has_the_content_that_states_and_log_have(call: Renderer) -> None:
+    def columns(*names: str) -> list[dict[str, str]]:
+        return [{"name": name, "type": "string"} for name in names]
+
+    states = columns("Id", "txn", "name", "Height", "upper_name", "author")
+    log = columns("id", "txn", "author", "height", "NAME")
+    for payload, content in ((None, ["name", "Height"]), ("name", ["name"])):
+        assert content == call(
+            "_payload_of", columns_of_states=states, columns_of_log=log, key=["id"], payload=payload
+        )
+
+
 @pytest.mark.parametrize("operation", ["resync_features", "merge_branch", "rewind"])
 def test_more_writes_than_a_transaction_can_hold_are_refused(
     call: Renderer, operation: str

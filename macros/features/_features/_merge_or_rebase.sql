@@ -30,6 +30,9 @@
     ) %}
     {% do call.problems.append(problem) if problem %}
     {% do dbt_history._refuse_branch(call, 'the branch cannot be combined') %}
+    {% set payload = dbt_history._payload_of(
+        columns_of_states, columns, call.table.key, payload,
+    ) %}
     {% set features = dbt_history._features_of(
         columns_of_states, call.table.key, payload, json,
     ) %}

@@ -354,15 +354,13 @@ filter(
         write                b       -
         next state           b       NULL
 
-    Columns that only the states have, such as computed ones, are not in a write anyway.
+    Columns that only the states have, such as computed ones, are in no write (`_payload_of`).
 #}
 {% macro _payload_problem(columns_of_states, columns_of_log, key, payload) %}
     {% set named = dbt_history._key_columns(payload) | map('lower') | list %}
-    {% set written = columns_of_log | map(attribute='name') | map('lower') | list %}
-    {% set other = ['branch'] + dbt_history._write_columns().keys() | list %}
     {% set lost = [] %}
-    {% for name in dbt_history._features_of(columns_of_states, key).payload
-        if named and name | lower in written and name | lower not in named + other %}
+    {% for name in dbt_history._payload_of(columns_of_states, columns_of_log, key)
+        if named and name | lower not in named %}
         {% do lost.append(name) %}
     {% endfor %}
     {% do return(
@@ -370,6 +368,20 @@ filter(
             ~ ' every feature written would lose it; name all columns, or leave payload out for all'
         if lost else none
     ) %}
+{% endmacro %}
+
+
+{# The columns of a write's content: the given ones, else those of the states that the log has. #}
+{% macro _payload_of(columns_of_states, columns_of_log, key, payload=none) %}
+    {% set named = dbt_history._key_columns(payload) %}
+    {% set written = columns_of_log | map(attribute='name') | map('lower') | list %}
+    {% set other = ['branch'] + dbt_history._write_columns().keys() | list %}
+    {% set names = [] %}
+    {% for name in dbt_history._features_of(columns_of_states, key).payload
+        if name | lower in written and name | lower not in other %}
+        {% do names.append(name) %}
+    {% endfor %}
+    {% do return(named or names) %}
 {% endmacro %}
 
 

@@ -388,7 +388,8 @@
     {% endif %}
     {% set altered = [] %}
     {% for entry in (dbt_history._history_entries(main) if problem is none else [])
-        if entry.version > watermark.version and dbt_history._changes_schema(entry) %}
+        if entry.version > watermark.version and dbt_history._changes_schema(entry)
+            and 'TBLPROPERTIES' not in entry.operation %}
         {% do altered.append(entry.version) %}
     {% endfor %}
     {% set detail = run_query('describe detail ' ~ name).rows[0] %}

@@ -294,7 +294,11 @@
 #}
 {% macro _rewind_features(table, only, said, dry_run) %}
     {% set columns = dbt_history._table_columns(table.relation) %}
-    {% set features = dbt_history._features_of(columns, table.key, said.payload, said.json) %}
+    {% set payload = dbt_history._payload_of(
+        columns, dbt_history._table_columns(dbt_history._table_name(said.writes)), table.key,
+        said.payload,
+    ) %}
+    {% set features = dbt_history._features_of(columns, table.key, payload, said.json) %}
     {% set head = dbt_history._head_of_log(said.writes, table.relation) %}
     {% if head.ahead %}
         {% do exceptions.raise_compiler_error(dbt_history._message(

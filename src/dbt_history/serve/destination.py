@@ -182,6 +182,10 @@ class Destination:
         if is_history(fields) != request.has_period:
             mode = "is not" if request.has_period else "is"
             raise RefusedError(f"{target} {mode} in history mode: the batch is of the other kind")
+        if target.key() not in ([], list(key)):
+            # Landed batches have the key of before.
+            self.apply_all(target)
+            target.check_new_key(key)
         target.add(columns, target.finish_changes(fields))
         target.set_key(key)
 

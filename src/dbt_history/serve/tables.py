@@ -220,6 +220,7 @@ class Target(CatalogTable):
         for name, before, column in changed:
             self.check_change(name, before, column.type.spark)
         self.check_key(fields, key, {name: column.type.spark for name, _, column in changed})
+        self.check_new_key(key)
         for name in dropped:
             self.drop_column(name)
         for name, before, column in changed:
@@ -236,12 +237,10 @@ class Target(CatalogTable):
         version   4                5                                    6
                   batch 1, key a   alter table: property and key a, b   batch 2, key a, b
 
-        A table without the property is not `serve`'s own: the key in its log is left as it is.
         """
-        before = self.key()
-        if before == list(key):
+        if self.key() == list(key):
             return
-        is_logged = bool(before) and self.is_history() and self.logs_key()
+        is_logged = self.is_keyed_history()
         if is_logged:
             self.spark.conf.set(USER_METADATA, json.dumps(new_record(key=list(key))))
         try:
@@ -250,8 +249,13 @@ class Target(CatalogTable):
             if is_logged:
                 self.spark.conf.unset(USER_METADATA)
 
-    def logs_key(self) -> bool:
-        """Whether a commit that was not undone records a key."""
+    def is_keyed_history(self) -> bool:
+        """Whether a commit of this history, one that was not undone, records the key.
+
+        A table without the property is not `serve`'s own: the key in its log is left as it is.
+        """
+        if not self.key() or not self.is_history():
+            return False
         log = read_log(self.spark, self.full_name)
         found = with_undone(log, partial(restored_version, self.spark, self.full_name))
         return any(
@@ -353,6 +357,26 @@ class Target(CatalogTable):
             raise RefusedError(
                 f"{self}: the type of {', '.join(types)} cannot be changed:"
                 f" {same:,} keys would be those of several records"
+            )
+
+    def check_new_key(self, key: Sequence[str]) -> None:
+        """Raises RefusedError if versions have NULL in a new key: no batch would find them again.
+
+        key          id         id, region
+        stored       1          1, NULL
+        next batch              1, north        another record; the version would stay active
+        """
+        if self.key() == list(key) or not self.is_keyed_history():
+            return
+        existing = {name.lower() for name in self.fields()}
+        missing = [f"{quoted(name)} is null" for name in key if name.lower() in existing]
+        # A column that is still to be added is NULL in all of them.
+        missing += ["true" for name in key if name.lower() not in existing]
+        found = self.spark.sql(f"select 1 from {self.full_name} where {' or '.join(missing)}")
+        if not found.isEmpty():
+            raise RefusedError(
+                f"{self}: the key cannot become {', '.join(key)}: the table has versions without a"
+                " value in it; set the values first, or send the history to another table"
             )
 
     def change_type(self, name: str, before: str, after: str) -> None:
