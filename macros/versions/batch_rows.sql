@@ -71,7 +71,7 @@
     {%- set has_own_times = not dbt_history._is_position_of_commit(at)
         and not ignore_null_updates -%}
     {%- set says_less = has_own_times
-        and dbt_history._notes('capture', changes) | selectattr('partly_said', 'defined') | list -%}
+        and dbt_history._notes('capture', source) | selectattr('partly_said', 'defined') | list -%}
     {%- set names = dbt_history._query_columns('select * from ' ~ source ~ ' as changes')
         | map(attribute='name') | list
         if execute and (ignore_null_updates or truncate_when or says_less) else [] -%}
@@ -81,7 +81,7 @@
         ) -%}
     {%- endif -%}
     {%- set partly_said = dbt_history._partly_said(
-        changes, names, dbt_history._key_columns(key),
+        source, names, dbt_history._key_columns(key),
     ) if says_less else {} -%}
     {%- if partly_said -%}
         {%- set source = dbt_history._with_cells_said_before(

@@ -527,6 +527,15 @@ def test_a_payload_without_content_that_the_log_has_is_refused(
     assert not [sql for sql in executed if sql.startswith("insert")]
 
 
+@pytest.mark.parametrize("of", ["ref", "text"])
+def test_events_of_a_relation_have_times_of_their_own(call: Renderer, of: str) -> None:
+    relation = call.table("events")
+    changes = relation if of == "ref" else str(relation)
+    sql = call("batch_rows", changes=changes, key="id", convention="validity", at="happened")
+    assert f"from {relation} as `changes`" in sql
+    assert "_unmodified" not in sql
+
+
 def test_a_write_has_the_content_that_states_and_log_have(call: Renderer) -> None:
     def columns(*names: str) -> list[dict[str, str]]:
         return [{"name": name, "type": "string"} for name in names]

@@ -112,8 +112,8 @@
 
 
 {#
-    Whether the first commit of the part makes a column NOT NULL that could be NULL before it. The
-    rows that it deletes may have a NULL there, which Spark cannot read with the new schema.
+    Whether the first commit of the part makes a column NOT NULL that had a NULL before it. Spark
+    cannot read the deletion of such a row with the new schema.
 
         version   1           2           3         4
         c         not null    nullable    a NULL    restored: not null, the NULL is deleted
@@ -123,10 +123,8 @@
     {% set first = capture.get('entries', []) | selectattr(
         'version', 'equalto', part['from'],
     ) | first %}
-    {% if not first or not (
-        modules.re.search('RESTORE|REPLACE|CLONE', first.operation)
-        or first.parameters.get('mode') == 'Overwrite'
-    ) %}
+    {# An overwrite, or a table made from a SELECT, has no such column. #}
+    {% if not first or not modules.re.search('RESTORE|REPLACE TABLE$|CLONE', first.operation) %}
         {% do return(false) %}
     {% endif %}
     {% set at = capture.table ~ ' version as of ' %}
@@ -135,7 +133,19 @@
     {% set before = dbt_history._not_null_in(
         at ~ (first.version - 1), columns | selectattr('name', 'in', after) | list,
     ) if after else [] %}
-    {% do return(before | length < after | length) %}
+    {% set nulls = [] %}
+    {% for name in after if name not in before %}
+        {% do nulls.append(dbt_history._quote(name) ~ ' is null') %}
+    {% endfor %}
+    {% if not nulls %}
+        {% do return(false) %}
+    {% endif %}
+    {% set rows = at ~ (first.version - 1) ~ ' where ' ~ nulls | join(' or ') %}
+    {# A version that cannot be read any more may have had one. #}
+    {% do return(
+        not dbt_history._can_be_read(rows)
+            or run_query('select 1 from ' ~ rows ~ ' limit 1').rows | length > 0
+    ) %}
 {% endmacro %}
 
 

@@ -1,9 +1,9 @@
 {#
-    The columns of `changes` that some of them do not say (`_partly_said_columns`), by name: SQL,
+    The columns of `source` that some changes do not say (`_partly_said_columns`), by name: SQL,
     whether a change says the column. None of several sources, whose commits have the same numbers.
 #}
-{% macro _partly_said(changes, names, key) %}
-    {% set notes = dbt_history._notes('capture', changes) %}
+{% macro _partly_said(source, names, key) %}
+    {% set notes = dbt_history._notes('capture', source) %}
     {% set said = {} %}
     {% for note in notes if notes | map(attribute='source') | unique | list | length == 1 %}
         {% for column in note.get('partly_said', [])
