@@ -13,18 +13,16 @@
         })
     } if replace and not relation.is_iceberg else {} %}
     {% set before = dbt_history._session_settings(record.keys() | list) if record else {} %}
-    {% set state = namespace(failed=dbt_history._guarded_statement(create, record, before)) %}
+    {% set state = namespace(failed='conflict') %}
+    {% for attempt in range(6 if replace else 1) if state.failed == 'conflict' %}
+        {% set state.failed = dbt_history._guarded_statement(create, record, before) %}
+    {% endfor %}
     {# `create table if not exists` would take over the table that is to be replaced. #}
     {% if state.failed in ['exists', 'conflict'] and not replace and not relation.is_iceberg %}
         {% do dbt_history._recover_table_location(
             relation, columns, partition_by, properties, location,
         ) %}
-        {% do return(none) %}
-    {% endif %}
-    {% for attempt in range(5) if replace and state.failed == 'conflict' %}
-        {% set state.failed = dbt_history._guarded_statement(create, record, before) %}
-    {% endfor %}
-    {% if replace and state.failed == 'conflict' %}
+    {% elif replace and state.failed == 'conflict' %}
         {% do dbt_history._refuse_lost_replace(relation) %}
     {% elif state.failed is not none %}
         {% do dbt_history._refuse_missing_delta(relation, state.failed) %}

@@ -68,21 +68,17 @@
         merge_equal, track_columns, except, ignore_null_updates, key, convention,
     ) -%}
     {%- set source = dbt_history._read_from(changes) -%}
-    {%- set has_own_times = not dbt_history._is_position_of_commit(at)
-        and not ignore_null_updates -%}
-    {%- set says_less = has_own_times
-        and dbt_history._notes('capture', source) | selectattr('partly_said', 'defined') | list -%}
+    {%- set partly_said = {} if dbt_history._is_position_of_commit(at) or ignore_null_updates
+        else dbt_history._partly_said(source, dbt_history._key_columns(key)) -%}
     {%- set names = dbt_history._query_columns('select * from ' ~ source ~ ' as changes')
         | map(attribute='name') | list
-        if execute and (ignore_null_updates or truncate_when or says_less) else [] -%}
+        if execute and (ignore_null_updates or truncate_when or partly_said) else [] -%}
     {%- if names and truncate_when -%}
         {%- set source = dbt_history._with_truncations(
             source, names, key, convention, at, truncate_when,
         ) -%}
     {%- endif -%}
-    {%- set partly_said = dbt_history._partly_said(
-        source, names, dbt_history._key_columns(key),
-    ) if says_less else {} -%}
+    {%- set partly_said = dict(partly_said.items() | selectattr(0, 'in', names)) -%}
     {%- if partly_said -%}
         {%- set source = dbt_history._with_cells_said_before(
             source, names, partly_said, dbt_history._key_columns(key), at, sequence,

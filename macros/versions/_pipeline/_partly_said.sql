@@ -2,13 +2,12 @@
     The columns of `source` that some changes do not say (`_partly_said_columns`), by name: SQL,
     whether a change says the column. None of several sources, whose commits have the same numbers.
 #}
-{% macro _partly_said(source, names, key) %}
+{% macro _partly_said(source, key) %}
     {% set notes = dbt_history._notes('capture', source) %}
     {% set said = {} %}
     {% for note in notes if notes | map(attribute='source') | unique | list | length == 1 %}
         {% for column in note.get('partly_said', [])
-            if column.name in names
-                and column.name | lower not in key | map('lower') | list %}
+            if column.name | lower not in key | map('lower') | list %}
             {% do said.update({column.name: column.is_said}) %}
         {% endfor %}
     {% endfor %}

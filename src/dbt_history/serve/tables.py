@@ -236,7 +236,6 @@ class Target(CatalogTable):
 
         version   4                5                                    6
                   batch 1, key a   alter table: property and key a, b   batch 2, key a, b
-
         """
         if self.key() == list(key):
             return
