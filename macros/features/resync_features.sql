@@ -36,7 +36,7 @@
     {% if problem %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'resync_features', 'content would be lost; nothing was written', got=problem,
-            way_out='the snapshot needs these columns too',
+            way_out='name the columns in payload; the snapshot needs all of them',
         )) %}
     {% endif %}
     {% do call.update({

@@ -230,6 +230,45 @@ def test_batches_that_a_restore_undid_are_applied_again_by_the_next_call(
     assert numbers(destination, "undone") == [1, 2, 2]
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("keys", [["id, name", "id, name"], ["id, name", "id"]])
+def test_batches_that_a_restore_undid_are_applied_again_with_their_key(
+    destination: Destination, client: Client, keys: list[str]
+) -> None:
+    """
+    version    1              2                4                 5
+    key        id             id, name         keys[1]           id
+    commit     1: (1, a)      2: (1, b), too   3: (1, c), too    restore to 1
+    """
+    name = f"rekeyed_{keys[1]}".replace(", ", "_")
+
+    def sent(key: str, value: str, day: int) -> Any:
+        writer = request(destination, name, key=key.split(", "))
+        earliest = {"id": "1", "name": value, "_fivetran_start": at(day)}
+        names = [*key.split(", "), "_fivetran_start"]
+        writer.add_csv("earliest_start", "e.csv", names, [[earliest[part] for part in names]])
+        writer.add_csv("upsert", "u.csv", ROW, [["1", value, "1", at(day), END, "true", at(day)]])
+        return writer
+
+    assert client.write(upserts(request(destination, name), ("1", "a", "1", 1))).success
+    (applied,) = destination.spark.sql(f"describe history {SCHEMA}.{name} limit 1").collect()
+    batches = [sent(key, value, day) for key, value, day in zip(keys, "bc", (2, 3), strict=True)]
+    assert all(client.write(each).success for each in batches)
+    expected = versions(destination, name)
+    restore = f"restore table {SCHEMA}.{name} to version as of {applied.version}"
+    destination.spark.sql(restore).collect()
+
+    answer = client.write(batches[-1])
+
+    if keys[0] == keys[1]:
+        assert answer.success
+        assert versions(destination, name) == expected
+        assert [row[-1] for row in expected] == [None, None, None]
+    else:
+        assert "batch 2, 3 was undone by a restore or an overwrite" in answer.task.message
+        assert [row[1] for row in versions(destination, name)] == ["a"]
+
+
 def test_a_call_waits_for_the_call_on_its_table_and_for_no_other(
     destination: Destination, port: int, client: Client
 ) -> None:
@@ -1392,16 +1431,23 @@ def test_a_history_table_continues_after_its_key_was_renamed_or_altered(
     assert write(["item"], "d", 4).success
     assert stored() == [(1, "a", False), (1, "b", False), (1, "c", False), (1, "d", True)]
 
-    # No stored version has the region: a batch would begin each record anew.
+    # No active version has the region: a batch would begin each record anew.
     columns |= {"region": "STRING"}
     wider = request(destination, "keyed", columns, key=["item", "region"])
     alteration = pb.AlterTableRequest(schema_name=SCHEMA, table=table(wider))
-    refusal = "the key cannot become item, region: the table has versions without a value"
+    refusal = "the key cannot become item, region: the table has active versions without a value"
     assert refusal in client.call("AlterTable", alteration).task.message
     assert refusal in client.write(wider).task.message
     assert "region" not in destination.spark.table(f"{SCHEMA}.keyed").columns
-    columns.pop("region")
-    assert write(["item"], "e", 5).success
+    adding = pb.AddColumnInHistoryMode(
+        column="region",
+        column_type=pb.DataType.STRING,
+        default_value="x",
+        operation_timestamp=at(5),
+    )
+    added = pb.AddOperation(add_column_in_history_mode=adding)
+    assert client.migrate(SCHEMA, "keyed", add=added).success
+    assert client.call("AlterTable", alteration).success
 
 
 @pytest.mark.thorough

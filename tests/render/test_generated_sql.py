@@ -536,16 +536,37 @@ def test_events_of_a_relation_have_times_of_their_own(call: Renderer, of: str) -
     assert "_unmodified" not in sql
 
 
-def test_a_write_has_the_content_that_states_and_log_have(call: Renderer) -> None:
-    def columns(*names: str) -> list[dict[str, str]]:
-        return [{"name": name, "type": "string"} for name in names]
+@pytest.mark.parametrize(
+    ("states", "log", "payload", "content", "problem"),
+    [
+        ("name Height upper_name author", "author height NAME", [], "name Height", ""),
+        ("name Height upper_name author", "author height NAME", "name", "name", "lacks Height"),
+        # Only the key can be a branch.
+        ("name branch", "name branch", [], "name branch", ""),
+        ("name History", "name history", [], "name History", "History in states and log can be"),
+        ("name History", "name history", ["name"], "name", ""),
+        ("name History", "name history", ["history"], "history", "lacks name"),
+        # A view renamed geo.
+        ("name geometry", "name geo", [], "name", "log has geo, and the states have geometry"),
+        ("name geometry", "name geo", ["name"], "name", ""),
+        ("geometry", "mode", [], "", "the log has no column of the content"),
+    ],
+)
+def test_a_write_has_the_content_that_states_and_log_have(
+    call: Renderer, states: str, log: str, payload: str | list[str], content: str, problem: str
+) -> None:
+    def columns(names: str) -> list[dict[str, str]]:
+        return [{"name": name, "type": "string"} for name in names.split()]
 
-    states = columns("Id", "txn", "name", "Height", "upper_name", "author")
-    log = columns("id", "txn", "author", "height", "NAME")
-    for payload, content in ((None, ["name", "Height"]), ("name", ["name"])):
-        assert content == call(
-            "_payload_of", columns_of_states=states, columns_of_log=log, key=["id"], payload=payload
-        )
+    arguments = {
+        "columns_of_states": columns(f"Id txn {states}"),
+        "columns_of_log": columns(f"id txn {log}"),
+        "key": ["id"],
+        "payload": payload,
+    }
+    assert call("_payload_of", **arguments) == content.split()
+    found = call("_payload_problem", **arguments)
+    assert problem in found if problem else found is None
 
 
 @pytest.mark.parametrize("operation", ["resync_features", "merge_branch", "rewind"])

@@ -346,36 +346,75 @@ filter(
 
 
 {#
-    What is wrong with a `payload` that names columns, none if nothing is: a write is the whole
-    content of a feature, so a column that states and log have and the payload lacks would be lost.
+    What is wrong with the columns of a write's content, none if nothing is. A write is the whole
+    content of a feature, so a column that states and log have and the write lacks would be lost.
 
         payload: [name]      name    height
         state                a       12
         write                b       -
         next state           b       NULL
 
-    Columns that only the states have, such as computed ones, are in no write (`_payload_of`).
+    Columns that only the states have, such as computed ones, are in no write (`_payload_of`). But
+    one can be a column of the log under another name, which a view gave it. And a column with the
+    name of an option of a write, such as `history`, can be that or content. Then `payload` has to
+    say which columns are written.
 #}
 {% macro _payload_problem(columns_of_states, columns_of_log, key, payload) %}
     {% set named = dbt_history._key_columns(payload) | map('lower') | list %}
-    {% set lost = [] %}
-    {% for name in dbt_history._payload_of(columns_of_states, columns_of_log, key)
-        if named and name | lower not in named %}
-        {% do lost.append(name) %}
+    {% set shared = dbt_history._payload_of(columns_of_states, columns_of_log, key) %}
+    {% set of_states = dbt_history._features_of(columns_of_states, key).payload %}
+    {% set of_log = columns_of_log | map(attribute='name') | list %}
+    {% set known = key | map('lower') | list + ['branch']
+        + dbt_history._write_columns().keys() | list %}
+    {% set found = {'lost': [], 'options': [], 'states': [], 'log': []} %}
+    {% for name in shared %}
+        {% if name | lower in dbt_history._write_columns() %}
+            {% do found.options.append(name) %}
+        {% elif name | lower not in named %}
+            {% do found.lost.append(name) %}
+        {% endif %}
     {% endfor %}
-    {% do return(
-        'payload lacks ' ~ lost | join(', ') ~ ': a write is the whole content of a feature, so'
-            ~ ' every feature written would lose it; name all columns, or leave payload out for all'
-        if lost else none
-    ) %}
+    {% for name in of_states if name | lower not in of_log | map('lower') | list %}
+        {% do found.states.append(name) %}
+    {% endfor %}
+    {% for name in of_log
+        if name | lower not in known + of_states | map('lower') | list %}
+        {% do found.log.append(name) %}
+    {% endfor %}
+    {% if named and found.lost %}
+        {% do return(
+            'payload lacks ' ~ found.lost | join(', ') ~ ': a write is the whole content of a'
+                ~ ' feature, so every feature written would lose it; name all columns, or leave'
+                ~ ' payload out for all'
+        ) %}
+    {% elif named %}
+        {% do return(none) %}
+    {% elif found.options %}
+        {% do return(
+            found.options | join(', ') ~ ' in states and log can be content or an option of a'
+                ~ ' write: name all columns of the content in payload'
+        ) %}
+    {% elif found.states and found.log %}
+        {% do return(
+            'the log has ' ~ found.log | join(', ') ~ ', and the states have '
+                ~ found.states | join(', ') ~ ': a column that a view renamed would be lost; if'
+                ~ ' none was renamed, name all columns of the content in payload'
+        ) %}
+    {% elif not shared %}
+        {% do return('the log has no column of the content of the states') %}
+    {% endif %}
+    {% do return(none) %}
 {% endmacro %}
 
 
-{# The columns of a write's content: the given ones, else those of the states that the log has. #}
+{#
+    The columns of a write's content: the given ones, else those of the states that the log has,
+    without those that every write has.
+#}
 {% macro _payload_of(columns_of_states, columns_of_log, key, payload=none) %}
     {% set named = dbt_history._key_columns(payload) %}
     {% set written = columns_of_log | map(attribute='name') | map('lower') | list %}
-    {% set other = ['branch'] + dbt_history._write_columns().keys() | list %}
+    {% set other = ['txn', 'position', 'action', 'app_id', 'author', 'message', 'at'] %}
     {% set names = [] %}
     {% for name in dbt_history._features_of(columns_of_states, key).payload
         if name | lower in written and name | lower not in other %}

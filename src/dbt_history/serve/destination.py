@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from dbt_history.commit_log import (
     batch_number,
     is_overwrite,
     read_log,
+    read_record,
     restored_version,
     with_undone,
 )
@@ -56,7 +57,8 @@ class Numbers:
 
     Batches that a later RESTORE or overwrite undid are not applied. Those of a history table are
     pending, as `last_batch()` says in the model. Landed rows of a table without history are deleted
-    once they are applied, so there `check_undone` refuses.
+    once they are applied, so there `check_undone` refuses. `undone_key` is the key that they were
+    applied with, as RESTORE sets back the table's own; none if they had several.
 
         version    1    2    3    4             5
         commit     a    b    c    restore to 1  OPTIMIZE     c is taken, a applied, b, c undone
@@ -66,6 +68,7 @@ class Numbers:
     taken: int
     applied: int
     undone: tuple[int, ...] = ()
+    undone_key: tuple[str, ...] | None = ()
 
 
 @dataclass
@@ -131,7 +134,7 @@ class Destination:
             check_names(request.columns)
             self.prepare(target, request)
             numbers = self.numbers(target, has_history=request.has_period)
-            self.check_undone(target, numbers)
+            self.check_undone(target, numbers, request.key)
             landed = land(
                 target.spark,
                 request,
@@ -182,11 +185,13 @@ class Destination:
         if is_history(fields) != request.has_period:
             mode = "is not" if request.has_period else "is"
             raise RefusedError(f"{target} {mode} in history mode: the batch is of the other kind")
+        fields = target.finish_changes(fields)
         if target.key() not in ([], list(key)):
             # Landed batches have the key of before.
             self.apply_all(target)
             target.check_new_key(key)
-        target.add(columns, target.finish_changes(fields))
+            fields = target.fields()
+        target.add(columns, fields)
         target.set_key(key)
 
     def numbers(self, target: Target, *, has_history: bool) -> Numbers:
@@ -214,28 +219,33 @@ class Destination:
             kept.append(kept_before)
         applied = max(kept)
         undone = tuple(sorted({number for number in taken if number > applied}))
-        return Numbers(has_history, max(taken), applied, undone)
+        return Numbers(has_history, max(taken), applied, undone, key_of_undone(found, undone))
 
-    def check_undone(self, target: Target, numbers: Numbers) -> None:
+    def check_undone(self, target: Target, numbers: Numbers, key: Sequence[str]) -> None:
         """Raises RefusedError if undone batches cannot be applied again from their landed rows.
 
         A change of mode drops the landing table, and a change of columns empties them in it. Those
-        of a table without history are deleted once they are applied.
+        of a table without history are deleted once they are applied. With another `key` than that
+        of before, a batch would end versions of other records.
         """
         if not numbers.undone:
             return
         landing, undone = target.landing, numbers.undone
         whole = landing.whole_batches(undone) if landing.exists() else set()
-        if not (gone := [number for number in undone if number not in whole]):
+        if gone := [number for number in undone if number not in whole]:
+            why = " since a change of columns or of the mode" if numbers.has_history else ""
+            reason = f"its landed rows are gone{why}"
+        elif numbers.undone_key is None or is_other_key(numbers.undone_key, key):
+            gone, reason = list(undone), f"it had another key than {', '.join(key)}"
+        else:
             return
         listed, last = ", ".join(map(str, gone)), gone[-1]
-        reason = " since a change of columns or of the mode" if numbers.has_history else ""
         steps = [f"alter table {target} set tblproperties ('{LAST_BATCH}' = '{last}')"]
         if landing.exists():
             steps.insert(0, f"delete from {landing} where `_batch` <= {last}")
         raise RefusedError(
-            f"{target}: batch {listed} was undone by a restore or an overwrite, and its landed rows"
-            f" are gone{reason}; nothing was landed. Restore the table to a version with batch"
+            f"{target}: batch {listed} was undone by a restore or an overwrite, and {reason};"
+            " nothing was landed. Restore the table to a version with batch"
             f" {last}, or go on without: {'; '.join(steps)}"
         )
 
@@ -270,9 +280,13 @@ class Destination:
         if not target.landing.exists():
             return
         numbers = self.numbers(target, has_history=target.is_history())
-        self.check_undone(target, numbers)
+        key = list(numbers.undone_key or target.key())
+        self.check_undone(target, numbers, key)
+        if is_other_key(key, target.key()):
+            target.check_new_key(key)
+            target.set_key(key)
         if self.is_pending(target, numbers):
-            self.apply(target, target.key(), [], numbers)
+            self.apply(target, key, [], numbers)
 
     def is_pending(self, target: Target, numbers: Numbers) -> bool:
         """Whether batches are landed that are not applied; `numbers` are those of the table."""
@@ -376,6 +390,37 @@ def numbers_in_checkpoints(target: Target, log: Sequence[tuple[Entry, bool]]) ->
         )
     taken = max((row[1] for row in rows), default=0)
     return taken, max((row[1] for row in rows if row[0] <= latest), default=0)
+
+
+def key_of_undone(
+    log: Iterable[tuple[Entry, bool]], undone: Sequence[int]
+) -> tuple[str, ...] | None:
+    """The key that the newest commits of undone batches record; None if they record several.
+
+    `log` has the commits, newest first, and whether they were undone. Empty if no key is recorded.
+
+    version   1              2        3                   4
+    commit    batch 1, id    key a    batch 2, key a      restore to 1        batch 2: a
+    """
+    keys: dict[tuple[str, ...], tuple[str, ...]] = {}
+    missing = set(undone)
+    for entry, is_undone in log:
+        if not missing:
+            break
+        record = read_record(entry["userMetadata"]) or {}
+        if is_undone and (key := record.get("key")):
+            keys.setdefault(normalized(key), tuple(key))
+        missing.discard(record.get("batch"))
+    return next(iter(keys.values()), ()) if len(keys) < 2 else None
+
+
+def normalized(key: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(name.lower() for name in key))
+
+
+def is_other_key(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two recorded keys differ; one that is not recorded does not."""
+    return bool(one) and bool(other) and normalized(one) != normalized(other)
 
 
 def landed_text(landed: Landed) -> str:

@@ -177,11 +177,9 @@ def copy_table(
     with destination.exclusive(details.schema, *names) as (source, to):
         destination.make_ready(source)
         # A later table with the source's name has another id; the copy may be renamed.
-        copied = f"{source} {table_id_of(source)}"
-        copied_from = f"{copied} {to}"
+        copied_from = f"{source} {table_id_of(source)} {to}"
         if to.ensure_registered():
-            # An earlier version of this package has not recorded the copy's name.
-            if to.properties().get(COPIED_FROM) in (copied_from, copied):
+            if to.properties().get(COPIED_FROM) == copied_from:
                 return "was copied before"
             raise RefusedError(f"{to} exists already")
         to.landing.drop()

@@ -359,23 +359,25 @@ class Target(CatalogTable):
             )
 
     def check_new_key(self, key: Sequence[str]) -> None:
-        """Raises RefusedError if versions have NULL in a new key: no batch would find them again.
+        """Raises RefusedError if active versions have NULL in a new key: no batch would close them.
 
         key          id         id, region
         stored       1          1, NULL
         next batch              1, north        another record; the version would stay active
         """
-        if self.key() == list(key) or not self.is_keyed_history():
+        if not key or self.key() == list(key) or not self.is_keyed_history():
             return
         existing = {name.lower() for name in self.fields()}
         missing = [f"{quoted(name)} is null" for name in key if name.lower() in existing]
         # A column that is still to be added is NULL in all of them.
         missing += ["true" for name in key if name.lower() not in existing]
-        found = self.spark.sql(f"select 1 from {self.full_name} where {' or '.join(missing)}")
+        found = self.spark.sql(
+            f"select 1 from {self.full_name} where {quoted(ACTIVE)} and ({' or '.join(missing)})"
+        )
         if not found.isEmpty():
             raise RefusedError(
-                f"{self}: the key cannot become {', '.join(key)}: the table has versions without a"
-                " value in it; set the values first, or send the history to another table"
+                f"{self}: the key cannot become {', '.join(key)}: the table has active versions"
+                " without a value in it; set the values first, or send the history to another table"
             )
 
     def change_type(self, name: str, before: str, after: str) -> None:
