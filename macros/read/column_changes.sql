@@ -53,11 +53,15 @@
                 when count(`__new`) = 0 then 'Deleted'
                 else 'Modified'
             end as `change`,
-            explode(filter(array(
+            explode(filter(
+                {%- if columns %}array(
                 {%- for column in columns %}
                 {{ dbt_history._changed_cell(column) }}{{ ',' if not loop.last }}
                 {%- endfor %}
-            ), cell -> cell is not null)) as `cell`
+            )
+                {%- else -%}
+                cast(array() as array<struct<`column`: string, `from`: string, `to`: string>>)
+                {%- endif %}, cell -> cell is not null)) as `cell`
         from (
             select
                 `_hist_user`, {{ pair | join(', ') }},
@@ -76,11 +80,15 @@
         ) as images
         group by {{ pair | join(', ') }}
     ) as cells
+    {%- if show %}
     where `change` in (
         {%- for kind in show %}
         {{ dbt_history._string_literal(kind) }}{{ ',' if not loop.last }}
         {%- endfor %}
     )
+    {%- else %}
+    where false
+    {%- endif %}
 )
     {%- endset -%}
     {%- do return(sql) -%}

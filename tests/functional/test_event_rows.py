@@ -354,3 +354,27 @@ def test_the_report_lists_the_key_and_pairs_the_rows_of_a_statement(project: Pro
         ("2", "Deleted", "a", "9", "None"),
         ("2", "Deleted", "id", "2", "None"),
     ]
+
+
+@pytest.mark.thorough
+def test_a_report_without_a_column_or_a_kind_of_change_has_no_rows(project: Project) -> None:
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    for name, note in (("hidden", "_note"), ("shown", "note")):
+        project.spark.sql(
+            f"create table {project.table(name)} using delta as select 1 as _id, 'x' as {note},"
+            " 't' as _hist_trans_id, 'ann' as _hist_user, 1 as _hist_event,"
+            " timestamp'2024-05-01 12:00:00' as _hist_time"
+        )
+    for report, name, show in (("r1", "hidden", ""), ("r2", "shown", ", show=[]")):
+        relation = f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
+        call = f"dbt_history.column_changes({relation}, key='_id'{show})"
+        project.model(report, f"select * from {{{{ {call} }}}}", materialized="table")
+
+    project.run("r1", "r2")
+
+    columns = ["_hist_trans_id", "_hist_user", "_hist_time", "_id", "change", "column"]
+    for report in ("r1", "r2"):
+        frame = project.spark.table(project.table(report))
+        assert frame.columns == [*columns, "from", "to"]
+        assert dict(frame.dtypes)["from"] == dict(frame.dtypes)["to"] == "string"
+        assert frame.count() == 0
