@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -126,6 +127,23 @@ def merge_attributes(
     return merged, sorted(clashes)
 
 
+def single_writes(writes: Iterable[Write]) -> list[dict[str, Any]]:
+    """The writes, one per id: `id_range` is the first and the last id, such as [1, 9], [f1, f9]."""
+    single: list[dict[str, Any]] = []
+    for write in writes:
+        if "id_range" not in write:
+            single.append({**write})
+            continue
+        rest = {name: value for name, value in write.items() if name != "id_range"}
+        ends = [re.fullmatch(r"(.*?)([0-9]+)", str(end)) for end in write["id_range"]]
+        (name, first), (_, last) = (end.groups() for end in ends if end)
+        single += [
+            {**rest, "id": f"{name}{number:0{len(first)}}"}
+            for number in range(int(first), int(last) + 1)
+        ]
+    return single
+
+
 class Database:
     """Collections of features with all their states."""
 
@@ -171,7 +189,7 @@ class Database:
             transaction.get("time"),
         )
         outcomes = []
-        for write in transaction["writes"]:
+        for write in single_writes(transaction["writes"]):
             outcome = self._write(write, transaction, log)
             outcomes.append(outcome)
             if outcome in ERRORS and transaction.get("mode", "all_or_nothing") == "all_or_nothing":

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.oracle.feature_states import DROPPED, MAIN, Database, Result, sets_of
+from tests.oracle.feature_states import DROPPED, MAIN, Database, Result, sets_of, single_writes
 from tests.oracle.uuids import uuid_of
 from tests.support.tables import data_frame
 
@@ -56,7 +56,7 @@ class Space:
         time = transaction.get("time") or DAY
         time = time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
         writes = []
-        for position, write in enumerate(transaction["writes"]):
+        for position, write in enumerate(single_writes(transaction["writes"])):
             self.rows.append(self._row(transaction, write, txn, position, time))
             writes.append({**write, "origin": number_of(txn, position)})
         result = self.database.transact({**transaction, "writes": writes}, step)
