@@ -3,6 +3,9 @@
     feature, column and attribute that the branch and its parent changed to different values, with
     the three contents. `attribute` is NULL if a column changed as a whole. A feature deleted on one
     side and changed to empty content on the other is one row, with the first payload column.
+
+    Without `payload` all columns of the states are compared. `merge_branch` compares only those
+    that the log has, too: name these in `payload` if the states have others, such as computed ones.
 #}
 {% macro branch_conflicts(states, branches, branch, id='id', payload=none, json=[]) %}
     {% if not execute %}{% do return('(select 1 as not_compiled)') %}{% endif %}
