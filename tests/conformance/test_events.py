@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.case_runs import CaseRun, main_schema, run_cases
-from tests.support.operations import Case, Tables, read_json_cases, statements_of
+from tests.support.operations import Case, Tables, read_json_cases, statements_of, value_of
 from tests.support.project import Project, drop_schema
 from tests.support.selection import IS_ALL, selected
 from tests.support.tables import data_frame
@@ -29,6 +29,7 @@ WITHOUT_METADATA = [
     if case["id"] in (("ED1", "ED11") if IS_ALL else ("ED1",))
 ]
 Row = dict[str, Any]
+Types = dict[str, str]
 
 
 def all_case_runs() -> list[CaseRun]:
@@ -172,8 +173,9 @@ def test_events_are_as_expected(finished: None, spark: SparkSession, case_run: C
         key = next(t["key"] for t in case_run.case["tables"] if t["name"] == table)
         got = [row.asDict() for row in history.orderBy("_hist_time", *key, "_hist_event").collect()]
         names = [n for n in (expected[0] if expected else {}) if n not in ATTRIBUTES]
-        assert [{"event": row["_hist_event"], **pick(row, names)} for row in got] == [
-            {"event": row["event"], **pick(row, names)} for row in expected
+        types = dict(history.dtypes)
+        assert [{"event": row["_hist_event"], **pick(row, names, types)} for row in got] == [
+            {"event": row["event"], **pick(row, names, types)} for row in expected
         ], table
         assert all(row["_hist_user"] for row in got)
         if not is_plain(case_run.case):
@@ -191,8 +193,8 @@ def test_events_are_as_expected(finished: None, spark: SparkSession, case_run: C
 ATTRIBUTES = ("transaction", "statement", "event")
 
 
-def pick(row: Row, names: list[str]) -> Row:
-    return {name: row[name] for name in names}
+def pick(row: Row, names: list[str], types: Types) -> Row:
+    return {name: value_of(row[name], types[name]) for name in names}
 
 
 @pytest.mark.parametrize("case_run", CASE_RUNS, ids=[case_run.id for case_run in CASE_RUNS])
@@ -246,46 +248,42 @@ def reports(project: Project, asked: Sequence[tuple[str, str]]) -> list[list[Row
     return [project.rows(name) for name in names]
 
 
-def as_reported(rows: list[Row], key: list[str]) -> list[tuple[str, ...]]:
-    return sorted(
-        (
-            str(row["_hist_trans_id"]),
-            str([row[name] for name in key]),
-            row["change"],
-            row["column"],
-            str(row["from"]),
-            str(row["to"]),
-        )
+def as_reported(rows: list[Row], key: list[str], types: Types) -> list[str]:
+    return as_texts((str(row["_hist_trans_id"]), pick(row, key, types), row, types) for row in rows)
+
+
+def as_expected(rows: list[Row], types: Types, prefix: str = "t") -> list[str]:
+    return as_texts(
+        (f"{prefix}{row['transaction']}", pick(row["key"], [*row["key"]], types), row, types)
         for row in rows
     )
 
 
-def as_expected(rows: list[Row], prefix: str = "t") -> list[tuple[str, ...]]:
-    return sorted(
-        (
-            f"{prefix}{row['transaction']}",
-            str(list(row["key"].values())),
-            row["change"],
-            row["column"],
-            str(row["from"]),
-            str(row["to"]),
-        )
-        for row in rows
-    )
+def as_texts(rows: Iterable[tuple[str, Row, Row, Types]]) -> list[str]:
+    """Rows of a report, each with its transaction and key, in a form to compare."""
+    found = []
+    for transaction, key, row, types in rows:
+        ends = [None if row[end] is None else str(row[end]) for end in ("from", "to")]
+        values = [value_of(text, types[row["column"]]) for text in ends]
+        found.append(repr((transaction, [*key.values()], row["change"], row["column"], *values)))
+    return sorted(found)
 
 
 REPORTED = [p for p in CASE_RUNS if p.name == "base" and not is_plain(p.case)]
 
 
-def test_column_changes_reports_who_changed_which_column(finished: None, project: Project) -> None:
+def test_column_changes_reports_who_changed_which_column(
+    finished: None, project: Project, spark: SparkSession
+) -> None:
     asked = [
         (case_run, table) for case_run in REPORTED for table in case_run.expected.get("report", {})
     ]
     tables = [(f"{case_run.schema}.{table}_history", "") for case_run, table in asked]
     for (case_run, table), rows in zip(asked, reports(project, tables), strict=True):
+        types = dict(spark.table(f"{case_run.schema}.{table}_history").dtypes)
         key = next(t["key"] for t in case_run.case["tables"] if t["name"] == table)
         expected = case_run.expected["report"][table]
-        assert as_reported(rows, key) == as_expected(expected), case_run.id
+        assert as_reported(rows, key, types) == as_expected(expected, types), case_run.id
 
 
 @pytest.mark.parametrize("case", REPORTS, ids=[case["id"] for case in REPORTS])
@@ -318,4 +316,5 @@ def test_column_changes_of_given_events(project: Project, spark: SparkSession, c
         bounds = [f", {end}_day='{query[end]}'" for end in ("from", "to") if query.get(end)]
         asked.append((project.table("events"), f"{''.join(bounds)}, key={table['key']!r}{show}"))
     for query, rows in zip(case["queries"], reports(project, asked), strict=True):
-        assert as_reported(rows, table["key"]) == as_expected(query["expected"], ""), query
+        expected = as_expected(query["expected"], types, "")
+        assert as_reported(rows, table["key"], types) == expected, query

@@ -24,8 +24,8 @@ from tests.support.project import Project
 from tests.support.selection import IS_ALL
 from tests.support.tables import assert_same_rows, data_frame
 
-# Cases that need their own tables.
-SEPARATE_TABLES = ("NP12", "NP9")
+# Cases that number a log of others.
+SEQUENCERS = [name for name in case_names() if read(name).get("kind") == "sequencer"]
 ARGUMENTS = "id=['space', 'id'], payload=['payload'], json='payload'"
 STATES = "{{ dbt_history.feature_states('%s', " + ARGUMENTS + ") }}"
 OUTCOMES = "{{ dbt_history.feature_outcomes('%s', " + ARGUMENTS + "%s) }}"
@@ -75,7 +75,7 @@ def log_all_cases() -> list[LoggedCase]:
     cases, first = [], 1
     for name in case_names():
         case = read(name)
-        if not is_scenario(case) and name not in SEPARATE_TABLES:
+        if not is_scenario(case) and name not in SEQUENCERS:
             cases.append(log_case(case, first))
             first += len(case["steps"])
     return cases
@@ -225,7 +225,7 @@ def rows_of(
 
 def test_every_case_is_played() -> None:
     scenarios = {name for name in case_names() if is_scenario(read(name))}
-    assert {*LOGGED_BY_ID, *SEPARATE_TABLES, *scenarios} == set(case_names())
+    assert {*LOGGED_BY_ID, *SEQUENCERS, *scenarios} == set(case_names())
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -398,10 +398,11 @@ def test_the_activity_log_has_a_reverse_patch_to_each_predecessor(
     assert {"entries": entries} == logged.case["activity"][place]["expected"]
 
 
+@pytest.mark.parametrize("name", SEQUENCERS)
 def test_numbered_transactions_gives_the_numbers_of_the_case(
-    project: Project, spark: SparkSession
+    name: str, project: Project, spark: SparkSession
 ) -> None:
-    case = read("NP12")
+    case = read(name)
     spark.sql(f"create schema if not exists {project.schema}")
     for run, expected in zip(case["runs"], case["expected"], strict=True):
         rows = [

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.case_runs import CaseRun, main_schema, run_cases
-from tests.support.operations import Case, Tables, read_json_cases, statements_of
+from tests.support.operations import Case, Tables, read_json_cases, statements_of, value_of
 from tests.support.project import Project, drop_schema
 from tests.support.selection import CHOSEN, IS_ALL, selected
 
@@ -43,7 +43,9 @@ def write_models(project: Project, case_run: CaseRun) -> None:
         links = []
         for reference in table["references"]:
             name = f", 'name': '{reference['hx_column']}'" if "hx_column" in reference else ""
-            history = f"ref('{model(reference['table'])}')"
+            is_own = reference["table"] == table["name"]
+            history = "this" if is_own else f"ref('{model(reference['table'])}')"
+            name += f", 'key': {table['key']!r}" if is_own else ""
             links.append(f"{{'column': '{reference['column']}', 'history': {history}{name}}}")
         main = f"api.Relation.create(schema='{case_run.tables}', identifier='{table['name']}')"
         options = "".join(f", {name}='{value}'" for name, value in case_run.options.items())
@@ -112,9 +114,14 @@ def test_a_case_ends_in_its_expected_rows(
 ) -> None:
     for table, expected in case_run.expected.items():
         got = mirror(case_run, table)
-        existing = spark.table(f"{case_run.schema}.{table}").columns
+        types = dict(spark.table(f"{case_run.schema}.{table}").dtypes)
+        existing = list(types)
         columns = list(expected[0]) if expected else existing
-        assert [{name: row[name] for name in columns} for row in got] == expected, table
+        found, wanted = (
+            [{name: value_of(row[name], types[name]) for name in columns} for row in rows]
+            for rows in (got, expected)
+        )
+        assert found == wanted, table
         assert set(existing) - set(columns) <= {"mod_time", "mod_user"}
         check_system_columns(got, case_run, table)
 

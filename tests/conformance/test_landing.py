@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -43,6 +43,25 @@ TYPES = {
 STAGES = {"earliest": "earliest_start", "replace": "upsert", "update": "update", "delete": "delete"}
 
 
+def with_room(type_: ColumnType, cells: Iterable[Any]) -> ColumnType:
+    """The type; a decimal has 10 places, or as many as its cells need."""
+    if type_.name != "DECIMAL":
+        return type_
+    parts = [f"{cell.copy_abs():f}".partition(".") for cell in cells if cell is not None]
+    places = max((len(fraction) for _, _, fraction in parts), default=0)
+    free = 38 - max((len(whole.lstrip("0")) for whole, _, _ in parts), default=0)
+    return ColumnType("DECIMAL", 38, max(places, min(10, free)))
+
+
+def types_of(case: dict[str, Any]) -> dict[str, ColumnType]:
+    """The columns of a case; decimals have room for its cells."""
+    rows = case["expect"]["rows"]
+    return {
+        name: with_room(TYPES[type_], [expected_value(row[name], type_) for row in rows])
+        for name, type_ in case["given"]["columns"].items()
+    }
+
+
 def write_file(folder: Path, name: str, given: dict[str, Any]) -> StoredFile:
     """Write a file of an assertion to disk."""
     path = folder / name
@@ -52,18 +71,23 @@ def write_file(folder: Path, name: str, given: dict[str, Any]) -> StoredFile:
         path.write_bytes(base64.b64decode(given["base64"]))
     else:
         columns, rows = given["parquet"]["columns"], given["parquet"]["rows"]
-        cells = {name: [row[place] for row in rows] for place, name in enumerate(columns)}
-        arrow = {"int": pa.int32(), "string": pa.string(), "boolean": pa.bool_()}
-        schema = pa.schema([(name, arrow[type_]) for name, type_ in columns.items()])
+        cells = {
+            name: [expected_value(row[place], type_) for row in rows]
+            for place, (name, type_) in enumerate(columns.items())
+        }
+        schema = pa.schema(
+            [(name, with_room(TYPES[type_], cells[name]).arrow) for name, type_ in columns.items()]
+        )
         pyarrow.parquet.write_table(pa.table(cells, schema), path)
     key = base64.b64decode(given["key"]) if given.get("encryption") == "aes" else None
     return StoredFile(name, str(folder), name, given.get("compression", "off").upper(), key)
 
 
-def read(spark: SparkSession, folder: Path, given: dict[str, Any]) -> list[dict[str, Any]]:
+def read(spark: SparkSession, folder: Path, case: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of an assertion's files, read by Spark, in order."""
+    given = case["given"]
     markers = Markers(given["null_string"], given["unmodified_string"])
-    columns = tuple(Column(name, TYPES[type_]) for name, type_ in given["columns"].items())
+    columns = tuple(Column(name, type_) for name, type_ in types_of(case).items())
     sources = [
         Source(
             file=write_file(folder, f"file_{place}", file),
@@ -108,7 +132,7 @@ def test_files_give_their_expected_rows(
 ) -> None:
     given, expected = case["given"], case["expect"]["rows"]
 
-    got = read(odd_zone, tmp_path, given)
+    got = read(odd_zone, tmp_path, case)
 
     types = given["columns"]
     assert [{name: row[name] for name in types} for row in got] == [
@@ -132,7 +156,7 @@ START, END = "2020-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"
 # A value of each type in the rows before the files.
 BASE = {
     "string": "before",
-    "decimal": "7.5",
+    "decimal": "0",
     "boolean": "true",
     "timestamp": START,
     "date": "2020-01-01",
@@ -155,15 +179,16 @@ def server(
     drop_schema(spark, SCHEMA, warehouse)
 
 
-def contract_column(name: str, type_: str) -> dict[str, Any]:
-    column: dict[str, Any] = {"name": name, "type": TYPES[type_].name, "primary_key": name == "id"}
-    if type_ == "decimal":
-        column["params"] = {"decimal": {"precision": 38, "scale": 10}}
+def contract_column(name: str, type_: ColumnType) -> dict[str, Any]:
+    column: dict[str, Any] = {"name": name, "type": type_.name, "primary_key": name == "id"}
+    if type_.name == "DECIMAL":
+        column["params"] = {"decimal": {"precision": type_.precision, "scale": type_.scale}}
     return column
 
 
-def document_of(folder: Path, table: str, given: dict[str, Any]) -> dict[str, Any]:
+def document_of(folder: Path, table: str, case: dict[str, Any]) -> dict[str, Any]:
     """The request of an assertion; the files of a request have one compression."""
+    given = case["given"]
     files = [write_file(folder, f"{table}_{n}", file) for n, file in enumerate(given["files"])]
     compressions = {file.compression for file in files}
     assert len(compressions) == 1
@@ -172,7 +197,7 @@ def document_of(folder: Path, table: str, given: dict[str, Any]) -> dict[str, An
         "schema_name": SCHEMA,
         "table": {
             "name": table,
-            "columns": [contract_column(*column) for column in given["columns"].items()],
+            "columns": [contract_column(*column) for column in types_of(case).items()],
         },
         "keys": keys,
         LISTS[STAGES[given["stage"]]]: [file.name for file in files],
@@ -212,7 +237,7 @@ def test_files_arrive_in_a_landing_table_and_in_a_table_over_grpc(
     given, types = case["given"], case["given"]["columns"]
     table, root = f"case_{case['id'].lower()}", server.destination.root
     spark, has_period = server.destination.spark, bool(PERIOD & types.keys())
-    document = document_of(root, table, given)
+    document = document_of(root, table, case)
     ids = sorted(row["id"] for row in case["expect"]["rows"])
 
     landing = LandingTable(spark, SCHEMA, f"{table}_by_command")
@@ -235,7 +260,8 @@ def test_files_arrive_in_a_landing_table_and_in_a_table_over_grpc(
     first = server.request(table, {})
     first.add_csv("upsert", f"base_{next(NUMBERS)}.csv", header, rows)
     base_document = first.document()
-    base_document["table"]["columns"] = [contract_column(*column) for column in before.items()]
+    columns = {name: TYPES[type_] for name, type_ in before.items()} | types_of(case)
+    base_document["table"]["columns"] = [contract_column(*column) for column in columns.items()]
     for sent in (base_document, document):
         answer = server.client.call(call, ParseDict(sent, message()))
         assert answer.success, answer

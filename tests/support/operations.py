@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import struct
 import time
 from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,26 @@ def cell(value: Any, type_: str) -> str:
     if type_ == "timestamp" and value is not None:
         return f"timestamp'{value} UTC'"
     return f"cast({literal(value)} as {type_})"
+
+
+def value_of(cell: Any, type_: str) -> Any:
+    """A cell of a case, a table or a report as the value that it is in the type; times are UTC."""
+    kind = type_.split("(")[0]
+    if cell is None:
+        return None
+    if kind == "boolean":
+        return str(cell).lower() == "true"
+    if kind in ("float", "double"):
+        number = float(cell)
+        return struct.unpack("f", struct.pack("f", number))[0] if kind == "float" else number
+    if kind == "decimal":
+        return Decimal(str(cell))
+    if kind == "date":
+        return date.fromisoformat(str(cell)[:10])
+    if kind in ("timestamp", "timestamp_ntz"):
+        at = datetime.fromisoformat(str(cell))
+        return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+    return cell
 
 
 class Tables:
