@@ -2,10 +2,13 @@
     Adds a column to a history table as of an instant: versions get the default from `at` on, and
     keep NULL before it.
 
-        at                        at
-        [ version ---- open   ->  [ column NULL ----)[ column = default ---- open
+                   at                              at
+        [ version ---- open   ->  [ column NULL ---)[ column = default ---- open
+                   [ ---)                           [ column = default ---)
 
-    Several columns added at one instant make one new version. An empty table only gets the column.
+    Only current versions are divided; a version that starts at `at` gets the default in place,
+    whether it has ended or not. Several columns added at one instant make one new version. An empty
+    table only gets the column.
 #}
 {% macro add_column_in_history_mode(
     table, column, default, at, key, type='string', dry_run=false
@@ -31,9 +34,10 @@
     {% do dbt_history._refuse_migration(
         dbt_history._later_row_problems(migrated, instant, later), migrated, caller,
     ) %}
-    {% set active = dbt_history._count_rows(
+    {% set ended = dbt_history._ended_versions(migrated, key, instant) %}
+    {% set touched = dbt_history._count_rows(
         migrated.relation,
-        dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true',
+        dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true or ' ~ ended,
     ) %}
     {% if not dry_run %}
         {% if column | lower not in migrated.types %}
@@ -42,10 +46,12 @@
             ) %}
             {% set migrated = dbt_history._migrated_table(table, caller) %}
         {% endif %}
-        {% if active %}
+        {% if touched %}
             {% do dbt_history._run_migration(
                 migrated,
-                dbt_history._new_period_sql(migrated, key, column, value, instant, 'true', later),
+                dbt_history._new_period_sql(
+                    migrated, key, column, value, instant, 'true', later, ended,
+                ),
                 operation, caller,
             ) %}
         {% endif %}
@@ -53,6 +59,6 @@
     {% do dbt_history._log_info(
         caller, migrated.relation,
         ('would get' if dry_run else 'has') ~ ' the column ' ~ column ~ ', with a value in '
-            ~ active ~ ' current versions',
+            ~ touched ~ ' versions',
     ) %}
 {% endmacro %}

@@ -201,6 +201,42 @@ def test_a_column_is_not_added_or_dropped_before_a_change_within_an_active_versi
     assert found == {(day(1), None), (day(5), None), (day(6), "red")}
 
 
+def test_a_version_that_starts_then_and_has_ended_gets_the_default_in_place(
+    project: Project,
+) -> None:
+    """
+    day    1        3                        5
+    1               [ a --------------------- )
+    1               [ late, another end --------- )    two rows of it are equal
+    2      [ b ------)[ b, red -------------- open
+    3               tombstone of late_events
+    4      [ c ------------------------------ )
+    """
+    late = version(1, "late", day(3), before(day(6)))
+    rows = [
+        version(1, "a", day(3), before(day(5))), late, late, version(2, "b", day(1)),
+        {**version(3, None, day(3), before(day(3))), "w": None},
+        version(4, "c", day(1), before(day(5))),
+    ]  # fmt: skip
+    table = write(project, "h", rows, TYPES)
+    ended = write(project, "ended", rows[:1], TYPES)
+    add: dict[str, Any] = {"key": "id", "column": "color", "default": "red", "at": "2024-01-03"}
+
+    for name in (table, ended, table):
+        output = migrate(project, "add_column_in_history_mode", table=name, **add)
+
+    assert "was migrated before" in output
+    red = [
+        {**row, "color": None if row["id"] in (3, 4) else "red"} for row in rows if row["id"] != 2
+    ]
+    red += [
+        {**version(2, "b", day(1), before(day(3))), "color": None},
+        {**version(2, "b", day(3)), "color": "red"},
+    ]
+    assert_same_rows(project.rows("h"), red, [*TYPES, "color"])
+    assert_same_rows(project.rows("ended"), red[:1], [*TYPES, "color"])
+
+
 def test_a_soft_delete_has_the_version_and_not_a_change_within_it(project: Project) -> None:
     """
     day    1            5                  9

@@ -6,9 +6,12 @@
         [ a -------- open   ->  [ a ----)[ a' -------- open     started before: closed and copied
              [ b --- open   ->  [ b' --- open                   starts then: changed in place
 
-    `later`: the rows that it refuses (`_later_rows`).
+    `later`: the rows that it refuses (`_later_rows`). `ended`: SQL, the versions that have ended and
+    are changed in place, too (`_ended_versions`); none leaves out all of them:
+
+             [ c --)        ->       [ c' --)                   started then, and has ended
 #}
-{% macro _new_period_sql(migrated, key, column, value, at, changes, later) %}
+{% macro _new_period_sql(migrated, key, column, value, at, changes, later, ended=none) %}
     {%- set convention = dbt_history.convention('fivetran') -%}
     {%- set start = dbt_history._quote(convention.start) -%}
     {%- set end = dbt_history._quote(convention.end) -%}
@@ -19,18 +22,24 @@
         {'op': 'add', 'where': is_active ~ start ~ ' < ' ~ at ~ ' and ' ~ changes},
         {'op': 'change', 'where': is_active ~ start ~ ' = ' ~ at ~ ' and ' ~ changes},
     ] -%}
+    {%- if ended is not none -%}
+        {%- do kinds.append({'op': 'change ended', 'where': ended}) -%}
+    {%- endif -%}
+    {%- set matched = dbt_history._key_columns(key) | map('lower') | list
+        + [convention.start, convention.end] -%}
     {%- for rows in later -%}
         {%- do kinds.append({'op': 'refuse', 'where': rows.where}) -%}
     {%- endfor -%}
     merge into {{ dbt_history._quoted_relation(migrated.relation) }} as history
     using (
         {%- for kind in kinds %}
-        select
+        select {{- ' distinct' if kind.op == 'change ended' }}
             '{{ kind.op }}' as op,
             {{ 'cast(null as timestamp)' if kind.op == 'add' else start }} as match_start
             {%- for name in migrated.names.values() %},
             {% if kind.op == 'add' and name | lower == column | lower %}{{ value }}
             {%- elif kind.op == 'add' and name | lower == convention.start %}{{ at }}
+            {%- elif kind.op == 'change ended' and name | lower not in matched %}null
             {%- else %}{{ dbt_history._quote(name) }}
             {%- endif %} as {{ dbt_history._prefixed(name) }}
             {%- endfor %}
@@ -42,7 +51,17 @@
         {%- endfor %}
     ) as operations
     on
+        {%- if ended is none %}
         history.{{ active }} = true
+        {%- else %}
+        coalesce(history.{{ active }}, false) = (operations.op <> 'change ended')
+        and (
+            operations.op <> 'change ended'
+            or history.{{ end }} <=> operations.{{ dbt_history._prefixed(
+                migrated.names[convention.end]
+            ) }}
+        )
+        {%- endif %}
         and history.{{ start }} = operations.match_start
         {%- for name in dbt_history._key_columns(key) %}
         and history.{{ dbt_history._quote(name) }}
@@ -51,7 +70,8 @@
     when matched and operations.op = 'close' then update set
         {{ end }} = {{ dbt_history._shift_by_gap(at, convention) }},
         {{ active }} = false
-    when matched and operations.op = 'change' then update set
+    when matched and operations.op {{ "= 'change'" if ended is none
+        else "in ('change', 'change ended')" }} then update set
         {{ dbt_history._quote(migrated.names[column | lower]) }} = {{ value }}
     when matched and operations.op = 'refuse' then update set
         {{ end }} = cast(
@@ -100,6 +120,27 @@
         }) %}
     {% endif %}
     {% do return(later) %}
+{% endmacro %}
+
+
+{#
+    SQL: the versions that start at `at` and have ended. A remembered deletion of `late_events` is
+    no version, nor is a repeat: both have an empty period.
+#}
+{% macro _ended_versions(migrated, key, at) %}
+    {% set convention = dbt_history.convention('fivetran') %}
+    {% set start = dbt_history._quote(convention.start) %}
+    {% set terms = [
+        start ~ ' = ' ~ at,
+        'not coalesce(' ~ dbt_history._quote(convention.active) ~ ', false)',
+        'not ' ~ dbt_history._is_tombstone_row(
+            migrated.columns, dbt_history._key_columns(key), convention,
+        ),
+    ] %}
+    {% if dbt_history._may_have_repeats(migrated.relation) %}
+        {% do terms.append(dbt_history._quote(convention.end) ~ ' >= ' ~ start) %}
+    {% endif %}
+    {% do return(terms | join(' and ')) %}
 {% endmacro %}
 
 

@@ -36,6 +36,18 @@ merge into `golden`.`records` as history
         from `golden`.`records`
         where `_fivetran_active` = true and `_fivetran_start` = timestamp'2024-03-03T00:00:00Z' and true
         union all
+        select distinct
+            'change ended' as op,
+            `_fivetran_start` as match_start,
+            `id` as `c_id`,
+            `Path` as `c_Path`,
+            null as `c_state`,
+            `_fivetran_start` as `c__fivetran_start`,
+            `_fivetran_end` as `c__fivetran_end`,
+            null as `c__fivetran_active`
+        from `golden`.`records`
+        where `_fivetran_start` = timestamp'2024-03-03T00:00:00Z' and not coalesce(`_fivetran_active`, false) and not coalesce(`_fivetran_end` = (`_fivetran_start` - interval 1 millisecond) and not `_fivetran_active` and `state` is null, false)
+        union all
         select
             'refuse' as op,
             `_fivetran_start` as match_start,
@@ -49,7 +61,11 @@ merge into `golden`.`records` as history
         where `_fivetran_active` = true and `_fivetran_start` > timestamp'2024-03-03T00:00:00Z'
     ) as operations
     on
-        history.`_fivetran_active` = true
+        coalesce(history.`_fivetran_active`, false) = (operations.op <> 'change ended')
+        and (
+            operations.op <> 'change ended'
+            or history.`_fivetran_end` <=> operations.`c__fivetran_end`
+        )
         and history.`_fivetran_start` = operations.match_start
         and history.`ID`
             <=> operations.`c_id`
@@ -58,7 +74,7 @@ merge into `golden`.`records` as history
     when matched and operations.op = 'close' then update set
         `_fivetran_end` = (timestamp'2024-03-03T00:00:00Z' - interval 1 millisecond),
         `_fivetran_active` = false
-    when matched and operations.op = 'change' then update set
+    when matched and operations.op in ('change', 'change ended') then update set
         `state` = cast('new' as string)
     when matched and operations.op = 'refuse' then update set
         `_fivetran_end` = cast(
