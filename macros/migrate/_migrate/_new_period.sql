@@ -6,7 +6,7 @@
         [ a -------- open   ->  [ a ----)[ a' -------- open     started before: closed and copied
              [ b --- open   ->  [ b' --- open                   starts then: changed in place
 
-    `later`: the rows that it refuses (`_later_rows`). `ended`: SQL, the versions that have ended and
+    `later`: the rows that it refuses (`_later_rows`). `ended`: SQL, the ended versions that
     are changed in place, too (`_ended_versions`); none leaves out all of them:
 
              [ c --)        ->       [ c' --)                   started then, and has ended
