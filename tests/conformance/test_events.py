@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from decimal import Context, Decimal
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,11 @@ def as_texts(rows: Iterable[tuple[str, Row, Row, Types]]) -> list[str]:
     for transaction, key, row, types in rows:
         ends = [None if row[end] is None else str(row[end]) for end in ("from", "to")]
         values = [value_of(text, types[row["column"]]) for text in ends]
+        # Equal decimals have one text.
+        values = [
+            value.normalize(Context(prec=38)) if isinstance(value, Decimal) else value
+            for value in values
+        ]
         found.append(repr((transaction, [*key.values()], row["change"], row["column"], *values)))
     return sorted(found)
 

@@ -27,13 +27,14 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from pyspark.sql import SparkSession
 
 from dbt_history.cli import main
+from dbt_history.commit_log import Entry, new_record
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.table import CATALOG_NAME
 from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.certificates import Certificates
 from dbt_history.serve.check import SelfTest
-from dbt_history.serve.destination import Destination
+from dbt_history.serve.destination import Destination, key_of_undone
 from dbt_history.serve.engine import Engine, find_package
 from dbt_history.serve.logs import JsonFormatter
 from dbt_history.serve.service import SERVICE, Service, start
@@ -267,6 +268,27 @@ def test_batches_that_a_restore_undid_are_applied_again_with_their_key(
     else:
         assert "batch 2, 3 was undone by a restore or an overwrite" in answer.task.message
         assert [row[1] for row in versions(destination, name)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "has_later", "expected"),
+    [
+        # (batch, key), oldest first; batch 1 is not undone. A change of the key alone has no batch.
+        ([(1, "id"), (2, "id, name"), (3, "NAME, id")], False, ("NAME", "id")),
+        ([(1, "id"), (2, "id, name"), (3, "id")], False, None),
+        ([(1, "id"), (2, "id"), (3, "id"), (None, "id, name")], False, ("id",)),
+        ([(1, "id"), (2, "id"), (3, "id"), (None, "id, name")], True, None),
+        ([(1, "id"), (2, None), (3, None)], False, ()),
+    ],
+)
+def test_the_key_of_undone_batches_is_known_if_they_had_one(
+    keys: list[tuple[int | None, str | None]], has_later: bool, expected: tuple[str, ...] | None
+) -> None:
+    log: list[tuple[Entry, bool]] = [({"userMetadata": None}, False)]
+    for number, key in reversed(keys):
+        about = {"batch": number, "key": key and key.split(", ")}
+        log.append(({"userMetadata": json.dumps(new_record(**about))}, number != 1))
+    assert key_of_undone(log, (2, 3), has_later=has_later) == expected
 
 
 def test_a_call_waits_for_the_call_on_its_table_and_for_no_other(

@@ -549,6 +549,8 @@ def test_events_of_a_relation_have_times_of_their_own(call: Renderer, of: str) -
         # A view renamed geo.
         ("name geometry", "name geo", [], "name", "log has geo, and the states have geometry"),
         ("name geometry", "name geo", ["name"], "name", ""),
+        # `columns` names another column as the write's author.
+        ("name author", "name author editor", [], "name", "log has editor, and the states have"),
         ("geometry", "mode", [], "", "the log has no column of the content"),
     ],
 )

@@ -374,7 +374,7 @@ filter(
             {% do found.lost.append(name) %}
         {% endif %}
     {% endfor %}
-    {% for name in of_states if name | lower not in of_log | map('lower') | list %}
+    {% for name in of_states if name | lower not in shared | map('lower') | list %}
         {% do found.states.append(name) %}
     {% endfor %}
     {% for name in of_log
@@ -397,8 +397,8 @@ filter(
     {% elif found.states and found.log %}
         {% do return(
             'the log has ' ~ found.log | join(', ') ~ ', and the states have '
-                ~ found.states | join(', ') ~ ': a column that a view renamed would be lost; if'
-                ~ ' none was renamed, name all columns of the content in payload'
+                ~ found.states | join(', ') ~ ': a renamed column would be lost; if none was'
+                ~ ' renamed, name all columns of the content in payload'
         ) %}
     {% elif not shared %}
         {% do return('the log has no column of the content of the states') %}

@@ -219,7 +219,11 @@ class Destination:
             kept.append(kept_before)
         applied = max(kept)
         undone = tuple(sorted({number for number in taken if number > applied}))
-        return Numbers(has_history, max(taken), applied, undone, key_of_undone(found, undone))
+        # A batch that was landed and never applied may have the key that a commit alone records.
+        has_later = bool(undone) and target.landing.exists()
+        has_later = has_later and target.landing.last_landed() > max(taken)
+        key = key_of_undone(found, undone, has_later=has_later)
+        return Numbers(has_history, max(taken), applied, undone, key)
 
     def check_undone(self, target: Target, numbers: Numbers, key: Sequence[str]) -> None:
         """Raises RefusedError if undone batches cannot be applied again from their landed rows.
@@ -393,14 +397,15 @@ def numbers_in_checkpoints(target: Target, log: Sequence[tuple[Entry, bool]]) ->
 
 
 def key_of_undone(
-    log: Iterable[tuple[Entry, bool]], undone: Sequence[int]
+    log: Iterable[tuple[Entry, bool]], undone: Sequence[int], *, has_later: bool
 ) -> tuple[str, ...] | None:
     """The key that the newest commits of undone batches record; None if they record several.
 
     `log` has the commits, newest first, and whether they were undone. Empty if no key is recorded.
+    With later landed batches, `has_later`, a change of the key counts, too.
 
-    version   1              2        3                   4
-    commit    batch 1, id    key a    batch 2, key a      restore to 1        batch 2: a
+    version   1              2        3                   4        5
+    commit    batch 1, id    key a    batch 2, key a      key b    restore to 1        batch 2: a
     """
     keys: dict[tuple[str, ...], tuple[str, ...]] = {}
     missing = set(undone)
@@ -408,9 +413,10 @@ def key_of_undone(
         if not missing:
             break
         record = read_record(entry["userMetadata"]) or {}
-        if is_undone and (key := record.get("key")):
+        number, key = record.get("batch"), record.get("key")
+        if is_undone and key and (has_later or number in missing):
             keys.setdefault(normalized(key), tuple(key))
-        missing.discard(record.get("batch"))
+        missing.discard(number)
     return next(iter(keys.values()), ()) if len(keys) < 2 else None
 
 
