@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from decimal import Context, Decimal
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -250,27 +249,27 @@ def reports(project: Project, asked: Sequence[tuple[str, str]]) -> list[list[Row
 
 
 def as_reported(rows: list[Row], key: list[str], types: Types) -> list[str]:
-    return as_texts((str(row["_hist_trans_id"]), pick(row, key, types), row, types) for row in rows)
+    return as_texts(
+        ((str(row["_hist_trans_id"]), pick(row, key, types), row) for row in rows), types
+    )
 
 
 def as_expected(rows: list[Row], types: Types, prefix: str = "t") -> list[str]:
     return as_texts(
-        (f"{prefix}{row['transaction']}", pick(row["key"], [*row["key"]], types), row, types)
-        for row in rows
+        (
+            (f"{prefix}{row['transaction']}", pick(row["key"], [*row["key"]], types), row)
+            for row in rows
+        ),
+        types,
     )
 
 
-def as_texts(rows: Iterable[tuple[str, Row, Row, Types]]) -> list[str]:
+def as_texts(rows: Iterable[tuple[str, Row, Row]], types: Types) -> list[str]:
     """Rows of a report, each with its transaction and key, in a form to compare."""
     found = []
-    for transaction, key, row, types in rows:
+    for transaction, key, row in rows:
         ends = [None if row[end] is None else str(row[end]) for end in ("from", "to")]
         values = [value_of(text, types[row["column"]]) for text in ends]
-        # Equal decimals have one text.
-        values = [
-            value.normalize(Context(prec=38)) if isinstance(value, Decimal) else value
-            for value in values
-        ]
         found.append(repr((transaction, [*key.values()], row["change"], row["column"], *values)))
     return sorted(found)
 

@@ -7,7 +7,7 @@ import struct
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,8 @@ def value_of(cell: Any, type_: str) -> Any:
         number = float(cell)
         return struct.unpack("f", struct.pack("f", number))[0] if kind == "float" else number
     if kind == "decimal":
-        return Decimal(str(cell))
+        # Equal decimals get one text, too; 38 digits are all that Spark has.
+        return Decimal(str(cell)).normalize(Context(prec=38))
     if kind == "date":
         return date.fromisoformat(str(cell)[:10])
     if kind in ("timestamp", "timestamp_ntz"):

@@ -360,50 +360,40 @@ filter(
     say which columns are written.
 #}
 {% macro _payload_problem(columns_of_states, columns_of_log, key, payload) %}
-    {% set named = dbt_history._key_columns(payload) | map('lower') | list %}
+    {% set named = dbt_history._key_columns(payload) %}
+    {% set options = dbt_history._write_columns().keys() | list %}
     {% set shared = dbt_history._payload_of(columns_of_states, columns_of_log, key) %}
-    {% set of_states = dbt_history._features_of(columns_of_states, key).payload %}
-    {% set of_log = columns_of_log | map(attribute='name') | list %}
-    {% set known = key | map('lower') | list + ['branch']
-        + dbt_history._write_columns().keys() | list %}
-    {% set found = {'lost': [], 'options': [], 'states': [], 'log': []} %}
-    {% for name in shared %}
-        {% if name | lower in dbt_history._write_columns() %}
-            {% do found.options.append(name) %}
-        {% elif name | lower not in named %}
-            {% do found.lost.append(name) %}
-        {% endif %}
-    {% endfor %}
-    {% for name in of_states if name | lower not in shared | map('lower') | list %}
-        {% do found.states.append(name) %}
-    {% endfor %}
-    {% for name in of_log
-        if name | lower not in known + of_states | map('lower') | list %}
-        {% do found.log.append(name) %}
-    {% endfor %}
-    {% if named and found.lost %}
+    {% if named %}
+        {% set rest = dbt_history._without(columns_of_log, named + options) %}
+        {% set lost = dbt_history._names_in_both(shared, rest | map(attribute='name') | list) %}
         {% do return(
-            'payload lacks ' ~ found.lost | join(', ') ~ ': a write is the whole content of a'
-                ~ ' feature, so every feature written would lose it; name all columns, or leave'
-                ~ ' payload out for all'
+            'payload lacks ' ~ lost | join(', ') ~ ': a write is the whole content of a feature, so'
+                ~ ' every feature written would lose it; name all columns, or leave payload out for'
+                ~ ' all' if lost else none
         ) %}
-    {% elif named %}
-        {% do return(none) %}
-    {% elif found.options %}
-        {% do return(
-            found.options | join(', ') ~ ' in states and log can be content or an option of a'
-                ~ ' write: name all columns of the content in payload'
-        ) %}
-    {% elif found.states and found.log %}
-        {% do return(
-            'the log has ' ~ found.log | join(', ') ~ ', and the states have '
-                ~ found.states | join(', ') ~ ': a renamed column would be lost; if none was'
-                ~ ' renamed, name all columns of the content in payload'
-        ) %}
-    {% elif not shared %}
-        {% do return('the log has no column of the content of the states') %}
     {% endif %}
-    {% do return(none) %}
+    {% set unclear = dbt_history._names_in_both(shared, options) %}
+    {% set content = dbt_history._features_of(columns_of_states, key).payload %}
+    {% set only_states = dbt_history._names_in_both(
+        content, dbt_history._without(columns_of_states, shared) | map(attribute='name') | list,
+    ) %}
+    {% set only_log = dbt_history._without(columns_of_log, key + ['branch'] + options + content) %}
+    {% if unclear %}
+        {% do return(
+            unclear | join(', ') ~ ' in states and log can be content or an option of a write: name'
+                ~ ' all columns of the content in payload'
+        ) %}
+    {% elif only_states and only_log %}
+        {% do return(
+            'the log has ' ~ only_log | map(attribute='name') | join(', ')
+                ~ ', and the states have ' ~ only_states | join(', ')
+                ~ ': a renamed column would be lost; if none was renamed, name all columns of the'
+                ~ ' content in payload'
+        ) %}
+    {% endif %}
+    {% do return(
+        none if shared else 'the log has no column of the content of the states'
+    ) %}
 {% endmacro %}
 
 
@@ -412,15 +402,13 @@ filter(
     without those that every write has.
 #}
 {% macro _payload_of(columns_of_states, columns_of_log, key, payload=none) %}
-    {% set named = dbt_history._key_columns(payload) %}
-    {% set written = columns_of_log | map(attribute='name') | map('lower') | list %}
-    {% set other = ['txn', 'position', 'action', 'app_id', 'author', 'message', 'at'] %}
-    {% set names = [] %}
-    {% for name in dbt_history._features_of(columns_of_states, key).payload
-        if name | lower in written and name | lower not in other %}
-        {% do names.append(name) %}
-    {% endfor %}
-    {% do return(named or names) %}
+    {% set written = dbt_history._without(
+        columns_of_log, ['txn', 'position', 'action', 'app_id', 'author', 'message', 'at'],
+    ) %}
+    {% do return(dbt_history._key_columns(payload) or dbt_history._names_in_both(
+        dbt_history._features_of(columns_of_states, key).payload,
+        written | map(attribute='name') | list,
+    )) %}
 {% endmacro %}
 
 

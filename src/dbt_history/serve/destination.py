@@ -284,9 +284,10 @@ class Destination:
         if not target.landing.exists():
             return
         numbers = self.numbers(target, has_history=target.is_history())
-        key = list(numbers.undone_key or target.key())
+        own = target.key()
+        key = list(numbers.undone_key or own)
         self.check_undone(target, numbers, key)
-        if is_other_key(key, target.key()):
+        if is_other_key(key, own):
             target.check_new_key(key)
             target.set_key(key)
         if self.is_pending(target, numbers):
