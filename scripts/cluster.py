@@ -34,9 +34,10 @@ STATE = ROOT / ".state"
 FOLDER = STATE / "cluster"
 HOST = "127.0.0.1"
 JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -Duser.timezone=UTC"
-# Seconds until all servers must answer (13 on two idle cores), and until a process must end.
-START_TIMEOUT = 180
-STOP_TIMEOUT = 30
+# Seconds until all servers must answer (13 on two idle cores), and until a
+# process must end.
+START_TIMEOUT = 900
+STOP_TIMEOUT = 60
 PORTS = ("master", "master_ui", "worker_ui", "driver_ui", "thrift", "connect")
 LOGGING = """# Failures with their cause: clients receive only the message.
 rootLogger.level = warn

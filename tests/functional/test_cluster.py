@@ -21,12 +21,13 @@ import pytest
 from scripts.cluster import HOST, Cluster, started_at
 from tests.conformance.test_history_batch import CASES, adopt, stage, together
 from tests.support import connect, thrift
-from tests.support.processes import TIMEOUT, kill
+from tests.support.processes import kill
 from tests.support.project import Project, profiles
 from tests.support.selection import IS_ALL
 from tests.support.staging import COLUMNS, batches_of_one, before, day, version
 from tests.support.tables import assert_same_rows
 from tests.support.thrift import ThriftSpark
+from tests.support.waiting import TIMEOUT
 
 BATCHES = 2
 SELECT, EXPECTED = batches_of_one(BATCHES)
@@ -178,9 +179,9 @@ def write_slowly(project: Project) -> None:
 def driver_api(cluster: Cluster, what: str) -> Any:
     """The REST API of the driver for its application."""
     address = f"http://{HOST}:{cluster.record()['ports']['driver_ui']}/api/v1/applications"
-    with urllib.request.urlopen(address, timeout=10) as page:
+    with urllib.request.urlopen(address, timeout=TIMEOUT) as page:
         application = json.load(page)[0]["id"]
-    with urllib.request.urlopen(f"{address}/{application}/{what}", timeout=10) as page:
+    with urllib.request.urlopen(f"{address}/{application}/{what}", timeout=TIMEOUT) as page:
         return json.load(page)
 
 

@@ -29,6 +29,7 @@ from tests.support.landing import COLUMNS, END, HEADER, START, small
 from tests.support.processes import descendants, free_port, kill, start_python
 from tests.support.project import ROOT, drop_schema
 from tests.support.secrets import files_with
+from tests.support.waiting import TIMEOUT
 from tests.support.writer import Client, history_batch
 
 pytestmark = pytest.mark.thorough
@@ -63,7 +64,7 @@ def many_rows(folder: Path, schema: str) -> RequestWriter:
 
 
 def wait_for(moment: str, landing: Path, call: Any) -> None:
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + TIMEOUT
     while not any(landing.glob(MOMENTS[moment])):
         assert not call.done(), call.exception()
         assert time.monotonic() < deadline
@@ -141,8 +142,8 @@ def test_a_stopped_destination_finishes_the_current_call(
         metrics = page.read().decode()
     stopped.send_signal(signal.SIGTERM)
 
-    assert call.result(timeout=240).success
-    output, _ = stopped.communicate(timeout=60)
+    assert call.result(timeout=TIMEOUT).success
+    output, _ = stopped.communicate(timeout=TIMEOUT)
     assert stopped.returncode == 0
     logged = [json.loads(line) for line in output.splitlines()]
     assert [(line["level"], line["message-origin"]) for line in logged] == [

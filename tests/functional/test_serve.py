@@ -45,6 +45,7 @@ from tests.support.landing import END, HEADER, START
 from tests.support.project import ROOT, drop_schema
 from tests.support.secrets import files_with
 from tests.support.selection import thorough
+from tests.support.waiting import TIMEOUT
 from tests.support.writer import Client, batch, history_batch, table
 
 SCHEMA = "tests_serve"
@@ -304,7 +305,7 @@ def test_a_call_waits_for_the_call_on_its_table_and_for_no_other(
         described = pb.DescribeTableRequest(schema_name=SCHEMA, table_name="busy")
         assert client.call("DescribeTable", described).not_found
         assert not waiting.done()
-    assert waiting.result(timeout=120).success
+    assert waiting.result(timeout=TIMEOUT).success
     assert live_rows(destination, "busy") == live_rows(destination, "free") == [(1, "a", "{}")]
 
 
@@ -318,7 +319,7 @@ def test_a_table_is_compacted_after_some_batches_and_keeps_its_numbers(
     first = upserts(request(own, "compacted"), ("1", "a", "1.5", 1), ("2", "b", "2", 1))
     second = updates(request(own, "compacted"), ("1", "c", UNMODIFIED, 2))
     assert [client.write(writer).success for writer in (first, second)] == [True, True]
-    own.maintenance.submit(int).result(timeout=120)
+    own.maintenance.submit(int).result(timeout=TIMEOUT)
 
     # A repeat changes nothing.
     assert client.write(first).success
@@ -1072,13 +1073,13 @@ def test_certificates_are_reloaded_and_health_and_reflection_need_no_token(
         with secure_channel(port, root) as channel:
             stub = health_pb2_grpc.HealthStub(channel)
             request = health_pb2.HealthCheckRequest(service=name)
-            return int(stub.Check(request, timeout=10).status)
+            return int(stub.Check(request, timeout=TIMEOUT).status)
 
     serving = health_pb2.HealthCheckResponse.SERVING
     assert [status(first, name) for name in ("", SERVICE.full_name)] == [serving] * 2
     with secure_channel(port, first) as channel:
         listed = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(
-            iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=10
+            iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=TIMEOUT
         )
         names = [found.name for found in next(listed).list_services_response.service]
     assert SERVICE.full_name in names

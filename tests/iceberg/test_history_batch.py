@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.conformance.test_history_batch import run_together
 from tests.support.iceberg import Catalog, numbers, records, refs
-from tests.support.processes import TIMEOUT, kill, release, start
+from tests.support.processes import kill, release, start
 from tests.support.project import Project
 from tests.support.staging import (
     COLUMNS,
@@ -29,6 +29,7 @@ from tests.support.staging import (
     version,
 )
 from tests.support.tables import assert_same_rows
+from tests.support.waiting import TIMEOUT
 
 ICEBERG = {"file_format": "iceberg"}
 FIRST = [
@@ -188,7 +189,7 @@ def test_two_concurrent_runs_apply_every_batch_once(
     for process in both:
         release(process)
     # The loser of a simultaneous commit ends with an error; it has written nothing.
-    ended = [process.communicate(timeout=300) and process.returncode for process in both]
+    ended = [process.communicate(timeout=TIMEOUT) and process.returncode for process in both]
     assert 0 in ended
 
     project.history("h", SELECT, batches_per_commit=1, config=ICEBERG)

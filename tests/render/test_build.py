@@ -15,6 +15,7 @@ import pytest
 
 from scripts import build, play_days
 from scripts.thread_sessions import ThreadSessions
+from tests.support.waiting import TIMEOUT
 
 VIEW, TABLE = "model.dbt_history.a_view", "model.dbt_history.a_table"
 TEST = "test.dbt_history.not_null_a_table_id.1f2e3d"
@@ -299,7 +300,7 @@ def test_each_thread_has_a_session_of_its_own_and_a_later_thread_one_that_is_fre
     def ask(name: str) -> None:
         used[name] = sessions.builder.enableHiveSupport().getOrCreate()
         assert used[name] is sessions.getOrCreate()
-        both.wait(timeout=10)
+        both.wait(timeout=TIMEOUT)
 
     for names in (("first", "second"), ("third", "fourth")):
         threads = [threading.Thread(target=ask, args=[name]) for name in names]

@@ -21,6 +21,7 @@ import pytest
 from dbt_history.explore.answers import Answers, QuestionError, Served, number_of
 from dbt_history.explore.project import DbtProject, ExploreError
 from dbt_history.explore.server import App, Worker
+from tests.support.waiting import TIMEOUT
 
 TABLES: list[dict[str, Any]] = []
 
@@ -236,7 +237,7 @@ def test_the_server_listens_on_the_loopback_address_only_and_ends_when_told(
         address = urlsplit(server.stdout.readline().strip())
         port = address.port
         assert port is not None
-        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
         connection.request("GET", f"/?{address.query}")
         assert connection.getresponse().status == 303
         connection.close()
@@ -249,7 +250,7 @@ def test_the_server_listens_on_the_loopback_address_only_and_ends_when_told(
         ]
         assert listening == [f"0100007F:{port:04X}"]
         server.send_signal(ending)
-        rest, errors = server.communicate(timeout=20)
+        rest, errors = server.communicate(timeout=TIMEOUT)
     finally:
         server.kill()
     assert (server.returncode, rest, errors) == (0, "stopped\n", "")

@@ -32,6 +32,7 @@ from tests.support.markdown import blocks
 from tests.support.pages import Page, leaves_the_file
 from tests.support.project import ROOT
 from tests.support.selection import IS_ALL
+from tests.support.waiting import TIMEOUT
 
 
 @pytest.fixture(scope="module")
@@ -486,7 +487,7 @@ def opened(
     done = subprocess.run(
         [str(BROWSER), *OPTIONS, *options, f"--log-net-log={log}",
          f"--user-data-dir={folder / 'user'}", "--dump-dom", f"{file.as_uri()}{place}"],
-        capture_output=True, text=True, check=True, timeout=120,
+        capture_output=True, text=True, check=True, timeout=TIMEOUT,
     )  # fmt: skip
     # dbt's page has icons whose address is a template until its script runs: {{ getIcon(…) }}.
     lines = [line for line in done.stderr.splitlines() if "CONSOLE" in line]

@@ -14,6 +14,7 @@ import playwright.sync_api
 import pytest
 
 from tests.support.pages import Page
+from tests.support.waiting import TIMEOUT
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -63,7 +64,7 @@ def played(
     done = subprocess.run(
         [str(BROWSER), *OPTIONS, *options, f"--user-data-dir={folder / 'user'}", "--dump-dom",
          f"{file.as_uri()}{place}"],
-        capture_output=True, text=True, check=True, timeout=120,
+        capture_output=True, text=True, check=True, timeout=TIMEOUT,
     )  # fmt: skip
     complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert not complaints, "\n".join(complaints)

@@ -15,9 +15,7 @@ import pytest
 from dbt.adapters.spark.session import Cursor
 
 from tests.support.project import ROOT, Project
-
-# Seconds; longer than any step of these tests needs.
-TIMEOUT = 240
+from tests.support.waiting import TIMEOUT
 
 
 def free_port() -> int:
@@ -57,7 +55,7 @@ def release(process: subprocess.Popen[str]) -> None:
 
 def last_line(process: subprocess.Popen[str]) -> str:
     """The last line of its output; it must have succeeded."""
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, output
     return output.strip().splitlines()[-1]
 

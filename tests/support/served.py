@@ -15,6 +15,7 @@ import waitress
 from dbt_history.explore.server import App
 from tests.support.browser import BROWSER, OPTIONS, script_element
 from tests.support.pages import Page
+from tests.support.waiting import TIMEOUT
 
 
 @contextmanager
@@ -57,7 +58,7 @@ def played_by_server(
         done = subprocess.run(
             [str(BROWSER), *(one for one in OPTIONS if "resolver" not in one), *options,
              f"--user-data-dir={folder / 'user'}", "--dump-dom", address],
-            capture_output=True, text=True, check=True, timeout=200,
+            capture_output=True, text=True, check=True, timeout=TIMEOUT,
         )  # fmt: skip
     complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert not complaints, "\n".join(complaints)

@@ -11,8 +11,7 @@ from google.protobuf.json_format import ParseDict
 from dbt_history.landing.writer import RequestWriter
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.service import stub
-
-WAIT = 300
+from tests.support.waiting import TIMEOUT
 
 
 @dataclass
@@ -25,7 +24,7 @@ class Client:
     channel: grpc.Channel
     configuration: dict[str, str] = field(default_factory=dict)
     metadata: tuple[tuple[str, str], ...] = ()
-    wait: float = WAIT
+    wait: float = TIMEOUT
 
     @classmethod
     def at(cls, port: int, **more: Any) -> Self:
