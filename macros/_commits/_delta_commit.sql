@@ -14,7 +14,9 @@
             {% set state.log = dbt_history._delta_commit_log(target, model.unique_id) %}
         {% endif %}
         {% set taken = state.log.last_batch %}
-        {% if attempt and plan.batch is not none
+        {% if plan.get('has_no_number') and dbt_history._is_overtaken(target, log) %}
+            {% set state.failed = 'overtaken' %}
+        {% elif attempt and plan.batch is not none
             and dbt_history._reset_since(log, dbt_history._entries_since_log(target, log)) %}
             {% set state.failed = 'reset' %}
         {% elif attempt and plan.batch is not none and taken is not none and taken >= plan.batch %}

@@ -17,10 +17,14 @@
         {% if attempt and plan.batch is not none %}
             {% do log.update({'reset': dbt_history._iceberg_reset_since(target, log)}) %}
         {% endif %}
+        {% set is_overtaken = plan.get('has_no_number')
+            and dbt_history._is_overtaken(target, log) %}
         {% if (attempt or log.snapshot is none) and not log.get('reset') %}
             {% do dbt_history._look_again(target, log) %}
         {% endif %}
-        {% if log.get('reset') %}
+        {% if is_overtaken %}
+            {% set state.failed = 'overtaken' %}
+        {% elif log.get('reset') %}
             {% set state.failed = 'reset' %}
         {% elif attempt and plan.batch is not none and log.last_batch is not none
             and log.last_batch >= plan.batch %}

@@ -15,6 +15,33 @@
 {% endmacro %}
 
 
+{#
+    Whether another run of the model has committed a batch since `log` was read. Numbers order
+    numbered batches; one without a number that was staged before such a commit would remove newer
+    versions:
+
+        view     a, v1                      a, v1, v2
+        run 1    staged: a begins at v1 .............................. merged: v2 is removed
+        run 2                               staged, merged: v1, v2
+#}
+{% macro _is_overtaken(target, log) %}
+    {% set state = namespace(is_newer=true, is_overtaken=false) %}
+    {% set entries = dbt_history._history_entries(target) if target.is_iceberg
+        else dbt_history._entries_since_log(target, log) %}
+    {% for entry in entries %}
+        {% if entry.version == (log.snapshot if target.is_iceberg else log.seen.version) %}
+            {% set state.is_newer = false %}
+        {% endif %}
+        {% set record = entry.record or {} %}
+        {% if state.is_newer and 'batch' in record and record.get('model') == model.unique_id
+            and record.get('invocation_id') != invocation_id %}
+            {% set state.is_overtaken = true %}
+        {% endif %}
+    {% endfor %}
+    {% do return(state.is_overtaken) %}
+{% endmacro %}
+
+
 {# The commits from `log.seen` on, newest first. #}
 {% macro _entries_since_log(target, log) %}
     {% set entries = dbt_history._history_entries(target, 10) %}

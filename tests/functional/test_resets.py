@@ -17,8 +17,18 @@ from dbt.adapters.spark.session import Cursor
 from dbt_history.landing.table import LandingTable
 from tests.support.project import Project
 from tests.support.selection import thorough
-from tests.support.staging import COLUMNS, batches_of_one
-from tests.support.tables import assert_same_rows
+from tests.support.staging import (
+    COLUMNS,
+    TYPES,
+    batches_of_one,
+    before,
+    day,
+    earliest,
+    stage,
+    upsert,
+    version,
+)
+from tests.support.tables import assert_same_rows, data_frame
 
 SELECT, EXPECTED = batches_of_one(4)
 # In New York, 01:00 to 02:00 comes twice on this day: until 06:00 UTC, and after it.
@@ -62,9 +72,9 @@ def time_of(project: Project, version: int) -> str:
 def set_commit_times(project: Project, name: str, *minutes: int) -> None:
     """Set the commit times of a table to so many minutes after the clocks went back."""
     place = project.spark.sql(f"describe detail {project.table(name)}").collect()[0]["location"]
-    for version, number in enumerate(minutes):
+    for place_in_log, number in enumerate(minutes):
         at = (CLOCKS_GO_BACK + timedelta(minutes=number)).timestamp()
-        commit = Path(place.removeprefix("file:")) / "_delta_log" / f"{version:020}.json"
+        commit = Path(place.removeprefix("file:")) / "_delta_log" / f"{place_in_log:020}.json"
         os.utime(commit, (at, at))
 
 
@@ -120,6 +130,43 @@ def test_a_reset_right_before_a_merge_makes_the_run_plan_again(
     assert commits(project, "h") == ["CREATE TABLE", 1, 2, *after]
     assert "was reset by another writer" in first.log
     assert project.run("h").message("h").startswith("no new batch")
+
+
+@pytest.mark.thorough
+def test_a_batch_without_a_number_that_another_run_overtook_is_staged_again(
+    project: Project, before_statement: Interrupt
+) -> None:
+    """The first run has staged the rows before the other replaces them and merges its own.
+
+    staged        1: a from 1      1: a from 1, b from 3
+    other run                      merged: [ a -)[ b -
+    this run      staged           would merge: E at 1 removes b
+    """
+    first = [earliest(None, 1, day(1)), upsert(None, 1, day(1), "a")]
+    project.history("h", stage(project, "staged", first))
+    project.run("h")
+    table = project.table("h")
+    record = json.loads(project.log_of("h")[0]["userMetadata"])
+
+    def overtake() -> None:
+        stage(project, "staged", [*first, upsert(None, 1, day(3), "b")])
+        name = "spark.databricks.delta.commitInfo.userMetadata"
+        project.spark.conf.set(name, json.dumps({**record, "invocation_id": "other"}))
+        rows = [version(1, "a", day(1), before(day(3))), version(1, "b", day(3))]
+        data_frame(project.spark, rows, TYPES).createOrReplaceTempView("both")
+        project.spark.sql(f"insert into {table} replace where id = 1 select * from both")
+        project.spark.conf.unset(name)
+
+    before_statement("describe history", 2, overtake)
+
+    run = project.run("h")
+
+    assert "another run applied a batch meanwhile" in run.log
+    assert_same_rows(
+        project.rows("h"),
+        [version(1, "a", day(1), before(day(3))), version(1, "b", day(3))],
+        COLUMNS,
+    )
 
 
 @pytest.mark.thorough

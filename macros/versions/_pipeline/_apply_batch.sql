@@ -7,6 +7,7 @@
 {% macro _apply_batch(batch) %}
     {% set target, plan, log = batch.target, batch.plan, batch.log %}
     {% do dbt_history._count_skipped(batch) %}
+    {% do plan.update({'has_no_number': plan.batch is none}) %}
     {% set statement = dbt_history._merge_sql(dict(
         batch, place=dbt_history._writing_place(target),
     )) %}
@@ -16,6 +17,11 @@
     {% if plan.parts and failed not in [none, 'reset', 'conflict'] %}
         {% do return(none) %}
     {% endif %}
+    {% if failed == 'overtaken' %}
+        {% do return(dict(
+            dbt_history._counts_of_nothing(), reset='another run applied a batch meanwhile',
+        )) %}
+    {% endif %}
     {% if failed not in [none, 'reset'] %}
         {% do dbt_history._finish_writes(target, log) %}
         {% do dbt_history._drop_staged(batch.staged) %}
@@ -23,10 +29,7 @@
     {% endif %}
     {% set own = dbt_history._own_commit(target, plan, log) %}
     {% if own.reset and plan.batch is not none %}
-        {% do return({
-            'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0,
-            'reset': own.reset,
-        }) %}
+        {% do return(dict(dbt_history._counts_of_nothing(), reset=own.reset)) %}
     {% endif %}
     {% set counts = dbt_history._applied_counts(
         own.metrics, plan, batch.settings, batch.caller_name,
@@ -45,14 +48,17 @@
 {% endmacro %}
 
 
+{% macro _counts_of_nothing() %}
+    {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0}) %}
+{% endmacro %}
+
+
 {#
     The counts of the commit, by its metrics; more changed or skipped rows than planned are an
     error.
 #}
 {% macro _applied_counts(metrics, plan, settings, caller_name) %}
-    {% if metrics is none %}
-        {% do return({'applied': false, 'added': 0, 'closed': 0, 'removed': 0, 'skipped': 0}) %}
-    {% endif %}
+    {% if metrics is none %}{% do return(dbt_history._counts_of_nothing()) %}{% endif %}
     {% set counts = {
         'applied': true,
         'added': metrics.numTargetRowsInserted | int,
