@@ -125,6 +125,10 @@
                 else settings[field]
         }) %}
     {% endfor %}
+    {# The axis of `validity` is one of times or of integers. #}
+    {% if name == 'validity' and 'type' not in settings and record.open_end is integer %}
+        {% do record.update({'type': 'bigint'}) %}
+    {% endif %}
     {% do record.update({'name': name or 'own'}) %}
     {# Versions without an end: `history_append` writes them, batches are refused. #}
     {% if settings.get('append_only') %}

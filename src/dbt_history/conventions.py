@@ -137,6 +137,9 @@ def from_settings(settings: Mapping[str, Any]) -> Convention:
         raise ConventionError(f"unknown convention {name}; known: {', '.join(KNOWN)}")
     base = KNOWN.get(name, Convention("own", "", None))
     axis: Axis = settings.get("type", base.type)
+    # The axis of `validity` is one of times or of integers.
+    if name == "validity" and "type" not in settings and type(settings.get("open_end")) is int:
+        axis = "bigint"
     fields: dict[str, Any] = {"type": axis}
     fields |= {
         field: None if field == "active" and is_none(settings[field]) else settings[field]

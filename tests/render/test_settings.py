@@ -291,7 +291,9 @@ def test_a_misspelt_setting_is_refused_with_the_closest_name(call: Renderer) -> 
             "open_end is later, which is not a timesta",
         ),
         ({"convention": "validity", "open_end": "2024-01-01 25:00"}, "open_end is 2024-01-01 25"),
-        ({"convention": "validity", "open_end": 5}, "open_end is 5, which is not a timestamp"),
+        ({"convention": "validity", "type": "timestamp", "open_end": 5}, "open_end is 5, which"),
+        ({"convention": "dbt_snapshot", "open_end": 5}, "open_end is 5, which is not a timestamp"),
+        ({"convention": "validity", "open_end": 5, "gap": "1 day"}, "gap is 1 day"),
         ({"convention": "validity", "type": "date", "open_end": "2024-01-01 00:00"}, "open_end"),
         ({"convention": "validity", "type": "bigint", "open_end": 2**63}, "open_end is 9223372036"),
         ({"convention": "validity", "type": "bigint", "open_end": True}, "open_end is True"),
@@ -306,6 +308,15 @@ def test_an_invalid_convention_is_refused(call: Renderer, record: Any, problem: 
     with pytest.raises(DbtRuntimeError) as refused:
         call("convention", convention=record)
     assert problem in str(refused.value)
+
+
+def test_an_integer_as_the_open_end_of_validity_makes_its_axis_one_of_integers(
+    call: Renderer,
+) -> None:
+    said = {"convention": "validity", "open_end": 2147483647}
+    found = call("convention", convention=said)
+    assert (found["type"], found["open_end"]) == ("bigint", 2147483647)
+    assert (from_settings(said).type, from_settings(said).open_end) == ("bigint", 2147483647)
 
 
 @pytest.mark.parametrize(
