@@ -58,32 +58,48 @@
 {% endmacro %}
 
 
-{# Rows without a start, and rows that one close would change together; up to five of each. #}
+{#
+    Rows without a start, rows that one close would change together, and rows that end before they
+    begin, which a batch at their start would not find; up to five of each.
+#}
 {% macro _unusable_rows(relation, settings) %}
     {% set problems = [] %}
+    {% set convention = settings.convention %}
     {% set names = settings.key + dbt_history._identity_columns(settings.convention) %}
     {% set cells = dbt_history._quoted(names) | join(', ') %}
-    {% set start = dbt_history._quote(settings.convention.start) %}
+    {% set start = dbt_history._quote(convention.start) %}
+    {% set kind = 'case when ' ~ start ~ " is null then 'no start' when count(*) > 1 then 'doubles'"
+        ~ ' when bool_or(' ~ dbt_history._quote(convention.end) ~ ' < '
+        ~ dbt_history._shift_by_gap(start, convention) ~ ") then 'inverted' end" %}
     {% set rows = run_query(
-        'select to_json(struct(' ~ cells ~ ', count(*) as `rows`)), ' ~ start ~ ' is null from '
-            ~ dbt_history._quoted_relation(relation)
-        ~ ' group by ' ~ cells ~ ' having count(*) > 1 or ' ~ start
-            ~ ' is null order by 2 desc limit 10'
+        'select kind, to_json(version) from (select *, row_number() over (partition by kind order'
+            ~ ' by 1) as place from (select struct(' ~ cells ~ ', count(*) as `rows`) as version, '
+            ~ kind ~ ' as kind from ' ~ dbt_history._quoted_relation(relation) ~ ' group by '
+            ~ cells ~ ') as versions where kind is not null) as placed where place <= 5'
     ).rows %}
-    {% set nulls, doubles = [], [] %}
-    {% for row in rows %}{% do (nulls if row[1] else doubles).append(row[0]) %}{% endfor %}
+    {% set nulls, doubles, inverted = [], [], [] %}
+    {% for row in rows %}
+        {% do {'no start': nulls, 'doubles': doubles, 'inverted': inverted}[row[0]].append(row[1]) %}
+    {% endfor %}
     {% if nulls %}
         {% do problems.append(
             settings.convention.start
                 ~ ' is NULL in some rows: give them a start, or remove them\n      '
-                ~ nulls[:5] | join('\n      ')
+                ~ nulls | join('\n      ')
         ) %}
     {% endif %}
     {% if doubles %}
         {% do problems.append(
             'several versions with the same key and start: remove the duplicates, or set'
                 ~ ' meta.history.version_id to a column that distinguishes them\n      '
-            ~ doubles[:5] | join('\n      ')
+            ~ doubles | join('\n      ')
+        ) %}
+    {% endif %}
+    {% if inverted %}
+        {% do problems.append(
+            convention.end ~ ' is more than one gap before ' ~ convention.start
+                ~ ' in some versions: correct their ends, or remove them\n      '
+                ~ inverted | join('\n      ')
         ) %}
     {% endif %}
     {% do return(problems) %}
