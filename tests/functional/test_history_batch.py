@@ -147,6 +147,10 @@ def test_all_problems_of_a_batch_are_reported_together_and_nothing_is_written(
         upsert(1, 6, day(2), _fivetran_end=day(1), _fivetran_active=False),
         upsert(1, 7, day(1), "one"),
         upsert(1, 7, day(1), "other"),
+        # The first row has no order, so it does not say which of the others it precedes.
+        upsert(1, 10, day(1), "one"),
+        upsert(1, 10, day(1), "one", _order=1),
+        upsert(1, 10, day(1), "other", _order=2),
         upsert(1, 8, day(1)),
         upsert(1, 9, day(1), None, _unmodified=["v"]),
         {**delete(1, 8, day(2)), "_unmodified": ["not read in a delete row"]},
@@ -166,7 +170,7 @@ def test_all_problems_of_a_batch_are_reported_together_and_nothing_is_written(
         "1 rows: _unmodified is for update rows: an upsert row supplies every column",
         "1 rows: _fivetran_start is not before the open end",
         "1 rows: _fivetran_end is more than one gap before _fivetran_start",
-        "1 rows: two different rows of one stage have the same key and start",
+        "2 rows: two different rows of one stage have the same key and start",
         "in model: model.history_tests.h",
     ):
         assert reason in message, message
@@ -210,12 +214,44 @@ def test_equal_rows_collapse_and_order_decides_between_different_ones(
         upsert(1, 1, day(1)),
         upsert(1, 2, day(1), "last", _order=2),
         upsert(1, 2, day(1), "first", _order=1),
+        upsert(1, 3, day(1)),
+        # The cells of a column that is left unmodified are not read.
+        update(1, 3, day(2), w="one"),
+        update(1, 3, day(2), w="other"),
     ]
     project.history("h", stage(project, "staged", rows))
 
     project.run("h")
 
-    assert_table(project, "h", version(1, "a", day(1)), version(2, "last", day(1)))
+    assert_table(
+        project,
+        "h",
+        version(1, "a", day(1)),
+        version(2, "last", day(1)),
+        version(3, "a", day(1), before(day(2))),
+        version(3, "b", day(2)),
+    )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("with_", ["", "with rows as (select 1) "])
+def test_columns_of_untyped_nulls_are_null_in_the_type_of_the_table(
+    project: Project, with_: str
+) -> None:
+    select = f"""
+        {with_}select
+            'upsert' as _stage, {{}}L as _batch, 1L as id, {{}} as tags, {{}} as _unmodified,
+            timestamp'{{}} UTC' as _fivetran_start,
+            timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active
+    """
+    project.history("h", select.format(1, "array('a')", "null", day(1)))
+    project.run("h")
+    project.history("h", select.format(2, "null", "array()", day(3)))
+
+    project.run("h")
+
+    found = {row["_fivetran_start"]: row["tags"] for row in project.rows("h")}
+    assert found == {day(1): ["a"], day(3): None}
 
 
 def test_full_refresh_is_refused_unless_allowed(project: Project) -> None:
@@ -293,6 +329,8 @@ def test_a_new_column_is_appended_refused_or_ignored(project: Project, choice: s
     project.history("h", stage(project, "staged", first), config=config)
     project.run("h")
     second = [{**row, "added": 7} for row in new_version(2, 1, day(2), "b")]
+    if choice == "ignore":
+        second[1]["_unmodified"] = ["w", "added"]
     stage(project, "staged", [*first, *second], wide)
 
     run = project.run("h", check=False)
@@ -408,15 +446,21 @@ def test_a_table_of_another_writer_is_adopted(project: Project) -> None:
 
 def test_a_table_that_cannot_be_adopted_is_refused(project: Project) -> None:
     adopt(project, "doubles", [version(1, "x", day(1)), version(1, "y", day(1))])
+    adopt(project, "inverted", [version(1, "x", day(5), day(2)), version(2, "y", day(1))])
     adopt(project, "parquet_table", [version(1, "x", day(1))], form="parquet")
     project.spark.sql(f"create view {project.table('a_view')} as select 1 as id")
     select = stage(project, "staged", new_version(1, 1, day(5), "new"))
-    for name in ("doubles", "parquet_table", "a_view"):
+    names = ("doubles", "inverted", "parquet_table", "a_view")
+    for name in names:
         project.history(name, select)
 
-    run = project.run("doubles", "parquet_table", "a_view", check=False)
+    run = project.run(*names, check=False)
 
     assert "several versions with the same key and start" in run.message("doubles")
+    inverted = run.message("inverted")
+    assert "_fivetran_end is more than one gap before _fivetran_start" in inverted
+    assert '"id":1' in inverted
+    assert '"id":2' not in inverted
     assert "the target is not a Delta table" in run.message("parquet_table")
     assert "the target is a view" in run.message("a_view")
 

@@ -199,7 +199,7 @@
         ) %}
     {% endfor %}
     {% set keepable = [] %}
-    {% for name in dbt_history._keepable_names(columns, settings) %}
+    {% for name in dbt_history._keepable_names(columns, settings) + settings.get('ignored', []) %}
         {% do keepable.append(dbt_history._string_literal(name)) %}
     {% endfor %}
     {% set partly_said = [] %}

@@ -114,7 +114,8 @@
                 bool_or(
                     kind <> {{ kinds.delete_row }}
                         and {{ dbt_history._is_open_prefixed(convention) }}
-                        and {{ c_end }} < {{ dbt_history._open_end(convention) }}
+                        and {{ c_end }} {{ 'is not null' if convention.open_end is none
+                            else '< ' ~ dbt_history._open_end(convention) }}
                 ),
                 false
             )

@@ -52,15 +52,21 @@
         ) | indent(8) }}
     ),
 
+    -- `before` has the same position, or `first` has none: then no other row may differ from it.
+    --
+    --     position   NULL   1   1   2
+    --     row        a      a   b   c       b: differs from its neighbour; b, c: from the first
     neighbours as (
         select
             *,
-            lag(struct(*)) over (
-                partition by batch, kind, at
-                    {%- for name in identity %}, {{ dbt_history._prefixed(name) }}{% endfor %}
-                order by position
-            ) as before
+            lag(struct(*)) over stage_of_version as before,
+            first_value(struct(*)) over stage_of_version as first
         from staged
+        window stage_of_version as (
+            partition by batch, kind, at
+                {%- for name in identity %}, {{ dbt_history._prefixed(name) }}{% endfor %}
+            order by position nulls first
+        )
     ),
 
     wrong as (
@@ -77,11 +83,9 @@
         from neighbours
         where
             kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }})
-            and before is not null
-            and (position is null or before.position is null or position = before.position)
-            and not (
-                array_sort(unmodified) <=> array_sort(before.unmodified)
-                and {{ dbt_history._rows_are_equal(columns, '', 'before.') }}
+            and (
+                position = before.position and not {{ dbt_history._is_same_row(columns, 'before.') }}
+                or first.position is null and not {{ dbt_history._is_same_row(columns, 'first.') }}
             )
     ),
 
@@ -109,3 +113,16 @@
     where place <= 5
     order by reason, place
 {%- endmacro %}
+
+
+{# Whether a staged row says the same as another; a column that it leaves unmodified says nothing. #}
+{% macro _is_same_row(columns, other) %}
+    {%- set terms = ['array_sort(unmodified) <=> array_sort(' ~ other ~ 'unmodified)'] -%}
+    {%- for column in columns -%}
+        {%- do terms.append(
+            '(array_contains(unmodified, ' ~ dbt_history._string_literal(column.name | lower)
+                ~ ') or ' ~ dbt_history._rows_are_equal([column], '', other) ~ ')'
+        ) -%}
+    {%- endfor -%}
+    {%- do return('(' ~ terms | join(' and ') ~ ')') -%}
+{% endmacro %}

@@ -35,14 +35,16 @@
 
 
 {#
-    Each row has the time of its evaluation: a time later than that of the plan's last row proves
+    Parquet has no type for untyped NULLs and empty arrays. Each row has the time of its evaluation: a time later than that of the plan's last row proves
     that the row was evaluated again.
 #}
 {% macro _copy_sql(view, columns) %}
+    {%- set typed = {'void': 'string', 'array<void>': 'array<string>'} -%}
     select
         {%- for column in columns %}
-        {{ 'cast(null as string) as '
-            if column.type == 'void' }}{{ dbt_history._quote(column.name) }},
+        {%- set name = dbt_history._quote(column.name) %}
+        {{ 'cast(' ~ name ~ ' as ' ~ typed[column.type] ~ ') as ' ~ name
+            if column.type in typed else name }},
         {%- endfor %}
         cast(java_method('java.lang.System', 'currentTimeMillis') as bigint) as `__evaluated_at`
     from {{ view }}

@@ -76,7 +76,7 @@
 #}
 {% macro _staged_column(staged, column) %}
     {%- set name = staged.names.get(column.name | lower) -%}
-    {%- if name is none -%}
+    {%- if name is none or {'name': name, 'type': 'void'} in staged.columns -%}
         {%- do return('cast(null as ' ~ dbt_history._ddl_type(column.type) ~ ')') -%}
     {%- endif -%}
     {%- set is_same = {'name': name, 'type': column.type} in staged.columns -%}
@@ -91,7 +91,9 @@
 {% macro _unmodified_names(staged, missing) %}
     {%- set said = "coalesce(transform(cast(`_unmodified` as array<string>), name -> lower(name)),"
         ~ " cast(array() as array<string>))"
-        if '_unmodified' in staged.names else 'cast(array() as array<string>)' -%}
+        if '_unmodified' in staged.names
+            and {'name': staged.names._unmodified, 'type': 'void'} not in staged.columns
+        else 'cast(array() as array<string>)' -%}
     {%- do return(
         'if(`_stage` = \'update\', array_union(' ~ said ~ ', array(' ~ missing | join(', ') ~ ')), '
             ~ said ~ ')'

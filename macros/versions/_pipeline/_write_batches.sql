@@ -54,7 +54,12 @@
         staged, caller_name,
     ) %}
 
-    {% set settings = dict(settings, null_if_empty=dbt_history._null_if_empty(columns, target)) %}
+    {% set settings = dict(
+        settings,
+        null_if_empty=dbt_history._null_if_empty(columns, target),
+        ignored=dbt_history._added_columns(staged, columns) | map(attribute='name') | map('lower')
+            | list,
+    ) %}
 
     {% set log = none if is_new else dbt_history._log_to_write(
         existing, caller_name, model.pop('_last_batch_log', none),
