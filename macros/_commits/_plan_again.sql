@@ -99,6 +99,28 @@
 {% endmacro %}
 
 
+{#
+    Whether another run committed since a SELECT was compiled whose rows depend on the last batch,
+    which its note names. `feature_states` folds the writes over the states as of then, and the
+    batch of the other run may have removed them (keep_states, history off). If that batch includes
+    all the writes, no row is applied anyway:
+
+        txn          41             42              43
+        states       [ f v1 -------)[ f v2 ---
+        other run                   batch 42: f v1 is removed
+        this run     compiled       evaluated after 41: without f v1 the update 43 finds no f
+#}
+{% macro _is_compiled_before_batch(select_sql, log) %}
+    {% set last = log.last_batch if log.last_batch is not none else -1 %}
+    {% set outdated = [] %}
+    {% for note in dbt_history._notes('batch', select_sql)
+        if note.after != last and note.number > last %}
+        {% do outdated.append(note) %}
+    {% endfor %}
+    {% do return(outdated != []) %}
+{% endmacro %}
+
+
 {# dbt itself adds the CTEs of ephemeral models, which cannot be repeated here. #}
 {% macro _compiled_again(reset, caller_name) %}
     {% if model.get('extra_ctes') %}

@@ -39,7 +39,9 @@
     {% set sql = dbt_history._feature_states_sql(features, pending) %}
     {% do return(
         sql if pending.last == pending.after
-            else dbt_history._note('batch', {'number': pending.last}) ~ '\n' ~ sql
+            else dbt_history._note(
+                'batch', {'number': pending.last, 'after': pending.after},
+            ) ~ '\n' ~ sql
     ) %}
 {% endmacro %}
 

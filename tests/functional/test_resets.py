@@ -596,6 +596,58 @@ def test_transactions_undone_by_a_reset_after_a_macro_asked_last_batch_are_appli
     assert found == [(1, "f", "1", 3), (2, "g", "2", None), (3, "f", "3", None)]
 
 
+@pytest.mark.thorough
+def test_a_batch_of_another_run_after_the_compilation_loses_no_write(
+    project: Project, before_statement: Interrupt
+) -> None:
+    """
+    Without history the other run removes the state that this run was compiled for.
+
+        txn          1              2            3
+        f            [ v1 ---------)[ v2 -------)[ v3
+        other run                   v1 is gone
+        this run     compiled       evaluated
+    """
+    project.history(
+        "h",
+        "{{ dbt_history.feature_states('writes', payload=['v'], history='off') }}",
+        convention="naksha",
+    )
+
+    def write(last: int) -> None:
+        project.spark.sql(
+            "create or replace temporary view writes as select txn, 0 as position,"
+            " if(txn = 1, 'CREATE', 'UPDATE') as action, 'f' as id, 'app' as app_id,"
+            f" timestamp'2024-01-01' as at, txn as v from range(1, {last + 1}) as log(txn)"
+        )
+
+    write(1)
+    project.run("h")
+    place = project.spark.sql(f"describe detail {project.table('h')}").collect()[0]["location"]
+    folder = Path(place.removeprefix("file:")) / "_delta_log"
+    before = set(folder.iterdir())
+    write(2)
+    project.run("h")
+    commits_of_other = [path for path in folder.iterdir() if path not in before]
+    assert [path.name for path in commits_of_other if path.suffix == ".json"] != []
+
+    def move(source: Path, target: Path) -> None:
+        for path in commits_of_other:
+            (source / path.name).rename(target / path.name)
+        project.forget_logs()
+
+    aside = project.path / "aside"
+    aside.mkdir()
+    move(folder, aside)
+    write(3)
+    before_statement("using parquet as", 1, lambda: move(aside, folder))
+
+    run = project.run("h")
+
+    assert "by a batch of another run" in run.log
+    assert [(row["v"], row["txn_next"]) for row in project.rows("h")] == [(3, None)]
+
+
 @pytest.mark.parametrize("moment", ["insert into", thorough("create temporary view")])
 def test_numbered_rows_undone_by_a_reset_after_last_batch_was_read_are_appended_again(
     project: Project, before_statement: Interrupt, moment: str

@@ -61,8 +61,10 @@
             | list,
     ) %}
 
+    {# If the rows depend on the last batch, the log is read after they were evaluated. #}
+    {% set read = model.pop('_last_batch_log', none) %}
     {% set log = none if is_new else dbt_history._log_to_write(
-        existing, caller_name, model.pop('_last_batch_log', none),
+        existing, caller_name, none if dbt_history._notes('batch', select_sql) else read,
     ) %}
     {# Where equal versions are joined, a record that is staged without a change makes none. #}
     {% do dbt_history._refuse_columns(
@@ -116,6 +118,9 @@
         or dbt_history._is_filtered_before_reset(log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({'reset': 'since the model was compiled'}) %}
+    {% elif dbt_history._is_compiled_before_batch(select_sql, log) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return({'reset': 'by a batch of another run'}) %}
     {% endif %}
     {% do dbt_history._refuse_other_key(log.key, settings.key, staged, caller_name) %}
     {% if not is_new and log.last_batch is none and not log.is_known

@@ -1,4 +1,4 @@
-/* dbt_history:batch {"number": 45} */
+/* dbt_history:batch {"number": 45, "after": 41} */
 with
 log as (
     select
