@@ -416,6 +416,9 @@ def test_feature_states(call: Renderer) -> None:
     call.pretend_answers(
         {
             "describe `golden`.`topology_writes`": described(writes),
+            "describe `golden`.`topology`": described(
+                {"id": "string", "Geometry": "binary", "properties": "string"}
+            ),
             "describe history `golden`.`topology`": [commit(3, batch)],
             "select\n        cast(max(`txn`) as bigint) as last": [probe],
             "with": [{"txn": 44}],
@@ -425,6 +428,28 @@ def test_feature_states(call: Renderer) -> None:
         "feature_states", writes=call.table("topology_writes"), json="properties", database_id=3
     )
     assert_golden("features/feature_states", sql)
+
+
+def test_stored_content_keeps_its_values_in_the_types_of_the_log(call: Renderer) -> None:
+    """The log got a column and a field, and a narrower price; the states have a field more."""
+    types_of_log = {
+        "New": "int", "price": "decimal(8,0)", "note": "string", "s": "struct<a:int,c:int>",
+    }  # fmt: skip
+    states = {"Price": "decimal(10,2)", "note": "string", "s": "struct<a:int,b:int>"}
+    features = {"payload": list(types_of_log), "types_of_log": list(types_of_log.values())}
+    columns = [{"name": name, "type": type_} for name, type_ in states.items()]
+
+    features |= call("_content_with_stored", features=features, columns_of_states=columns)
+
+    content = (
+        "struct<p0: int, p1: decimal(10,2), p2: string, p3: struct<`a`: int, `b`: int, `c`: int>>"
+    )
+    assert features["content_type"] == content
+    assert call("_stored_content", features=features) == (
+        "cast(named_struct('p0', cast(null as int), 'p1', stored.`price`, 'p2', stored.`note`,"
+        " 'p3', if(stored.`s` is null, null, struct(stored.`s`.`a` as `a`, stored.`s`.`b` as `b`,"
+        f" cast(null as int) as `c`))) as {content})"
+    )
 
 
 def test_the_history_of_spaces(call: Renderer) -> None:

@@ -89,20 +89,58 @@
             way_out='rename columns in a view on the log, or say with `columns` which is which',
         )) %}
     {% endif %}
-    {% set content = [] %}
-    {% set payload_types = [] %}
-    {% for name in payload %}
-        {% do payload_types.append(types[name | lower]) %}
-        {% do content.append(
-            'p' ~ loop.index0 ~ ': ' ~ dbt_history._ddl_type(types[name | lower])
-        ) %}
-    {% endfor %}
+    {% set types_of_log = [] %}
+    {% for name in payload %}{% do types_of_log.append(types[name | lower]) %}{% endfor %}
     {% do return(dict(
         options, caller_name=caller_name, writes=dbt_history._relation_name(writes), key=key,
         payload=payload, json=json | map('lower') | list, names=names,
-        branched=options.branches is not none, on_branches=false, payload_types=payload_types,
-        content_type='struct<' ~ content | join(', ') ~ '>',
+        branched=options.branches is not none, on_branches=false, types_of_log=types_of_log,
+        stored_types={}, payload_types=types_of_log,
+        content_type=dbt_history._content_type(types_of_log),
     )) %}
+{% endmacro %}
+
+
+{# The struct of a content; its fields are p0, p1 and so on, in the order of the payload. #}
+{% macro _content_type(types) %}
+    {% set fields = [] %}
+    {% for type in types %}
+        {% do fields.append('p' ~ loop.index0 ~ ': ' ~ dbt_history._ddl_type(type)) %}
+    {% endfor %}
+    {% do return('struct<' ~ fields | join(', ') ~ '>') %}
+{% endmacro %}
+
+
+{#
+    Settings of the content where states are stored. A state is read and written again, as a
+    tombstone or with another end, and keeps its values. `stored_types`: {lower name: type} of the
+    table of states.
+
+        log             states           content
+        decimal(8,0)    decimal(10,2)    decimal(10,2)    it holds all values of the log, too
+        bigint          int              bigint           which the pipeline refuses
+        struct<a,c>     struct<a,b>      struct<a,b,c>
+        string          -                string           NULL in the stored states
+#}
+{% macro _content_with_stored(features, columns_of_states) %}
+    {% set stored_types, types = {}, [] %}
+    {% for column in columns_of_states %}
+        {% do stored_types.update({column.name | lower: column.type}) %}
+    {% endfor %}
+    {% for name in features.payload %}
+        {% set type = features.types_of_log[loop.index0] %}
+        {% set stored = stored_types.get(name | lower, type) %}
+        {% do types.append(
+            stored if dbt_history._type_fits(type, stored)
+                else dbt_history._with_more_fields(stored, type)
+                    if dbt_history._is_same_kind(type, stored)
+                else type
+        ) %}
+    {% endfor %}
+    {% do return({
+        'stored_types': stored_types, 'payload_types': types,
+        'content_type': dbt_history._content_type(types),
+    }) %}
 {% endmacro %}
 
 

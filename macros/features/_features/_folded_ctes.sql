@@ -51,7 +51,10 @@ log as (
         {%- endif %}
         cast(named_struct(
             {%- for name in features.payload %}
-            'p{{ loop.index0 }}', {{ dbt_history._quote(name) }}{{ ',' if not loop.last }}
+            'p{{ loop.index0 }}', {{ dbt_history._converted(
+                dbt_history._quote(name), features.types_of_log[loop.index0],
+                features.payload_types[loop.index0],
+            ) }}{{ ',' if not loop.last }}
             {%- endfor %}
         ) as {{ features.content_type }}) as content
     from {{ features.writes }}

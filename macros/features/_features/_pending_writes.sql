@@ -21,6 +21,9 @@
     {% for note in dbt_history._notes('writes', model.get('compiled_code')) if note.id == id %}
         {% set known.note = note %}
     {% endfor %}
+    {% do features.update(
+        dbt_history._content_with_stored(features, dbt_history._table_columns(states)),
+    ) if states is not none %}
     {% set probe = known.note.get('probe') or dbt_history._probe(features, after) %}
     {% do dbt_history._refuse_unordered_writes(features, probe) %}
     {% do dbt_history._refuse_branches_without_history(features, probe) %}

@@ -45,10 +45,19 @@
 {% endmacro %}
 
 
+{# The content of a stored state; NULL in columns that the log has and the table does not yet. #}
 {% macro _stored_content(features) %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
-        {%- do parts.append("'p" ~ loop.index0 ~ "', stored." ~ dbt_history._quote(name)) -%}
+        {%- set type = features.payload_types[loop.index0] -%}
+        {%- set stored = features.stored_types.get(name | lower) -%}
+        {%- do parts.append(
+            "'p" ~ loop.index0 ~ "', "
+                ~ (
+                    dbt_history._converted('stored.' ~ dbt_history._quote(name), stored, type)
+                        if stored else 'cast(null as ' ~ dbt_history._ddl_type(type) ~ ')'
+                )
+        ) -%}
     {%- endfor -%}
     {%- do return(
         'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'

@@ -328,18 +328,14 @@ filter(
         {% if column.name | lower not in own %}{% do rest.append(column.name) %}{% endif %}
     {% endfor %}
     {% set names = dbt_history._key_columns(payload) or rest %}
-    {% set content = [] %}
     {% set payload_types = [] %}
     {% for name in names %}
         {% do payload_types.append(types.get(name | lower, 'string')) %}
-        {% do content.append(
-            'p' ~ loop.index0 ~ ': ' ~ dbt_history._ddl_type(types.get(name | lower, 'string'))
-        ) %}
     {% endfor %}
     {% do return({
         'key': key, 'payload': names, 'json': dbt_history._key_columns(json) | map('lower') | list,
         'namespace': found,
-        'payload_types': payload_types, 'content_type': 'struct<' ~ content | join(', ') ~ '>',
+        'payload_types': payload_types, 'content_type': dbt_history._content_type(payload_types),
         'branched': true,
     }) %}
 {% endmacro %}
