@@ -7,10 +7,12 @@
         snapshot                                           f (v: 3)      -             h (v: 2)
 
     Suspended means that the space's writes are not in the log, so the single changes of that time
-    are unknown. `where` limits log, states and snapshot to the space. It is refused while the log
-    has writes of the space that the states lack, because the difference would be wrong. `payload`
-    is empty for all columns of the content; one that lacks some is refused, because a write is the
-    whole content. Returns the number of the transaction, none if nothing differs.
+    are unknown. `where` limits log, states and snapshot to the space. With branches, `main` and
+    those that the snapshot names are compared with it; the others stay as they are. It is refused
+    while the log has writes of the space that the states lack, because the difference would be
+    wrong. `payload` is empty for all columns of the content; one that lacks some is refused,
+    because a write is the whole content. Returns the number of the transaction, none if nothing
+    differs.
 #}
 {% macro resync_features(
     writes, states, snapshot, app_id, id='id', payload=[], json=[], author=none, message=none,
@@ -91,21 +93,35 @@ insert into {{ call.writes }} (
 {% endmacro %}
 
 
-{# The writes that make the states equal to the snapshot; none if the log has grown meanwhile. #}
+{#
+    The writes that make the states equal to the snapshot; none if the log has grown meanwhile.
+
+        states      main: f, g    draft: h    old: h     old is dropped
+        snapshot    main: f                              DELETE g; draft and old stay
+        snapshot    main: f, g    draft: i               DELETE h, PUT i on draft
+#}
 {% macro _resync_writes(call, txn, is_resync) %}
     {%- set key = dbt_history._quoted(call.key) -%}
+    {%- set is_branched = is_resync and 'branch' in call.key | map('lower') -%}
     {%- set payload = dbt_history._quoted(call.payload) -%}
     {%- set types = {} -%}
     {%- for column in dbt_history._table_columns(call.states) -%}
         {%- do types.update({column.name | lower: column.type}) -%}
     {%- endfor -%}
     {%- set sql -%}
-with heads as (
-    select * from {{ call.states }} where `txn_next` is null and ({{ call.where }})
+with present as (
+    select *{{ " except (`branch`), coalesce(`branch`, 'main') as `branch`" if is_branched }}
+    from {{ call.snapshot }} as present
+    where {{ call.where }}
 ),
 
-present as (
-    select * from {{ call.snapshot }} as present where {{ call.where }}
+heads as (
+    select *
+    from {{ call.states }}
+    where `txn_next` is null and ({{ call.where }})
+    {%- if is_branched %}
+        and coalesce(`branch`, 'main') in (select 'main' union all select `branch` from present)
+    {%- endif %}
 ),
 
 differences as (

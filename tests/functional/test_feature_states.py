@@ -467,6 +467,43 @@ def test_a_resync_beside_another_writer_takes_no_number_twice(
 
 
 @pytest.mark.thorough
+def test_a_resync_of_main_leaves_the_branches(call: Renderer, spark: SparkSession) -> None:
+    """Of a branch that the snapshot names, too, what it lacks is deleted."""
+    states = [("main", "f"), ("main", "g"), ("draft", "h"), ("old", "h")]
+    spark.createDataFrame(states, "branch string, id string").selectExpr(
+        "*", "'1' as v", "cast(null as bigint) as txn_next"
+    ).createOrReplaceTempView("branched_states")
+    spark.sql("create or replace temporary view branched_log as select 7L as txn")
+    columns = {"branch": "string", "id": "string", "v": "string"}
+    call.pretend_answers(
+        {
+            "describe branched_states": [
+                {"col_name": name, "data_type": type_, "comment": None}
+                for name, type_ in columns.items()
+            ]
+        }
+    )
+    arguments = {
+        "writes": "branched_log", "states": "branched_states", "app_id": "app", "author": None,
+        "message": None, "key": ["Branch", "id"], "payload": ["v"], "json": [], "at": None,
+        "where": "true", "head": 7,
+    }  # fmt: skip
+
+    def writes(snapshot: str) -> list[tuple[str, str, str]]:
+        now = f"(select * from values {snapshot} as now(branch, id, v))"
+        sql = call("_resync_writes", call={**arguments, "snapshot": now}, txn=8, is_resync=True)
+        found = spark.sql(sql).selectExpr("action", "branch", "id").collect()
+        return sorted((row.action, row.branch, row.id) for row in found)
+
+    on_main = [("DELETE", "main", "g")]
+    assert writes("('main', 'f', '1')") == on_main
+    assert writes("(null, 'f', '1')") == on_main
+    on_draft = [("DELETE", "draft", "h"), *on_main, ("PUT", "draft", "i")]
+    assert writes("('main', 'f', '1'), ('draft', 'i', '1')") == on_draft
+    assert writes("('main', 'f', '1'), ('main', 'g', '1')") == []
+
+
+@pytest.mark.thorough
 def test_a_merge_of_missing_content_has_each_conflict_and_no_other(
     call: Renderer, spark: SparkSession
 ) -> None:
