@@ -304,6 +304,12 @@ concat(
     } -%}
     {%- if defaults.get(meaning, '') is none -%} {%- do defaults.pop(meaning) -%} {%- endif -%}
     {%- if meaning == 'author' -%} {%- do return("nullif(" ~ value ~ ", '')") -%} {%- endif -%}
+    {#- Only a WRITE has a base. -#}
+    {%- if meaning == 'base_uuid' and meaning in features.names -%}
+        {%- do return(
+            'if(cast(' ~ features.names.action ~ " as string) = 'WRITE', " ~ value ~ ', null)'
+        ) -%}
+    {%- endif -%}
     {%- if meaning == 'history' and features.get('spaces') -%}
         {%- do return(dbt_history._history_by_space(
             features.spaces, features.key, 'cast(' ~ features.names.txn ~ ' as bigint)',

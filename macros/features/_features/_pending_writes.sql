@@ -72,8 +72,8 @@
     select
         cast(max({{ features.names.txn }}) as bigint) as last,
         count_if({{ features.names.action }} = 'PURGE') as purges,
-        {{ "count_if(" ~ features.names.base_uuid ~ " is not null)" if 'base_uuid' in features.names
-            else '0' }} as bases,
+        {{ 'count_if(' ~ features.names.action ~ " = 'WRITE' and " ~ features.names.base_uuid
+            ~ ' is not null)' if 'base_uuid' in features.names else '0' }} as bases,
         {{ "count_if(coalesce(" ~ features.names.mode ~ ", '" ~ features.mode
             ~ "') = 'all_or_nothing')"
             if 'mode' in features.names
