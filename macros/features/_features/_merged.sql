@@ -5,8 +5,9 @@
         base {x: 1, y: 1}    now {x: 2, y: 1}    write {x: 1, y: 5}    ->  {x: 2, y: 5}
         base {x: 1, y: 1}    now {x: 2, y: 1}    write {x: 9, y: 1}    ->  clash: x
 
-    A column is one attribute; in a column with JSON each top-level attribute is one. A base that is
-    not a known state of the feature is a clash, because the changes since then are unknown.
+    A column is one attribute; in a column with JSON each top-level attribute is one, and missing
+    JSON in the base has none (`_common_content`). A base that is not a known state of the feature
+    is a clash, because the changes since then are unknown.
 #}
 {% macro _merged(features) %}
 if(
@@ -15,16 +16,25 @@ if(
     cast(null as {{ dbt_history._merged_type(features) }}),
     element_at(
         transform(
-            array(coalesce(
-                get(filter(
-                    acc.new_states,
-                    state -> state.uuid = w.base_uuid and state.seq = state.i
-                    {%- if features.on_branches %}
-                        and {{ dbt_history._is_of_line('w', 'state.branch', 'state.txn') }}
-                    {%- endif %}
-                ), 0).content,
-                w.base
-            )),
+            transform(
+                array(coalesce(
+                    get(filter(
+                        acc.new_states,
+                        state -> state.uuid = w.base_uuid and state.seq = state.i
+                        {%- if features.on_branches %}
+                            and {{ dbt_history._is_of_line('w', 'state.branch', 'state.txn') }}
+                        {%- endif %}
+                    ), 0).content,
+                    w.base
+                )),
+                base -> if(
+                    base is null,
+                    null,
+                    {{ dbt_history._common_content(
+                        features, 'w.content', 'x.now.content',
+                    ) | indent(20) }}
+                )
+            ),
             base -> cast(named_struct(
                 'content', named_struct(
                     {%- for name in features.payload %}

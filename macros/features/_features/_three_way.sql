@@ -187,7 +187,7 @@ sides as (
         NULL      {a}       {b}       {}                   {a, b}
         NULL      NULL      {b}       NULL                 {b}
 #}
-{% macro _common_content(features) %}
+{% macro _common_content(features, my_side='mine', their_side='theirs') %}
     {%- set parts = [] -%}
     {%- for name in features.payload -%}
         {%- set place = 'p' ~ loop.index0 -%}
@@ -195,8 +195,8 @@ sides as (
         {%- do parts.append(
             "'" ~ place ~ "', "
                 ~ (
-                    'if(mine.' ~ place ~ ' is null or theirs.' ~ place ~ ' is null, ' ~ value
-                        ~ ', coalesce(' ~ value ~ ", '{}'))"
+                    'if(' ~ my_side ~ '.' ~ place ~ ' is null or ' ~ their_side ~ '.' ~ place
+                        ~ ' is null, ' ~ value ~ ', coalesce(' ~ value ~ ", '{}'))"
                     if name | lower in features.json else value
                 )
         ) -%}
