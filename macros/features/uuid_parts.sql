@@ -28,7 +28,9 @@ try_cast(
     {%- set sql -%}
 case
     when {{ uuid }} is null then null
-    when {{ text }} rlike '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
+    {#- In a pattern `$` also matches before a line break at the end. #}
+    when length({{ text }}) = 36
+        and {{ text }} rlike '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
         and {{ day }} is not null
         then named_struct(
             'object_id', cast(conv(concat(

@@ -171,7 +171,9 @@ case
     when x.live is null then case
         when w.action = 'PURGE' and x.now.action = 'DELETE' and x.now.purged_txn is null
             then if(
-                w.expected_uuid is null or w.expected_uuid = x.now.uuid, 'PURGED', 'CONFLICT:uuid'
+                w.expected_uuid is null or w.expected_uuid = lower(x.now.uuid),
+                'PURGED',
+                'CONFLICT:uuid'
             )
         when w.if_absent = 'RETAIN' then if(w.action = 'WRITE', 'RETAINED', 'RETAINED:missing')
         when w.if_absent = 'ERROR' then 'NOT_FOUND'
@@ -179,8 +181,8 @@ case
         else 'CREATED'
     end
     when w.action = 'CREATE' then 'CONFLICT:exists'
-    when w.expected_uuid is not null and w.expected_uuid <> x.live.uuid then 'CONFLICT:uuid'
-    when w.base_uuid is not null and w.base_uuid <> x.live.uuid
+    when w.expected_uuid is not null and w.expected_uuid <> lower(x.live.uuid) then 'CONFLICT:uuid'
+    when w.base_uuid is not null and w.base_uuid <> lower(x.live.uuid)
         and w.on_version_conflict <> 'REPLACE'
         then case
         when w.on_version_conflict = 'ERROR' then 'CONFLICT:base'

@@ -304,6 +304,10 @@ concat(
     } -%}
     {%- if defaults.get(meaning, '') is none -%} {%- do defaults.pop(meaning) -%} {%- endif -%}
     {%- if meaning == 'author' -%} {%- do return("nullif(" ~ value ~ ", '')") -%} {%- endif -%}
+    {#- The case of a UUID does not count. -#}
+    {%- if meaning in ['expected_uuid', 'base_uuid'] and meaning in features.names -%}
+        {%- set value = 'lower(' ~ value ~ ')' -%}
+    {%- endif -%}
     {#- Only a WRITE has a base. -#}
     {%- if meaning == 'base_uuid' and meaning in features.names -%}
         {%- do return(
@@ -394,7 +398,7 @@ based_writes as (
     {%- if pending.has_merge and pending.states is not none %}
     left join {{ dbt_history._quoted_relation(pending.states) }} as stored
         on stored.`txn` <= {{ pending.after }}L
-        and stored.{{ dbt_history._quote(features.namespace) }}.`uuid` = written.base_uuid
+        and lower(stored.{{ dbt_history._quote(features.namespace) }}.`uuid`) = written.base_uuid
         and {{ dbt_history._same_feature(
             features, 'written', dbt_history._item(features) if features.on_branches else none,
         ) }}

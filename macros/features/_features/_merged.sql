@@ -12,7 +12,7 @@
 {% macro _merged(features) %}
 if(
     w.base_uuid is null or w.on_version_conflict <> 'MERGE'
-        or not coalesce(x.now.action <> 'DELETE' and w.base_uuid <> x.now.uuid, false),
+        or not coalesce(x.now.action <> 'DELETE' and w.base_uuid <> lower(x.now.uuid), false),
     cast(null as {{ dbt_history._merged_type(features) }}),
     element_at(
         transform(
@@ -20,7 +20,7 @@ if(
                 array(coalesce(
                     get(filter(
                         acc.new_states,
-                        state -> state.uuid = w.base_uuid and state.seq = state.i
+                        state -> lower(state.uuid) = w.base_uuid and state.seq = state.i
                         {%- if features.on_branches %}
                             and {{ dbt_history._is_of_line('w', 'state.branch', 'state.txn') }}
                         {%- endif %}
