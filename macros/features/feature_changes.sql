@@ -11,7 +11,15 @@
 
     Rows have all columns of the states, and `change`: inserted, updated or deleted. For paging,
     `limit` returns rows in the order of `i`, and the next page is `after` the last `i` of the
-    previous one. `purges` adds the action PURGE: the tombstone once more with `change` purged, in
+    previous one. A time means the last transaction that is not later, as in `transaction_at`, also
+    where times do not increase:
+
+        txn             1       2       3       4
+        time            10:00   12:00   11:00   13:00
+        until 11:30     x       x       x               3 is the last one not later
+        after 11:30                             x
+
+    `purges` adds the action PURGE: the tombstone once more with `change` purged, in
     the transaction of the purge, which is its `purged_txn`. Bounds are transactions then.
 #}
 {% macro feature_changes(
@@ -20,7 +28,6 @@
 ) %}
     {%- set xyz = dbt_history._quote(namespace) -%}
     {%- set bigint = dbt_history.convention('naksha') -%}
-    {%- set moment = {'type': 'timestamp'} -%}
     {%- set terms = ['true'] -%}
     {%- if purges and (after_time, until_time, author, after, limit) | reject('none') | list -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
@@ -40,18 +47,12 @@
             txn ~ ' <= ' ~ dbt_history._instant(to_txn, bigint, 'feature_changes')
         ) -%}
     {%- endif -%}
-    {%- if after_time is not none -%}
+    {%- for operator, time in [['>', after_time], ['<=', until_time]] if time is not none -%}
         {%- do terms.append(
-            xyz ~ '.`updatedAt` > unix_millis('
-                ~ dbt_history._instant(after_time, moment, 'feature_changes') ~ ')'
+            txn ~ ' ' ~ operator ~ ' (select coalesce(max(`txn`), -1L) from '
+                ~ dbt_history._states_until(states, namespace, time, 'feature_changes') ~ ')'
         ) -%}
-    {%- endif -%}
-    {%- if until_time is not none -%}
-        {%- do terms.append(
-            xyz ~ '.`updatedAt` <= unix_millis('
-                ~ dbt_history._instant(until_time, moment, 'feature_changes') ~ ')'
-        ) -%}
-    {%- endif -%}
+    {%- endfor -%}
     {%- if author is not none -%}
         {%- do terms.append(xyz ~ '.`author` = ' ~ dbt_history._string_literal(author)) -%}
     {%- endif -%}
@@ -90,6 +91,15 @@
 )
     {%- endset -%}
     {%- do return(sql) -%}
+{% endmacro %}
+
+
+{# The states of transactions with a time up to this one, for the FROM clause. #}
+{% macro _states_until(states, namespace, time, caller_name) %}
+    {%- do return(
+        states ~ ' where ' ~ dbt_history._quote(namespace) ~ '.`updatedAt` <= unix_millis('
+            ~ dbt_history._instant(time, {'type': 'timestamp'}, caller_name) ~ ')'
+    ) -%}
 {% endmacro %}
 
 

@@ -280,10 +280,9 @@
         {% do return(none) %}
     {% endif %}
     {% do return(run_query(
-        'select coalesce(max(`txn`), 0) from ' ~ dbt_history._quoted_relation(table.relation)
-            ~ ' where ' ~ dbt_history._quote(table.namespace)
-        ~ '.`updatedAt` <= unix_millis(' ~ dbt_history._instant(to, {'type': 'timestamp'}, 'rewind')
-            ~ ')'
+        'select coalesce(max(`txn`), 0) from ' ~ dbt_history._states_until(
+            dbt_history._quoted_relation(table.relation), table.namespace, to, 'rewind',
+        )
     ).rows[0][0] | string) %}
 {% endmacro %}
 
