@@ -305,6 +305,99 @@ def test_a_purge_is_a_change_in_its_own_transaction(call: Renderer, spark: Spark
 
 
 @pytest.mark.thorough
+def test_a_time_of_changes_means_the_last_transaction_not_later(
+    call: Renderer, spark: SparkSession
+) -> None:
+    """Transaction 3 has an earlier time than 2."""
+    spark.sql(
+        "create or replace temporary view timed_states as select *, txn as i,"
+        " named_struct('action', 'UPDATE', 'updatedAt', hour * 3600000) as xyz"
+        " from values ('a', 1, 10), ('b', 2, 12), ('c', 3, 11), ('d', 4, 13) as t(id, txn, hour)"
+    )
+
+    def found(**times: str) -> list[str]:
+        changes = call(
+            "feature_changes", states="timed_states", namespace="xyz", where="id <> 'c'", **times
+        )
+        return sorted(row.id for row in spark.sql(f"select id from {changes} as changes").collect())
+
+    assert found(until_time="1970-01-01 11:30:00") == ["a", "b"]
+    assert found(after_time="1970-01-01 11:30:00") == ["d"]
+    assert found(until_time="1970-01-01 09:00:00") == []
+    assert found(after_time="1970-01-01 09:00:00") == ["a", "b", "d"]
+
+
+@pytest.mark.thorough
+def test_bases_and_uuids_of_writes(project: Project, spark: SparkSession, call: Renderer) -> None:
+    """
+    A base counts for WRITE only, and UUIDs in any case. `first` has no JSON; both sides set some.
+
+        txn     1        2                   3                4                       5
+        f       first    UPDATE, of first    WRITE, of 2      UPDATE, expecting 3     DELETE
+        g       first    {"a": 1}            WRITE {"b": 2}, of first: merged
+    """
+    uuid = call("uuid_of", object_id="base * 1048576L + place", date="date'2024-01-01'")
+    spark.sql(
+        f"""
+        create or replace temporary view based_log as
+        select *, 'app' as app_id, timestamp'2024-01-01' as at, place as position,
+            if(txn = 4, null, upper({uuid})) as base_uuid,
+            if(txn = 4, upper({uuid}), null) as expected_uuid,
+            if(id = 'g', 'MERGE', 'ERROR') as on_version_conflict
+        from values
+            (1, 0, 'CREATE', 'f', '1', null), (1, 1, 'CREATE', 'g', null, null),
+            (2, 0, 'UPDATE', 'f', '2', 1), (2, 1, 'UPDATE', 'g', '{{"a":1}}', null),
+            (3, 0, 'WRITE', 'f', '3', 2), (3, 1, 'WRITE', 'g', '{{"b":2}}', 1),
+            (4, 0, 'UPDATE', 'f', '4', 3), (5, 0, 'DELETE', 'f', null, 1)
+            as log(txn, place, action, id, v, base)
+        """
+    )
+    project.history(
+        "based",
+        "{{ dbt_history.feature_states('based_log', payload='v', json='v', mode='per_row') }}",
+        convention="naksha",
+    )
+
+    project.run("based")
+
+    found = sorted((row["id"], row["txn"], row["v"]) for row in project.rows("based"))
+    assert found == [
+        ("f", 1, "1"), ("f", 2, "2"), ("f", 3, "3"), ("f", 4, "4"), ("f", 5, "4"),
+        ("g", 1, None), ("g", 2, '{"a":1}'), ("g", 3, '{"a":1,"b":2}'),
+    ]  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_a_new_column_and_a_narrower_type_of_the_log_keep_stored_values(
+    project: Project, spark: SparkSession
+) -> None:
+    """The tombstone of f has the content of the state before it."""
+    log = (
+        "create or replace temporary view growing_log as select *, 0 as position, 'app' as app_id,"
+        " timestamp'2024-01-01' as at from values {} as log(txn, action, id, price{})"
+    )
+    project.history(
+        "growing", "{{ dbt_history.feature_states('growing_log') }}", convention="naksha"
+    )
+    spark.sql(log.format("(1, 'CREATE', 'f', cast(12.34 as decimal(10,2)))", ""))
+    project.run("growing")
+    spark.sql(
+        log.format(
+            "(2, 'DELETE', 'f', cast(null as decimal(8,0)), null),"
+            " (3, 'CREATE', 'g', cast(5 as decimal(8,0)), 'new')",
+            ", note",
+        )
+    )
+
+    project.run("growing")
+
+    rows = sorted(project.rows("growing"), key=lambda row: int(row["i"]))
+    assert [(row["id"], str(row["price"]), row["note"]) for row in rows] == [
+        ("f", "12.34", None), ("f", "12.34", None), ("g", "5.00", "new"),
+    ]  # fmt: skip
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("splits", [(3, 7), tuple(range(1, 8))])
 def test_history_switched_off_and_on_gives_the_same_states_in_one_run_and_in_many(
     project: Project, spark: SparkSession, splits: tuple[int, ...]

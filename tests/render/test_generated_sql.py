@@ -674,6 +674,19 @@ def test_a_column_added_in_history_mode(call: Renderer) -> None:
     assert_golden("migrate/add_column_in_history_mode", merge)
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "is_same"),
+    [
+        ("decimal(10,0)", "decimal", True), ("decimal(10,0)", "DEC( 10 )", True),
+        ("decimal(8,2)", "numeric(8, 2)", True), ("decimal(10,0)", "decimal(9)", False),
+        ("timestamp", "timestamp_ltz", True), ("timestamp", "timestamp_ntz", False),
+        ("int", "Integer", True), ("char(3)", "character(3)", True), ("int", "bigint", False),
+    ],
+)  # fmt: skip
+def test_a_type_has_several_names(call: Renderer, left: str, right: str, is_same: bool) -> None:
+    assert call("_is_same_type", left=left, right=right) == is_same
+
+
 def test_every_golden_file_belongs_to_a_case() -> None:
     rooms = ["capture", "logs", "features", "maintain", "migrate"]
     found = {f"{room}/{path.stem}" for room in rooms for path in (GOLDEN / room).glob("*.sql")}

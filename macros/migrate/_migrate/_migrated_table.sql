@@ -96,14 +96,27 @@
 {% endmacro %}
 
 
-{# Spark has two names for some types: `integer` is `int`. #}
+{# Spark has several names for some types: `integer` is `int`, `dec(8)` is `decimal(8,0)`. #}
 {% macro _is_same_type(left, right) %}
-    {% set other = {
+    {% do return(dbt_history._described_type(left) == dbt_history._described_type(right)) %}
+{% endmacro %}
+
+
+{# A simple type as DESCRIBE names it. #}
+{% macro _described_type(type) %}
+    {% set type = (type | lower).replace(' ', '').replace('character(', 'char(') %}
+    {% set decimal = modules.re.match(
+        '^(?:decimal|dec|numeric)(?:[(]([0-9]+)(?:,([0-9]+))?[)])?$', type,
+    ) %}
+    {% if decimal is not none %}
+        {% do return(
+            'decimal(' ~ (decimal.group(1) or 10) | int ~ ',' ~ (decimal.group(2) or 0) | int ~ ')'
+        ) %}
+    {% endif %}
+    {% do return({
         'integer': 'int', 'long': 'bigint', 'short': 'smallint', 'byte': 'tinyint', 'real': 'float',
-        'text': 'string',
-    } %}
-    {% set left, right = (left | lower).replace(' ', ''), (right | lower).replace(' ', '') %}
-    {% do return(other.get(left, left) == other.get(right, right)) %}
+        'text': 'string', 'timestamp_ltz': 'timestamp',
+    }.get(type, type)) %}
 {% endmacro %}
 
 
