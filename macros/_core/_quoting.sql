@@ -76,16 +76,24 @@
 {% endmacro %}
 
 
-{# A time as text with a clock and a zone: midnight and UTC unless it has them. #}
+{#
+    A time as text with a clock, seconds and a zone, without which Spark refuses a literal: midnight
+    and UTC unless it has them.
+
+        2024-03-02 UTC      2024-03-02 00:00:00 UTC
+        2024-03-02T10:00Z   2024-03-02T10:00:00Z
+#}
 {% macro _time_text(value) %}
     {%- set text = value | string -%}
-    {%- set clock = '' if ':' in text else ' 00:00:00' -%}
-    {%- set zone = ''
-        if modules.re.search(
-            '([zZ]|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2}|[A-Za-z_]+/[A-Za-z_/+0-9-]+)$', text,
-        )
-        else ' UTC' -%}
-    {%- do return(text ~ clock ~ zone) -%}
+    {%- set found = modules.re.search(
+        ' ?([zZ]|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2}|[A-Za-z_]+/[A-Za-z_/+0-9-]+)$', text,
+    ) -%}
+    {%- set zone = ' UTC' if found is none
+        else found.group(0) | upper if found.group(1) == 'z' else found.group(0) -%}
+    {%- set local = text if found is none else text[:found.start()] -%}
+    {%- set clock = ' 00:00:00' if ':' not in local
+        else ':00' if modules.re.search('[ T][0-9]{1,2}:[0-9]{1,2}$', local) else '' -%}
+    {%- do return(local ~ clock ~ zone) -%}
 {% endmacro %}
 
 

@@ -215,4 +215,4 @@ def test_a_time_may_name_a_region(call: Renderer) -> None:
         "as_of", relation=call.table("records"), at="2024-03-02 10:00 Europe/Berlin",
         convention="validity",
     )  # fmt: skip
-    assert "timestamp'2024-03-02 10:00 Europe/Berlin'" in sql
+    assert "timestamp'2024-03-02 10:00:00 Europe/Berlin'" in sql
