@@ -45,16 +45,22 @@
 
 
 {#
-    True if the stored end is open: NULL, the convention's open end or, on a time axis, any end in
-    the year 9999 or later, because files from other systems use 23:59:59, .999 and .999999. The
-    active column is not read: tests and readers that must not trust it use this.
+    True if the stored end is open: NULL, the convention's open end or later or, on a time axis, any
+    end in the year 9999 or later, because files from other systems use 23:59:59, .999 and .999999.
+    The active column is not read: tests and readers that must not trust it use this.
+
+        open_end                 the first end that is open
+        none, 9999-12-31         9999-01-01
+        2099-12-31 23:59:59      2099-12-31 23:59:59
 #}
 {% macro _has_open_end(convention, prefix='') %}
     {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
+    {%- set is_said = convention.open_end is not none -%}
     {%- if convention.type == 'bigint' -%}
-        {%- set first_open_end = none if convention.open_end is none
-            else dbt_history._open_end(convention) -%}
+        {%- set first_open_end = dbt_history._open_end(convention) if is_said else none -%}
+    {%- elif is_said and (convention.open_end | string)[:10] < '9999-01-01' -%}
+        {%- set first_open_end = dbt_history._open_end(convention) | trim -%}
     {%- else -%}
         {%- set first_open_end = dbt_history._literal(
             '9999-01-01' if convention.type == 'date' else '9999-01-01 00:00:00', convention,

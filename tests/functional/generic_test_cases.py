@@ -19,6 +19,9 @@ NUMBERS_WITH_MAXIMUM = {"convention": "validity", "type": "bigint", "open_end": 
 APPEND_ONLY = {**NUMBERS, "append_only": True}
 DATES = {"convention": "validity", "type": "date"}
 CLOSED_DATES = {"convention": "validity", "type": "date", "open_end": "9999-12-31", "gap": "1 day"}
+# Open ends before the year 9999.
+EARLY_DATES = {"convention": "validity", "type": "date", "open_end": "2099-12-31"}
+EARLY = {"convention": "fivetran", "open_end": "2099-12-31 23:59:59"}
 ODD_NAMES = {"start": "start", "end": "end", "active": "My Col", "type": "bigint", "open_end": 99}
 
 
@@ -384,6 +387,25 @@ ONE_ACTIVE_VERSION: list[Line] = [
         {"key": "id", "convention": CLOSED_DATES},
     ),
     (
+        "dates, open from an open end before the year 9999",
+        periods(
+            "date",
+            (1, "2024-01-01", "2099-12-31"),
+            (1, "2024-02-01", "9999-12-31"),
+            (2, "2024-01-01", "2099-12-30"),
+            (2, "2024-02-01", "2099-12-31"),
+            (3, "2024-01-01", "2099-12-31"),
+        ),
+        1,
+        {"key": "id", "convention": EARLY_DATES},
+    ),
+    (
+        "a version with an open end before the year 9999 counts where one is required",
+        periods("date", (1, "2024-01-01", "2099-12-31"), (2, "2024-01-01", "2024-02-01")),
+        1,
+        {"key": "id", "convention": EARLY_DATES, "at_least_one": True},
+    ),
+    (
         "odd column names and a composite key",
         odd(("a", "x", 1, 99, True), ("a", "x", 5, 99, True), ("a", "y", 6, 99, True)),
         1,
@@ -423,6 +445,17 @@ ACTIVE_MATCHES_OPEN_END: list[Line] = [
         fivetran((1, T1, None, True), (2, T1, None, False), (3, T1, T2, False)),
         1,
         {"key": "id", "convention": {"convention": "fivetran", "open_end": None}},
+    ),
+    (
+        "active from an open end before the year 9999",
+        fivetran(
+            (1, T1, "2099-12-31 23:59:59", True),
+            (2, T1, "2099-12-31 23:59:59", False),
+            (3, T1, "2099-12-31 23:59:58.999", False),
+            (4, T1, OPEN, True),
+        ),
+        1,
+        {"key": "id", "convention": EARLY},
     ),
     ("odd column names", GOOD_ODD, 0, ODD),
     ("odd column names, broken", odd(("a", "x", 1, 99, False), ("a", "y", 2, 98, True)), 2, ODD),

@@ -309,6 +309,30 @@ def test_a_literal_has_the_type_of_the_axis(
 
 
 @pytest.mark.parametrize(
+    ("type_", "open_end", "first"),
+    [
+        ("timestamp", None, "timestamp'9999-01-01 00:00:00 UTC'"),
+        ("timestamp", "9999-12-31 23:59:59.999", "timestamp'9999-01-01 00:00:00 UTC'"),
+        ("timestamp", "2099-12-31 23:59", "timestamp'2099-12-31 23:59:00 UTC'"),
+        ("date", None, "date'9999-01-01'"),
+        ("date", "9999-12-31", "date'9999-01-01'"),
+        ("date", "2099-12-31", "date'2099-12-31'"),
+        ("bigint", None, None),
+        ("bigint", 99, "99L"),
+    ],
+)
+def test_an_end_is_open_from_the_open_end_or_the_year_9999(
+    call: Renderer, type_: str, open_end: Any, first: str | None
+) -> None:
+    convention = call(
+        "convention", convention={"convention": "validity", "type": type_, "open_end": open_end}
+    )
+    assert call("_has_open_end", convention=convention) == (
+        f"(`valid_to` is null or `valid_to` >= {first})" if first else "(`valid_to` is null)"
+    )
+
+
+@pytest.mark.parametrize(
     ("number", "convention", "value"),
     [
         (0, TIME, "1970-01-01 00:00:00"),
