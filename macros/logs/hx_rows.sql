@@ -20,7 +20,7 @@
     {#- A main table that was renamed keeps its ids: links of other mirrors have them. -#}
     {%- set own_id = (((log or {}).get('about') or {}).get('hx') or {}).get('id')
         or main.identifier ~ '_hx_id' -%}
-    {%- set links = dbt_history._hx_links(references, own_id, this) -%}
+    {%- set links = dbt_history._hx_links(references, own_id, this, key) -%}
     {%- set capture = dbt_history._plan_capture(
         main, key, method,
         layout={

@@ -353,6 +353,49 @@ def test_rows_of_a_mirror(call: Renderer) -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "said", "known", "key"),
+    [
+        ("boss", None, ["id"], ["id"]),
+        ("boss", None, None, ["boss"]),
+        ("boss", "staff_id", ["id"], ["staff_id"]),
+        (["a", "b"], ["b", "a"], ["a", "b"], ["b", "a"]),
+        (["a", "b"], None, ["B", "A"], ["A", "B"]),
+        (["station", "network_id"], None, ["Network_Id", "id"], ["id", "Network_Id"]),
+        (["x", "y"], None, ["a", "b"], ["a", "b"]),
+        (["a", "b"], None, ["a"], ["a"]),
+    ],
+)
+def test_a_key_that_a_reference_names_is_taken_by_position_a_recorded_one_by_names_first(
+    call: Renderer, columns: Any, said: Any, known: Any, key: list[str]
+) -> None:
+    columns = call("_key_columns", key=columns)
+    assert call("_referenced_key", columns=columns, said=said, known=known) == key
+
+
+STAFF = {"id": "bigint", "boss": "bigint"}
+
+
+def test_a_reference_to_the_mirror_itself_joins_its_key(call: Renderer) -> None:
+    """In the mirror by the key of the call, in the test by the one that its commits record."""
+    compile_in(call, "staff_hx")
+    call.pretend_relations("staff", "staff_hx")
+    about = {"id": "staff_hx_id", "key": ["id"]}
+    call.pretend_answers(
+        {
+            **source("staff", STAFF, [commit(5), commit(4)]),
+            "describe history `golden`.`staff_hx`": captured("staff", 4, hx=about),
+            "select max(`staff_hx_id`)": [{"max": 40}],
+        }
+    )
+    own = {"column": "boss", "history": call.table("staff_hx"), "name": "led_by"}
+    sql = call("hx_rows", main=call.table("staff"), key="ID", references=[own])
+    assert "select `ID` as `__key_1`, `staff_hx_id` as `__id`, `mod_time`" in sql
+    assert "referenced.`__key_1` = numbered.`boss`" in sql
+    test = call("test_history_references_exist", model=call.table("staff_hx"), references=[own])
+    assert "coalesce(referenced.`id` <=> log.`boss` and" in test
+
+
+@pytest.mark.parametrize(
     ("kind", "plan"),
     [
         ("all_rows", {"kind": "captured", "batch": 2}),

@@ -2,9 +2,9 @@
     The references as records: {'columns', 'key' of the referenced table, 'history', 'id' its own
     id, 'name' of the link, 'is_own', 'log', 'is_there', 'populated', 'frames'}; `frames`: from when
     its rows are visible (`_seen_from`). Key and own id are those that the referenced mirror has
-    committed; columns are matched by name, the others by position.
+    committed; of the mirror itself, `own_key` and `own_id`.
 #}
-{% macro _hx_links(references, own_id, own) %}
+{% macro _hx_links(references, own_id, own, own_key=none) %}
     {% set links = [] %}
     {% set references = dbt_history._tables_named(references) %}
     {% do dbt_history._refuse_references(references) %}
@@ -28,7 +28,8 @@
             'log': none if is_own else log, 'populated': none, 'frames': [],
             'is_there': table is not none,
             'key': dbt_history._referenced_key(
-                columns, reference.get('key') or (none if is_own else about.get('key')) or columns,
+                columns, reference.get('key'),
+                own_key if is_own and own_key else about.get('key'),
             ),
         } %}
         {% for watermark in ((log or {}).get('watermarks') or {}).values()
@@ -62,12 +63,30 @@
 {% endmacro %}
 
 
-{# The referenced key in the order of the referencing columns. #}
-{% macro _referenced_key(columns, key) %}
-    {% set key = dbt_history._key_columns(key) %}
-    {% if columns | map('lower') | sort | list == key | map('lower') | sort | list %}
-        {% do return(columns) %}
+{#
+    The referenced key in the order of the referencing columns. `said`: the key that the reference
+    names, by position. `known`: the key of the mirror, by equal names and the rest by position;
+    without one, the key has the names of the columns.
+
+        columns       station    network_id
+        known         network_id, id
+        result        id         network_id
+#}
+{% macro _referenced_key(columns, said, known) %}
+    {% set said, known = dbt_history._key_columns(said), dbt_history._key_columns(known) %}
+    {% if said or columns | length != known | length %}
+        {% do return(said or known or columns) %}
     {% endif %}
+    {% set there = columns | map('lower') | list %}
+    {% set by_name, rest = {}, [] %}
+    {% for name in known %}
+        {% do by_name.update({name | lower: name}) if name | lower in there
+            else rest.append(name) %}
+    {% endfor %}
+    {% set key = [] %}
+    {% for name in there %}
+        {% do key.append(by_name.pop(name) if name in by_name else rest.pop(0)) %}
+    {% endfor %}
     {% do return(key) %}
 {% endmacro %}
 
