@@ -395,6 +395,26 @@ def test_a_reference_to_the_mirror_itself_joins_its_key(call: Renderer) -> None:
     assert "coalesce(referenced.`id` <=> log.`boss` and" in test
 
 
+def test_a_key_column_that_the_mirror_replaces_is_refused(call: Renderer) -> None:
+    """The values of mod_time and mod_user are the mirror's own, so they identify no item."""
+    compile_in(call, "readings_hx")
+    call.pretend_relations("readings", "readings_hx")
+    columns = {"id": "bigint", "Mod_Time": "timestamp", "mod_user": "string"}
+    call.pretend_answers(
+        {
+            **source("readings", columns, [commit(5), commit(4)]),
+            "describe history `golden`.`readings_hx`": captured("readings", 4),
+            "select max(`readings_hx_id`)": [{"max": 40}],
+        }
+    )
+    for name in ("Mod_Time", "MOD_USER"):
+        with pytest.raises(DbtRuntimeError, match=f"key column {name} of .*readings has a name"):
+            call("hx_rows", main=call.table("readings"), key=["id", name])
+    sql = call("hx_rows", main=call.table("readings"), key="id")
+    assert "`_commit_timestamp` as `mod_time`" in sql
+    assert "numbered.`Mod_Time`" not in sql
+
+
 @pytest.mark.parametrize(
     ("kind", "plan"),
     [

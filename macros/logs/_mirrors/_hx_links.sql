@@ -96,7 +96,10 @@
     {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
     {% set own = ['deleted', own_id] %}
     {% set reserved = own + links | map(attribute='name') | list %}
-    {% for name in capture.key if dbt_history._stored_name(name, own) != name %}
+    {# Values of mod_time and mod_user in the main table are not stored. #}
+    {% for name in capture.key
+        if name | lower in ['mod_time', 'mod_user']
+            or dbt_history._stored_name(name, own) != name %}
         {% do problems.append(
             'key column ' ~ name ~ ' of ' ~ capture.relation ~ ' has a name that the mirror needs:'
                 ~ ' rename it, or mirror a view that does'
