@@ -8,7 +8,8 @@
         full       [ a1 )[ a1, b1 -)[ a2, b1 )[ a2 ---
 
     `tables` maps a name to a relation, or to {'relation', 'key', 'convention'} where key or
-    convention differ from the arguments. Without either, they are those of the relation's model.
+    convention differ from the arguments. Without either, they are those of the relation's model; a
+    log has the key that its convention or its commits name.
 
     Columns: the key with the first table's names, `valid_from`, `valid_to` (half-open, NULL if
     open), and one struct per table, under its name, with the version in force: `customers.city`.
@@ -51,12 +52,13 @@
         {% set reader = dbt_history._reader(
             said.relation, said.get('convention', convention), 'history_join',
         ) %}
+        {% set own_key = said.get('key', key) or (reader.get('log') or {}).get('key') %}
         {% set alias = dbt_history._quote(name) %}
         {% do sides.append({
             'name': alias, 'convention': reader.convention, 'from': reader.from,
             'table': reader.table, 'log': reader.get('log'),
             'key': dbt_history._quoted(dbt_history._key_of(
-                said.relation, said.get('key', key), 'history_join',
+                said.relation, own_key, 'history_join',
             )),
             'start': alias ~ '.' ~ dbt_history._quote(reader.convention.start),
             'until': dbt_history._end_of_period(reader.convention, alias ~ '.'),

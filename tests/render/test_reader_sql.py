@@ -140,6 +140,16 @@ def test_a_join_of_periods_equals_the_golden_sql(name: str, kind: str, call: Ren
     assert_golden(f"history_join_{name}", call("history_join", tables=tables, key="id", kind=kind))
 
 
+def test_a_log_is_joined_by_the_key_that_it_has(call: Renderer) -> None:
+    orders = {"relation": call.table("orders"), "key": "buyer", "convention": "validity"}
+    customers = {"relation": call.table("customers_hx"), "convention": HX}
+    tables = {"customers": customers, "orders": orders}
+    on = "on\n            `customers`.`{}` = `orders`.`buyer` and"
+    assert on.format("customer_id") in call("history_join", tables=tables)
+    customers["key"] = "id"
+    assert on.format("id") in call("history_join", tables=tables)
+
+
 def test_tuples_of_histories_equal_the_golden_sql(call: Renderer) -> None:
     customers, orders = call.table("customers_hx"), call.table("orders_hx")
     collections = [
