@@ -415,6 +415,47 @@ def test_a_key_column_that_the_mirror_replaces_is_refused(call: Renderer) -> Non
     assert "numbered.`Mod_Time`" not in sql
 
 
+@pytest.mark.parametrize("is_ahead", [True, False])
+def test_a_mirror_that_was_set_back_waits_for_a_reference_that_was_set_back(
+    call: Renderer, is_ahead: bool
+) -> None:
+    """Rows of a difference come after the rows that the mirror has.
+
+    networks_hx     ... 00:10 | its difference is later than 00:10
+    stations_hx     ... 00:08 |     or     00:20 | waits
+    """
+    compile_in(call, "stations_hx")
+    call.pretend_relations("stations", "stations_hx", "networks", "networks_hx")
+    columns = {"id": "bigint", "network": "bigint"}
+    stored = {**columns, "mod_time": "timestamp", "deleted": "boolean", "stations_hx_id": "bigint"}
+    minutes = {"networks_hx": 10, "stations_hx": 20 if is_ahead else 8}
+    call.pretend_answers(
+        {
+            **source("stations", columns, [commit(3), commit(2)]),
+            **source("networks", {"id": "bigint"}, [commit(2), commit(1)]),
+            "describe history `golden`.`stations_hx`": captured("stations", 7),
+            "describe history `golden`.`networks_hx`": captured(
+                "networks", 7, hx={"id": "networks_hx_id", "key": ["id"]}
+            ),
+            "describe `golden`.`stations_hx`": described(stored),
+            "select max(`stations_hx_id`)": [{"max": 40}],
+            **{
+                f"select unix_micros(max(`mod_time`)) from `golden`.`{name}`": [
+                    {"micros": 1709424000000000 + minute * 60_000_000}
+                ]
+                for name, minute in minutes.items()
+            },
+        }
+    )
+    sql = call(
+        "hx_rows", main=call.table("stations"), key="id",
+        references=[{"column": "network", "history": call.table("networks_hx")}],
+    )  # fmt: skip
+    assert ('"after": null' in sql) == is_ahead
+    assert ("from numbered where 1 = 0" in sql) == is_ahead
+    assert ("timestamp_micros(1709424480000001L)" in sql) == (not is_ahead)
+
+
 @pytest.mark.parametrize(
     ("kind", "plan"),
     [

@@ -136,6 +136,11 @@
         }) %}
         {% do dbt_history._mark_gap(capture, is_same) %}
         {% do dbt_history._let_difference_be_last(capture) %}
+        {% if capture.is_mirror and not is_same
+            and dbt_history._must_wait(capture, capture.diff.micros) %}
+            {% do capture.update({'diff': none}) %}
+            {% do return(none) %}
+        {% endif %}
     {% endif %}
     {% do capture.update({'watermark': {
         'version': head.version, 'table_id': head.table_id,

@@ -34,6 +34,8 @@
 
         time of the log's rows        12:00    12:01
         table set back to 12:00                        12:01:00.000001
+        rows of a reference that
+        was set back, too                   12:00:30.000001     not yet written: a mirror waits
 #}
 {% macro _let_difference_be_last(capture) %}
     {% set diff, layout = capture.diff, capture.layout %}

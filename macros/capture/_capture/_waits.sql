@@ -147,6 +147,9 @@
     {% set reached = (capture.watermark or {}).get('version', last) %}
     {% set is_behind = (reached is none or reached < head.newest) if head.is_delta
         else (capture.watermark is none) %}
+    {# A table that was set back may have fewer versions than were read. #}
+    {% set is_behind = is_behind
+        or (capture.watermark is none and not capture.get('is_same', true)) %}
     {% if head.waits is not none and is_behind and not capture.taken.is_suspended %}
         {% set why = head.waits.history ~ ': ' ~ head.waits.why %}
         {% do log(
