@@ -1,7 +1,8 @@
 {#
     The inbox of the coarse log: one row per transaction, table and kind of change (insert, update,
     delete), as the runs find them. `tables`: a list of {'main': ref or source, 'key': …, 'name':
-    the table's name in the log}. For a `history_append` model; runs only append to it.
+    the table's name in the log}; without `key`, the key is what the table says. For a
+    `history_append` model; runs only append to it.
 
         version   3        4     5          6        7         8
         feed      on       off   off        off      on        on
@@ -16,8 +17,10 @@
     {%- for table in dbt_history._tables_named(tables) -%}
         {%- set table = {'main': table} if table is string or table.identifier is string
             else table -%}
+        {%- set key = table.get('key') if table.main is string
+            else dbt_history._key_of(table.main, table.get('key'), 'core_temp_history') -%}
         {%- set capture = dbt_history._plan_capture(
-            table.main, table.key, method, layout={'is_source': true},
+            table.main, key, method, layout={'is_source': true},
             caller_name='core_temp_history',
         ) -%}
         {%- set name = dbt_history._string_literal(table.get('name') or table.main.identifier) -%}

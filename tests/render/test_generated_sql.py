@@ -456,6 +456,36 @@ def test_a_mirror_that_was_set_back_waits_for_a_reference_that_was_set_back(
     assert ("timestamp_micros(1709424480000001L)" in sql) == (not is_ahead)
 
 
+def test_the_coarse_log_takes_the_key_from_the_table(call: Renderer) -> None:
+    compile_in(call, "inbox")
+    call.pretend_relations("customers", "inbox")
+    call.pretend_answers(
+        {**CUSTOMER_SOURCE, "describe history `golden`.`inbox`": captured("customers", 3)}
+    )
+    customers = call.table("customers")
+    said = call("core_temp_history", tables=[{"main": customers, "key": "id"}])
+
+    def inbox(unique_key: str | None, **context: Any) -> str:
+        config = {"materialized": "table", "unique_key": unique_key}
+        node = {"unique_id": "model.shop.customers", "resource_type": "model", "config": config,
+                "schema": "golden", "alias": "customers"}  # fmt: skip
+        graph = {"nodes": {"model.shop.customers": node}, "sources": {}}
+        call.context = {**call.context, "graph": graph, **context}
+        return str(call("core_temp_history", tables=customers))
+
+    assert inbox("id") == said
+    with pytest.raises(DbtRuntimeError, match=r"core_temp_history: no key is known(.|\n)*custom"):
+        inbox(None)
+    assert "where 1 = 0" in inbox(None, execute=False)
+    unit_test = {**call.context["model"], "resource_type": "unit_test"}
+    assert "where 1 = 0" in inbox("id", execute=True, model=unit_test)
+    with pytest.raises(DbtRuntimeError, match=r"core_temp_history: dbt's unit tests do not show"):
+        inbox(None, model=unit_test)
+    call.pretend_relations("inbox")
+    compile_in(call, "inbox")
+    assert '"after": null' in inbox("id")
+
+
 @pytest.mark.parametrize(
     ("kind", "plan"),
     [
