@@ -179,34 +179,6 @@ sides as (
 {% endmacro %}
 
 
-{#
-    The base in the form that the merge needs: missing JSON has no attributes. Beside a side that
-    has none either, JSON is compared as a whole, and a missing base stays NULL:
-
-        base      mine      theirs    base of the merge    merged
-        NULL      {a}       {b}       {}                   {a, b}
-        NULL      NULL      {b}       NULL                 {b}
-#}
-{% macro _common_content(features, my_side='mine', their_side='theirs') %}
-    {%- set parts = [] -%}
-    {%- for name in features.payload -%}
-        {%- set place = 'p' ~ loop.index0 -%}
-        {%- set value = 'base.' ~ place -%}
-        {%- do parts.append(
-            "'" ~ place ~ "', "
-                ~ (
-                    'if(' ~ my_side ~ '.' ~ place ~ ' is null or ' ~ their_side ~ '.' ~ place
-                        ~ ' is null, ' ~ value ~ ', coalesce(' ~ value ~ ", '{}'))"
-                    if name | lower in features.json else value
-                )
-        ) -%}
-    {%- endfor -%}
-    {%- do return(
-        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
-    ) -%}
-{% endmacro %}
-
-
 {# Neither side exists, or both do and have the same content. #}
 {% macro _same_side(features, left, right) %}
     {%- set terms = ['(' ~ left ~ ' is null) <=> (' ~ right ~ ' is null)'] -%}

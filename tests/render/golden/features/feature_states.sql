@@ -12,7 +12,7 @@ log as (
         cast(null as string) as message,
         cast(null as string) as commit_json,
         cast(null as timestamp) as written_at,
-        cast(`expected_uuid` as string) as expected_uuid,
+        lower(cast(`expected_uuid` as string)) as expected_uuid,
         cast(null as string) as base_uuid,
         coalesce(cast(null as string), 'CREATE') as on_not_exists,
         coalesce(cast(null as string), 'REPLACE') as on_exists,
@@ -255,7 +255,9 @@ folds as (
                             when x.live is null then case
                                 when w.action = 'PURGE' and x.now.action = 'DELETE' and x.now.purged_txn is null
                                     then if(
-                                        w.expected_uuid is null or w.expected_uuid = x.now.uuid, 'PURGED', 'CONFLICT:uuid'
+                                        w.expected_uuid is null or w.expected_uuid = lower(x.now.uuid),
+                                        'PURGED',
+                                        'CONFLICT:uuid'
                                     )
                                 when w.if_absent = 'RETAIN' then if(w.action = 'WRITE', 'RETAINED', 'RETAINED:missing')
                                 when w.if_absent = 'ERROR' then 'NOT_FOUND'
@@ -263,8 +265,8 @@ folds as (
                                 else 'CREATED'
                             end
                             when w.action = 'CREATE' then 'CONFLICT:exists'
-                            when w.expected_uuid is not null and w.expected_uuid <> x.live.uuid then 'CONFLICT:uuid'
-                            when w.base_uuid is not null and w.base_uuid <> x.live.uuid
+                            when w.expected_uuid is not null and w.expected_uuid <> lower(x.live.uuid) then 'CONFLICT:uuid'
+                            when w.base_uuid is not null and w.base_uuid <> lower(x.live.uuid)
                                 and w.on_version_conflict <> 'REPLACE'
                                 then case
                                 when w.on_version_conflict = 'ERROR' then 'CONFLICT:base'
