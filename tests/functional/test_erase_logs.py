@@ -20,7 +20,7 @@ def write_models(project: Project) -> None:
     def main(name: str) -> str:
         return f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
 
-    reference = "{'column': 'boss', 'history': this, 'key': 'id', 'name': 'led_by'}"
+    reference = "{'column': 'boss', 'history': this, 'name': 'led_by'}"
     for name, rows in (
         ("people_hx", f"hx_rows({main('people')}, 'id', references=[{reference}])"),
         ("people_history", f"event_rows({main('people')}, 'id')"),
