@@ -73,14 +73,14 @@
         ~ dbt_history._shift_by_gap(start, convention) ~ ") then 'inverted' end" %}
     {% set rows = run_query(
         'select kind, to_json(version) from (select *, row_number() over (partition by kind order'
-            ~ ' by 1) as place from (select struct(' ~ cells ~ ', count(*) as `rows`) as version, '
-            ~ kind ~ ' as kind from ' ~ dbt_history._quoted_relation(relation) ~ ' group by '
-            ~ cells ~ ') as versions where kind is not null) as placed where place <= 5'
+            ~ ' by kind) as place from (select struct(' ~ cells
+        ~ ', count(*) as `rows`) as version, ' ~ kind ~ ' as kind from '
+            ~ dbt_history._quoted_relation(relation) ~ ' group by ' ~ cells
+        ~ ') as versions where kind is not null) as placed where place <= 5'
     ).rows %}
     {% set nulls, doubles, inverted = [], [], [] %}
-    {% for row in rows %}
-        {% do {'no start': nulls, 'doubles': doubles, 'inverted': inverted}[row[0]].append(row[1]) %}
-    {% endfor %}
+    {% set lists = {'no start': nulls, 'doubles': doubles, 'inverted': inverted} %}
+    {% for row in rows %}{% do lists[row[0]].append(row[1]) %}{% endfor %}
     {% if nulls %}
         {% do problems.append(
             settings.convention.start

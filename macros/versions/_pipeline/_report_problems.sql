@@ -84,8 +84,14 @@
         where
             kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }})
             and (
-                position = before.position and not {{ dbt_history._is_same_row(columns, 'before.') }}
-                or first.position is null and not {{ dbt_history._is_same_row(columns, 'first.') }}
+                (
+                    position = before.position
+                    and not {{ dbt_history._is_same_row(columns, 'before.') }}
+                )
+                or (
+                    first.position is null
+                    and not {{ dbt_history._is_same_row(columns, 'first.') }}
+                )
             )
     ),
 
@@ -115,7 +121,7 @@
 {%- endmacro %}
 
 
-{# Whether a staged row says the same as another; a column that it leaves unmodified says nothing. #}
+{# Whether a staged row says the same as another; cells that it leaves unmodified are not read. #}
 {% macro _is_same_row(columns, other) %}
     {%- set terms = ['array_sort(unmodified) <=> array_sort(' ~ other ~ 'unmodified)'] -%}
     {%- for column in columns -%}

@@ -35,8 +35,8 @@
 
 
 {#
-    Parquet has no type for untyped NULLs and empty arrays. Each row has the time of its evaluation: a time later than that of the plan's last row proves
-    that the row was evaluated again.
+    Each row has the time of its evaluation: a time later than that of the plan's last row proves
+    that the row was evaluated again. Parquet has no type for untyped NULLs and empty arrays.
 #}
 {% macro _copy_sql(view, columns) %}
     {%- set typed = {'void': 'string', 'array<void>': 'array<string>'} -%}
