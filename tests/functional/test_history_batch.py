@@ -235,23 +235,26 @@ def test_equal_rows_collapse_and_order_decides_between_different_ones(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("with_", ["", "with rows as (select 1) "])
-def test_columns_of_untyped_nulls_are_null_in_the_type_of_the_table(
+def test_untyped_nulls_and_empty_arrays_get_the_type_of_the_table(
     project: Project, with_: str
 ) -> None:
     select = f"""
         {with_}select
-            'upsert' as _stage, {{}}L as _batch, 1L as id, {{}} as tags, {{}} as _unmodified,
+            'upsert' as _stage, {{}}L as _batch, 1L as id, {{}} as tags, {{}} as parts,
+            {{}} as _unmodified,
             timestamp'{{}} UTC' as _fivetran_start,
             timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active
     """
-    project.history("h", select.format(1, "array('a')", "null", day(1)))
+    project.history("h", select.format(1, "array('a')", "array(named_struct('n', 1))", "null", day(1)))
     project.run("h")
-    project.history("h", select.format(2, "null", "array()", day(3)))
+    project.history("h", select.format(2, "null", "array()", "array()", day(3)))
 
     project.run("h")
 
-    found = {row["_fivetran_start"]: row["tags"] for row in project.rows("h")}
-    assert found == {day(1): ["a"], day(3): None}
+    found = {
+        row["_fivetran_start"]: (row["tags"], len(row["parts"])) for row in project.rows("h")
+    }
+    assert found == {day(1): (["a"], 1), day(3): (None, 0)}
 
 
 def test_full_refresh_is_refused_unless_allowed(project: Project) -> None:

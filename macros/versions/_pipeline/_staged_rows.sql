@@ -79,6 +79,13 @@
     {%- if name is none or {'name': name, 'type': 'void'} in staged.columns -%}
         {%- do return('cast(null as ' ~ dbt_history._ddl_type(column.type) ~ ')') -%}
     {%- endif -%}
+    {#- Its cells, if it has any, are NULL. -#}
+    {%- if {'name': name, 'type': 'array<void>'} in staged.columns -%}
+        {%- do return(
+            'transform(' ~ dbt_history._quote(name) ~ ', cell -> cast(null as '
+                ~ dbt_history._ddl_type(column.type[6:-1]) ~ '))'
+        ) -%}
+    {%- endif -%}
     {%- set is_same = {'name': name, 'type': column.type} in staged.columns -%}
     {%- do return(
         dbt_history._quote(name) if is_same
