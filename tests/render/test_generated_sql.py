@@ -570,7 +570,8 @@ def test_stored_content_keeps_its_values_in_the_types_of_the_log(call: Renderer)
         "New": "int", "price": "decimal(8,0)", "note": "string", "s": "struct<a:int,c:int>",
     }  # fmt: skip
     states = {"Price": "decimal(10,2)", "note": "string", "s": "struct<a:int,b:int>"}
-    features = {"payload": list(types_of_log), "types_of_log": list(types_of_log.values())}
+    features: dict[str, Any] = {"payload": list(types_of_log)}
+    features["types_of_log"] = list(types_of_log.values())
     columns = [{"name": name, "type": type_} for name, type_ in states.items()]
 
     features |= call("_content_with_stored", features=features, columns_of_states=columns)
