@@ -7,7 +7,8 @@
 {% macro _apply_batch(batch) %}
     {% set target, plan, log = batch.target, batch.plan, batch.log %}
     {% do dbt_history._count_skipped(batch) %}
-    {% do plan.update({'has_no_number': plan.batch is none}) %}
+    {# The SELECT of an operation (`rewind`) cannot be compiled again. #}
+    {% do plan.update({'has_no_number': plan.batch is none and 'raw_code' in model}) %}
     {% set statement = dbt_history._merge_sql(dict(
         batch, place=dbt_history._writing_place(target),
     )) %}
