@@ -245,15 +245,14 @@ def test_untyped_nulls_and_empty_arrays_get_the_type_of_the_table(
             timestamp'{{}} UTC' as _fivetran_start,
             timestamp'9999-12-31 23:59:59.999 UTC' as _fivetran_end, true as _fivetran_active
     """
-    project.history("h", select.format(1, "array('a')", "array(named_struct('n', 1))", "null", day(1)))
+    parts = "array(named_struct('n', 1))"
+    project.history("h", select.format(1, "array('a')", parts, "null", day(1)))
     project.run("h")
     project.history("h", select.format(2, "null", "array()", "array()", day(3)))
 
     project.run("h")
 
-    found = {
-        row["_fivetran_start"]: (row["tags"], len(row["parts"])) for row in project.rows("h")
-    }
+    found = {row["_fivetran_start"]: (row["tags"], len(row["parts"])) for row in project.rows("h")}
     assert found == {day(1): (["a"], 1), day(3): (None, 0)}
 
 
