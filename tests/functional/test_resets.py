@@ -625,10 +625,10 @@ def test_a_batch_of_another_run_after_the_compilation_loses_no_write(
     project.run("h")
     place = project.spark.sql(f"describe detail {project.table('h')}").collect()[0]["location"]
     folder = Path(place.removeprefix("file:")) / "_delta_log"
-    before = set(folder.iterdir())
+    known = set(folder.iterdir())
     write(2)
     project.run("h")
-    commits_of_other = [path for path in folder.iterdir() if path not in before]
+    commits_of_other = [path for path in folder.iterdir() if path not in known]
     assert [path.name for path in commits_of_other if path.suffix == ".json"] != []
 
     def move(source: Path, target: Path) -> None:
