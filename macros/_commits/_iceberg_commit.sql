@@ -42,6 +42,9 @@
             ) %}
             {% if state.failed is none %}
                 {% set state.failed = dbt_history._publish(target, log, record, caller_name) %}
+            {% else %}
+                {# A commit whose answer was lost may be on the branch: it is created again. #}
+                {% do log.update({'branch_at': none}) %}
             {% endif %}
         {% endif %}
     {% endfor %}
