@@ -111,6 +111,18 @@
 {% endmacro %}
 
 
+{# A content with these values, in the order of the payload. #}
+{% macro _as_content(features, values) %}
+    {%- set parts = [] -%}
+    {%- for value in values -%}
+        {%- do parts.append("'p" ~ loop.index0 ~ "', " ~ value) -%}
+    {%- endfor -%}
+    {%- do return(
+        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
+    ) -%}
+{% endmacro %}
+
+
 {#
     Settings of the content where states are stored. A state is read and written again, as a
     tombstone or with another end, and keeps its values. `stored_types`: {lower name: type} of the

@@ -160,20 +160,15 @@ if(
         NULL      NULL      {b}       NULL                 {b}
 #}
 {% macro _common_content(features, my_side='mine', their_side='theirs') %}
-    {%- set parts = [] -%}
+    {%- set values = [] -%}
     {%- for name in features.payload -%}
         {%- set place = 'p' ~ loop.index0 -%}
         {%- set value = 'base.' ~ place -%}
-        {%- do parts.append(
-            "'" ~ place ~ "', "
-                ~ (
-                    'if(' ~ my_side ~ '.' ~ place ~ ' is null or ' ~ their_side ~ '.' ~ place
-                        ~ ' is null, ' ~ value ~ ', coalesce(' ~ value ~ ", '{}'))"
-                    if name | lower in features.json else value
-                )
+        {%- do values.append(
+            'if(' ~ my_side ~ '.' ~ place ~ ' is null or ' ~ their_side ~ '.' ~ place
+                ~ ' is null, ' ~ value ~ ', coalesce(' ~ value ~ ", '{}'))"
+                if name | lower in features.json else value
         ) -%}
     {%- endfor -%}
-    {%- do return(
-        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
-    ) -%}
+    {%- do return(dbt_history._as_content(features, values)) -%}
 {% endmacro %}

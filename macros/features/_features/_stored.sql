@@ -47,19 +47,14 @@
 
 {# The content of a stored state; NULL in columns that the log has and the table does not yet. #}
 {% macro _stored_content(features) %}
-    {%- set parts = [] -%}
+    {%- set values = [] -%}
     {%- for name in features.payload -%}
         {%- set type = features.payload_types[loop.index0] -%}
         {%- set stored = features.stored_types.get(name | lower) -%}
-        {%- do parts.append(
-            "'p" ~ loop.index0 ~ "', "
-                ~ (
-                    dbt_history._converted('stored.' ~ dbt_history._quote(name), stored, type)
-                        if stored else 'cast(null as ' ~ dbt_history._ddl_type(type) ~ ')'
-                )
+        {%- do values.append(
+            dbt_history._converted('stored.' ~ dbt_history._quote(name), stored, type)
+                if stored else 'cast(null as ' ~ dbt_history._ddl_type(type) ~ ')'
         ) -%}
     {%- endfor -%}
-    {%- do return(
-        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
-    ) -%}
+    {%- do return(dbt_history._as_content(features, values)) -%}
 {% endmacro %}

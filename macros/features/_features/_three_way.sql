@@ -167,15 +167,11 @@ sides as (
 
 
 {% macro _content_of(features, table=none) %}
-    {%- set parts = [] -%}
+    {%- set values = [] -%}
     {%- for name in features.payload -%}
-        {%- do parts.append(
-            "'p" ~ loop.index0 ~ "', " ~ (table ~ '.' if table else '') ~ dbt_history._quote(name)
-        ) -%}
+        {%- do values.append((table ~ '.' if table else '') ~ dbt_history._quote(name)) -%}
     {%- endfor -%}
-    {%- do return(
-        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
-    ) -%}
+    {%- do return(dbt_history._as_content(features, values)) -%}
 {% endmacro %}
 
 
@@ -193,16 +189,13 @@ sides as (
 
 
 {% macro _merged_sides(features) %}
-    {%- set parts = [] -%}
+    {%- set values = [] -%}
     {%- for name in features.payload -%}
-        {%- do parts.append(
-            "'p" ~ loop.index0 ~ "', "
-                ~ dbt_history._merged_value(features, name, loop.index0, 'common', 'mine', 'theirs')
-        ) -%}
+        {%- do values.append(dbt_history._merged_value(
+            features, name, loop.index0, 'common', 'mine', 'theirs',
+        )) -%}
     {%- endfor -%}
-    {%- do return(
-        'cast(named_struct(' ~ parts | join(', ') ~ ') as ' ~ features.content_type ~ ')'
-    ) -%}
+    {%- do return(dbt_history._as_content(features, values)) -%}
 {% endmacro %}
 
 
