@@ -10,6 +10,11 @@
 
     If another run was first and has not applied the batch, the branch is created again at the newer
     snapshot. If the table was rolled back or replaced (`log.reset`), the batch is planned again.
+
+    Once the log was read again, it may contain later batches of this run's plan, too:
+
+        this run     plans 1 to 4   merges 1          reads the log again: 1 to 4 are applied
+        other run                   publishes 1 to 4
 #}
 {% macro _iceberg_commit_once(target, statement, plan, log, before, caller_name) %}
     {% set state = namespace(failed='conflict') %}
@@ -26,8 +31,8 @@
             {% set state.failed = 'overtaken' %}
         {% elif log.get('reset') %}
             {% set state.failed = 'reset' %}
-        {% elif attempt and plan.batch is not none and log.last_batch is not none
-            and log.last_batch >= plan.batch %}
+        {% elif log.get('is_read_again') and plan.batch is not none
+            and log.last_batch is not none and log.last_batch >= plan.batch %}
             {% set state.failed = none %}
         {% else %}
             {% do dbt_history._branch_off(target, log) %}
@@ -73,8 +78,9 @@
 
 
 {#
-    Reads the log again. A table without a snapshot gets an empty one, to create the branch at. What
-    was suspended or resumed since the run planned is repeated in its commits: they come after it.
+    Reads the log again: from now on it may contain batches of other runs (`is_read_again`). A table
+    without a snapshot gets an empty one, to create the branch at. What was suspended or resumed
+    since the run planned is repeated in its commits: they come after it.
 #}
 {% macro _look_again(target, log) %}
     {% set found = dbt_history._iceberg_commit_log(target) %}
@@ -83,7 +89,7 @@
         {% set found = dbt_history._iceberg_commit_log(target) %}
     {% endif %}
     {% do found.update({'unseen_control': found.control}) if found.control != log.control %}
-    {% do log.update(found) %}
+    {% do log.update(dict(found, is_read_again=true)) %}
 {% endmacro %}
 
 

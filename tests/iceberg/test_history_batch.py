@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dbt.adapters.spark.session import Cursor
 from pyspark.sql import SparkSession
 
 from tests.conformance.test_history_batch import run_together
-from tests.support.iceberg import Catalog, numbers, records, refs
-from tests.support.processes import kill, release, start
+from tests.support.iceberg import Catalog, numbers, ready, records, refs
+from tests.support.processes import kill, last_line, release
 from tests.support.project import Project
 from tests.support.staging import (
     COLUMNS,
@@ -166,26 +165,20 @@ BATCHES = 4
 SELECT, EXPECTED = batches_of_one(BATCHES)
 
 
-def ready(folder: Path, catalog: Catalog, schema: str) -> subprocess.Popen[str]:
-    """A process that is ready to run the model on the tests' catalog."""
-    folder.mkdir()
-    (folder / "model.sql").write_text(SELECT)
-    (folder / "setup.sql").write_text(catalog.setup_sql())
-    config = {
-        "materialized": "history_batch",
-        "unique_key": "id",
-        "meta": {"history": {"convention": "fivetran", "batches_per_commit": 1}},
-        **ICEBERG,
-    }
-    (folder / "config.json").write_text(json.dumps(config))
-    return start(folder, folder / "warehouse", schema)
+HISTORY: dict[str, Any] = {
+    "materialized": "history_batch",
+    "unique_key": "id",
+    "meta": {"history": {"convention": "fivetran", "batches_per_commit": 1}},
+}
 
 
 @pytest.mark.thorough
 def test_two_concurrent_runs_apply_every_batch_once(
     project: Project, spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
-    both = [ready(tmp_path / name, catalog, project.schema) for name in ("one", "two")]
+    both = [
+        ready(tmp_path / name, catalog, project.schema, SELECT, HISTORY) for name in ("one", "two")
+    ]
     for process in both:
         release(process)
     # The loser of a simultaneous commit ends with an error; it has written nothing.
@@ -199,6 +192,37 @@ def test_two_concurrent_runs_apply_every_batch_once(
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
     assert numbers(spark, project.table("h")) == [1, 2, 3, 4]
     assert len({record["invocation_id"] for record in records(spark, project.table("h"))}) >= 1
+
+
+@pytest.mark.thorough
+def test_all_batches_that_another_run_applied_meanwhile_are_left_to_it(
+    project: Project,
+    spark: SparkSession,
+    catalog: Catalog,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    this run    plans 1 to 4                     merges 1, and reads the log again
+    other run                 applies 1 to 4
+    """
+    project.history("h", SELECT, batches_per_commit=1, config=ICEBERG)
+    other = ready(tmp_path / "other", catalog, project.schema, SELECT, HISTORY)
+    execute = Cursor.execute
+
+    def held(cursor: Cursor, sql: str, *parameters: object) -> None:
+        if "merge into" in sql and other.poll() is None:
+            release(other)
+            assert "4 batches" in last_line(other)
+        execute(cursor, sql, *parameters)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cursor, "execute", held)
+        message = project.run("h").message("h")
+
+    assert message == "no new batch: 0 added, 0 closed, 0 removed, 0 skipped, 4 replayed"
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+    assert numbers(spark, project.table("h")) == [1, 2, 3, 4]
 
 
 @pytest.mark.thorough
@@ -238,7 +262,7 @@ def test_a_run_overtaken_before_its_commit_is_reported_and_old_branches_are_drop
 def test_a_killed_run_is_finished_by_the_next(
     project: Project, spark: SparkSession, catalog: Catalog, tmp_path: Path, commits: int
 ) -> None:
-    process = ready(tmp_path / "killed", catalog, project.schema)
+    process = ready(tmp_path / "killed", catalog, project.schema, SELECT, HISTORY)
     release(process)
     metadata = catalog.folder / "tables" / project.schema / "h" / "metadata"
     deadline = time.monotonic() + TIMEOUT

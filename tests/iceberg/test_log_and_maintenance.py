@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.session import Cursor
 from pyspark.sql import SparkSession
 
-from tests.support.iceberg import numbers, refs
+from tests.support.iceberg import Catalog, numbers, ready, refs
 from tests.support.markdown import blocks, page
+from tests.support.processes import last_line, release
 from tests.support.project import Project
 from tests.support.staging import (
     COLUMNS,
@@ -26,6 +30,10 @@ from tests.support.tables import assert_same_rows
 pytestmark = pytest.mark.thorough
 
 ICEBERG = {"file_format": "iceberg"}
+TAKEN = (
+    "select * from {{ dbt_history.changes(api.Relation.create(schema='%s', identifier='source'),"
+    " 'id') }}"
+)
 
 
 def values(project: Project, name: str, *columns: str) -> list[tuple[Any, ...]]:
@@ -39,10 +47,7 @@ def test_a_log_appends_rows_and_changes_once_and_gains_columns(
     source = project.table("source")
     spark.sql(f"create schema if not exists {project.schema}")
     spark.sql(f"create table {source} using iceberg as select 1 as id, 'a' as v")
-    taken = (
-        f"select * from {{{{ dbt_history.changes(api.Relation.create(schema='{project.schema}',"
-        " identifier='source'), 'id') }}"
-    )
+    taken = TAKEN % project.schema
     numbered = "select * from values (1L, 'a'), (3L, 'b') as t (_batch, v)"
 
     def models(rows: str, batches: str) -> None:
@@ -82,6 +87,40 @@ def test_a_log_appends_rows_and_changes_once_and_gains_columns(
     project.model("taken", taken.replace("'id')", "'id', 'feed')"), materialized="history_append")
     refused = project.run("taken", check=False)
     assert "cannot be used: the relation is not a Delta table" in refused.message("taken")
+
+
+def test_rows_that_another_first_run_appended_meanwhile_are_left_to_it(
+    project: Project,
+    spark: SparkSession,
+    catalog: Catalog,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    this run    makes the table, reads its log             reads it again, to write
+    other run                                   appends 1
+    """
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(f"create table {project.table('source')} using iceberg as select 1 as id, 'a' as v")
+    taken = TAKEN % project.schema
+    log = {"materialized": "history_append"}
+    project.model("h", taken, **log, **ICEBERG)
+    other = ready(tmp_path / "other", catalog, project.schema, taken, log)
+    execute, readings = Cursor.execute, itertools.count(1)
+
+    def held(cursor: Cursor, sql: str, *parameters: object) -> None:
+        if "`h`.snapshots" in sql and next(readings) == 2:
+            release(other)
+            assert last_line(other) == "1 row appended"
+        execute(cursor, sql, *parameters)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cursor, "execute", held)
+        message = project.run("h").message("h")
+
+    assert message == "applied by another run"
+    assert values(project, "h", "id", "v", "_change_type") == [(1, "a", "insert")]
+    assert numbers(spark, project.table("h")) == [1]
 
 
 def test_run_operations_work_on_iceberg_tables(project: Project, spark: SparkSession) -> None:

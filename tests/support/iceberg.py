@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+from tests.support.processes import start
 
 SETTINGS = "spark.sql.catalog.iceberg."
 
@@ -35,6 +38,17 @@ class Catalog:
     def setup_sql(self) -> str:
         """Statements that configure another session for this catalog, one per line."""
         return "\n".join(f"set {SETTINGS}{name}={value}" for name, value in self.settings.items())
+
+
+def ready(
+    folder: Path, catalog: Catalog, schema: str, select: str, config: Mapping[str, Any]
+) -> subprocess.Popen[str]:
+    """A process that is ready to run a model `h` on the tests' catalog."""
+    folder.mkdir()
+    (folder / "model.sql").write_text(select)
+    (folder / "setup.sql").write_text(catalog.setup_sql())
+    (folder / "config.json").write_text(json.dumps({**config, "file_format": "iceberg"}))
+    return start(folder, folder / "warehouse", schema)
 
 
 def records(spark: SparkSession, table: str) -> list[dict[str, Any]]:
