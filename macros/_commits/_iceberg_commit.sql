@@ -25,7 +25,11 @@
         {% set is_overtaken = plan.get('has_no_number')
             and dbt_history._is_overtaken(target, log) %}
         {% if (attempt or log.snapshot is none) and not log.get('reset') %}
+            {% set last = log.last_batch %}
             {% do dbt_history._look_again(target, log) %}
+            {% if plan.batch is not none and dbt_history._is_set_back(last, log) %}
+                {% do log.update({'reset': 'rolled back to before batch ' ~ last}) %}
+            {% endif %}
         {% endif %}
         {% if is_overtaken %}
             {% set state.failed = 'overtaken' %}
@@ -47,9 +51,6 @@
             ) %}
             {% if state.failed is none %}
                 {% set state.failed = dbt_history._publish(target, log, record, caller_name) %}
-            {% else %}
-                {# A commit whose answer was lost may be on the branch: it is created again. #}
-                {% do log.update({'branch_at': none}) %}
             {% endif %}
         {% endif %}
     {% endfor %}

@@ -24,7 +24,7 @@
     {% endif %}
     {% if not found.is_whole %}
         {% set expired = dbt_history._expired_entries(
-            dbt_history._kept_records(relation), chain.entries[-1].micros,
+            dbt_history._kept_records(relation), chain.entries[-1],
         ) %}
         {% set found = dbt_history._last_record(dict(chain, entries=chain.entries + expired)) %}
     {% endif %}
@@ -89,14 +89,30 @@
 {% endmacro %}
 
 
-{# The kept records up to a time, as entries of the chain; a later one is on it, or undone. #}
-{% macro _expired_entries(kept, micros) %}
+{#
+    Of the kept records, newest first, those before the oldest remaining snapshot, as entries of the
+    chain: from its parent on. If the parent has no record, those that are not later: a later one is
+    on the chain, or undone.
+
+        chain     s1 ------ s2 ------ s3            property: 3 at s3, 2 at s2, 1 at s1
+                             \--- s4               rolled back to s2, then compacted
+        expired              s4                     its parent is s2: batch 2, not 3
+#}
+{% macro _expired_entries(kept, oldest) %}
     {% set entries = [] %}
-    {% for record in kept if record.micros <= micros %}
-        {% do entries.append({
-            'record': record, 'micros': record.micros, 'replaces_all': false, 'is_first': false,
-            'may_be_update': false,
-        }) %}
+    {% set has_parent = oldest.parent is not none
+        and oldest.parent in kept | map(attribute='version', default=none) | list %}
+    {% set state = namespace(is_before=false) %}
+    {% for record in kept %}
+        {% set state.is_before = state.is_before or (
+            record.version == oldest.parent if has_parent else record.micros < oldest.micros
+        ) %}
+        {% if state.is_before %}
+            {% do entries.append({
+                'record': record, 'version': record.get('version'), 'micros': record.micros,
+                'replaces_all': false, 'is_first': false, 'may_be_update': false,
+            }) %}
+        {% endif %}
     {% endfor %}
     {% do return(entries) %}
 {% endmacro %}
@@ -117,7 +133,7 @@
     {% set before = dbt_history._kept_records(relation) %}
     {% set kept = [] %}
     {% set walk = namespace(is_reset=false, has_batch=false) %}
-    {% set expired = dbt_history._expired_entries(before, chain.entries[-1].micros - 1)
+    {% set expired = dbt_history._expired_entries(before, chain.entries[-1])
         if chain.entries else [] %}
     {% for entry in chain.entries + expired if kept | length < 100 %}
         {% set is_batch = (entry.record or {}).get('batch') is not none %}
@@ -141,7 +157,7 @@
 
 {# Only the last batch keeps how far it read its sources; of earlier ones this is not known. #}
 {% macro _kept_record(entry, is_last) %}
-    {% set kept = {'micros': entry.micros} %}
+    {% set kept = {'micros': entry.micros, 'version': entry.version} %}
     {% for name, value in entry.record.items() if value is not none and name in [
         'batch', 'model', 'key', 'control', 'unseen_control', 'watermarks', 'about',
     ] %}

@@ -83,8 +83,19 @@
     Whether the table was reset between last_batch()'s reading of the log and the pipeline's.
 #}
 {% macro _is_filtered_before_reset(log) %}
-    {% set read = (model.get('_last_batch_read') or {}).get('app_id') %}
-    {% do return(read is not none and log is not none and read != log.app_id) %}
+    {% set read = model.get('_last_batch_read') or {} %}
+    {% do return(
+        log is not none and (
+            (read.get('app_id') is not none and read.app_id != log.app_id)
+            or dbt_history._is_set_back(read.get('last_batch'), log)
+        )
+    ) %}
+{% endmacro %}
+
+
+{# Whether a log has no batch, or only earlier ones than the last one that was read before. #}
+{% macro _is_set_back(last, log) %}
+    {% do return(last is not none and (log.last_batch is none or log.last_batch < last)) %}
 {% endmacro %}
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.functional.test_resets import Interrupt, before_statement, fail
-from tests.support.iceberg import numbers
+from tests.support.iceberg import numbers, records
 from tests.support.project import Project
 from tests.support.staging import COLUMNS, batches_of_one
 from tests.support.tables import assert_same_rows
@@ -86,6 +86,27 @@ def test_a_batch_undone_before_a_compaction_is_applied_again(project: Project) -
 
     assert project.run("h").message("h").startswith("1 batch:")
     assert_same_rows(project.rows("h"), expected, COLUMNS)
+
+
+def test_a_batch_undone_before_another_tool_compacts_and_expires_is_applied_again(
+    project: Project,
+) -> None:
+    """
+    s1 --- s2 --- s3          s3 is rolled back; s4 is a compaction, the others expire
+    1      2      3
+           '----- s4          has no record, but the parent s2
+    """
+    for up_to in (1, 2, 3):
+        write_log(project, up_to)
+        project.run("h")
+    table = project.table("h")
+    second = records(project.spark, table)[-1]["parent"]
+    project.spark.sql(f"call system.rollback_to_snapshot('{table}', {second})")
+    expire(project)
+
+    assert project.run("h").message("h") == "1 row appended"
+
+    assert ids(project) == [1, 2, 3]
 
 
 def test_a_run_killed_before_it_kept_its_record_is_completed_by_the_next(

@@ -226,6 +226,19 @@ def test_all_batches_that_another_run_applied_meanwhile_are_left_to_it(
 
 
 @pytest.mark.thorough
+def test_a_reset_after_a_macro_asked_for_the_last_batch_is_seen(project: Project) -> None:
+    """Where the model itself does not call last_batch(), it is not compiled again behind hooks."""
+    sql = f"select * from ({SELECT}) where _batch > {{{{ dbt_history['last_batch']() }}}}"
+    project.history("h", sql, config=ICEBERG)
+    project.run("h")
+
+    project.history("h", sql, config={**ICEBERG, "pre_hook": ["truncate table {{ this }}"]})
+
+    assert project.run("h").message("h").startswith("4 batches")
+    assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
+
+
+@pytest.mark.thorough
 def test_a_run_overtaken_before_its_commit_is_reported_and_old_branches_are_dropped(
     project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
