@@ -51,8 +51,9 @@
         'watermarks': found.watermarks, 'about': found.about,
         'control': found.control or dbt_history._control_by_property(relation, found),
     }) %}
+    {# A model under a new name first commits as the old one, of which a run may be in progress. #}
     {% do log.update({
-        'app_id': 'dbt_history:' ~ node_id ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
+        'app_id': 'dbt_history:' ~ (found.owner or node_id) ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
         'owner': found.owner, 'misplaced': found.misplaced, 'seen': seen, 'key': found.key,
         'appended': none if log.is_empty or found.misplaced
             else dbt_history._newest_append(entries),
@@ -181,6 +182,13 @@
         version   3        4          5                      6
                   batch 2  truncate   batch 3, seen 3        undo: restore to 4
                                       '- misplaced: without 1 and 2 it must not stay
+
+    A second run may have committed after a misplaced batch that it had not seen either. Then both
+    are undone:
+
+        version   3        4          5                      6
+                  batch 2  truncate   batch 3, seen 3        batch 1, seen 4
+                                      '- misplaced           '- the newest batch, on top of it
 #}
 {% macro _find_last_batch(entries) %}
     {% set walk = namespace(
@@ -213,8 +221,13 @@
                 {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none
                     else walk.epoch %}
                 {% set walk.is_final = true %}
-                {% set seen = entry.record.get('seen') %}
-                {% set walk.is_whole = seen is none or entries[-1].version <= (seen | int) + 1 %}
+                {% set rivals = dbt_history._batches_unseen_by(entry, entries) %}
+                {% set seen = [entry.record.get('seen')] + rivals | map(attribute='seen') | list %}
+                {% set seen = seen | reject('none') | map('int') | list %}
+                {% set walk.is_whole = not seen or entries[-1].version <= (seen | min) + 1 %}
+                {% for rival in rivals if dbt_history._is_misplaced(rival.entry, entries) %}
+                    {% set walk.misplaced = rival.entry %}
+                {% endfor %}
                 {% set walk.control = walk.control or dbt_history._unseen_control(entry, entries)
                     or entry.record.get('unseen_control') %}
             {% elif entry.record is not none and walk.control is none %}
@@ -255,6 +268,22 @@
         {% do controls.append(entry.record.control) %}
     {% endfor %}
     {% do return(controls | first if controls else none) %}
+{% endmacro %}
+
+
+{#
+    The batches between the commit that the batch's run had `seen` and the batch itself, newest
+    first: {'entry', 'seen'}.
+#}
+{% macro _batches_unseen_by(batch, entries) %}
+    {% set seen = batch.record.get('seen') %}
+    {% set found = [] %}
+    {% for entry in entries
+        if seen is not none and seen | int < entry.version < batch.version
+            and (entry.record or {}).get('batch') is not none %}
+        {% do found.append({'entry': entry, 'seen': entry.record.get('seen')}) %}
+    {% endfor %}
+    {% do return(found) %}
 {% endmacro %}
 
 

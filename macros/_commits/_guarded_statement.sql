@@ -176,7 +176,9 @@ end
         {% set is_record = name.endswith('.userMetadata') and value.startswith('{')
             and '"dbt_history"' in value %}
         {% set is_number = name in [app_id, version]
-            and (found.get(app_id) or '').startswith('dbt_history:') %}
+            and (found.get(app_id) or '').startswith(
+                ('dbt_history:', 'dbt_history_watermarks:')
+            ) %}
         {% do left.append(name) if is_record or is_number %}
     {% endfor %}
     {% set for_speed = dict(

@@ -93,12 +93,6 @@
 {% endmacro %}
 
 
-{# Whether a log has no batch, or only earlier ones than the last one that was read before. #}
-{% macro _is_set_back(last, log) %}
-    {% do return(last is not none and (log.last_batch is none or log.last_batch < last)) %}
-{% endmacro %}
-
-
 {#
     Whether another run committed between last_batch()'s reading of the log and the pipeline's. All
     rows of `feature_outcomes` have the number of the last transaction, so the number does not tell

@@ -1,6 +1,6 @@
 {#
     How the table was reset since `log` was read, as text; none if it is the same table and was not
-    reset.
+    reset. A batch of another run that was planned before a reset counts as one: it will be undone.
 #}
 {% macro _reset_since(log, entries) %}
     {% set state = namespace(is_same=false, reset=none) %}
@@ -9,6 +9,9 @@
             {% set state.is_same = entry.timestamp == log.seen.timestamp %}
         {% elif entry.operation == 'RESTORE' or dbt_history._is_reset(entry) %}
             {% set state.reset = entry.operation ~ ', version ' ~ entry.version %}
+        {% elif dbt_history._is_misplaced(entry, entries) %}
+            {% set state.reset = 'before batch ' ~ entry.record.batch ~ ' of another run, version '
+                ~ entry.version %}
         {% endif %}
     {% endfor %}
     {% do return(state.reset if state.is_same or state.reset else 'dropped and created again') %}
@@ -42,11 +45,26 @@
 {% endmacro %}
 
 
-{# The commits from `log.seen` on, newest first. #}
+{#
+    The commits from `log.seen` on, newest first, and those that the runs of their batches had not
+    seen.
+#}
 {% macro _entries_since_log(target, log) %}
     {% set entries = dbt_history._history_entries(target, 10) %}
-    {% if entries[-1].version > log.seen.version %}
+    {% set needed = namespace(version=log.seen.version) %}
+    {% for entry in entries if entry.version > log.seen.version %}
+        {% set seen = (entry.record or {}).get('seen') %}
+        {% set needed.version = [needed.version, seen | int + 1] | min if seen is not none
+            else needed.version %}
+    {% endfor %}
+    {% if entries[-1].version > needed.version %}
         {% set entries = dbt_history._history_entries(target) %}
     {% endif %}
     {% do return(entries) %}
+{% endmacro %}
+
+
+{# Whether a log has no batch, or only earlier ones than the last one that was read before. #}
+{% macro _is_set_back(last, log) %}
+    {% do return(last is not none and (log.last_batch is none or log.last_batch < last)) %}
 {% endmacro %}

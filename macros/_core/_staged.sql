@@ -19,6 +19,27 @@
 {% endmacro %}
 
 
+{#
+    Whether the SELECT has got columns since its view was made. Its rows may be newer than the view,
+    whose columns are fixed:
+
+        source     a, b                ALTER: a, b, c    batch 9, with c
+        this run           view: a, b                                       rows of batch 9: a, b
+
+    Not asked where this package generates the SELECT, which names its columns.
+#}
+{% macro _has_new_columns(select_sql, staged) %}
+    {% for name in ['capture', 'batch', 'writes'] if dbt_history._notes(name, select_sql) %}
+        {% do return(false) %}
+    {% endfor %}
+    {% for row in run_query('describe query ' ~ select_sql).rows
+        if row[0] | lower not in staged.names %}
+        {% do return(true) %}
+    {% endfor %}
+    {% do return(false) %}
+{% endmacro %}
+
+
 {% macro _drop_staged(staged) %}
     {% if staged.relation != staged.view %}
         {% do run_query(

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.session import Cursor
 
 from tests.support.processes import fail_before, hold_run
 from tests.support.project import Project
@@ -280,3 +281,44 @@ def test_outcomes_that_another_run_appends_meanwhile_are_appended_once(
     project.run("log", options=["--vars", "up_to: 4"])
 
     assert values(project, "txn") == [(txn,) for txn in (1, 2, 3, 4)]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["history_append", "history_batch"])
+def test_a_column_that_comes_with_a_batch_after_the_run_began_is_taken(
+    project: Project, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """
+    landing    a                a, b and batch 2
+    this run      view of a                        its rows, with b
+    """
+    landing = project.table("landing")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {landing} using delta as select 1L as _batch, 'upsert' as _stage, 1 as id,"
+        " 'a' as a, timestamp'2024-01-01' as valid_from"
+    )
+    history = {"convention": "validity"} if kind == "history_batch" else {}
+    project.model(
+        "log",
+        f"select * from {landing}",
+        materialized=kind,
+        unique_key="id",
+        meta={"history": history},
+    )
+    execute = Cursor.execute
+
+    def grown(cursor: Cursor, sql: str, *parameters: Any) -> None:
+        execute(cursor, sql, *parameters)
+        if "create temporary view" in sql and project.spark.table(landing).count() == 1:
+            project.spark.sql(f"alter table {landing} add columns (b string)")
+            project.spark.sql(
+                f"insert into {landing} values (2, 'upsert', 2, 'a', timestamp'2024-01-02', 'b')"
+            )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cursor, "execute", grown)
+        project.run("log")
+    project.run("log")
+
+    assert values(project, "id", "a", "b") == [(1, "a", None), (2, "a", "b")]

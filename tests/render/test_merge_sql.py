@@ -591,6 +591,66 @@ def test_a_batch_committed_after_a_reset_its_run_had_not_read_does_not_count(
     assert walk(call, *entries) == (True, 0, 5)
 
 
+def test_a_misplaced_batch_below_the_newest_one_is_found(call: Renderer) -> None:
+    """
+    version   7          8          9                  10
+              batch 4    restore    batch 5, seen 7    batch 4, seen 8
+                                    '- misplaced       '- its run had not seen it
+    """
+    misplaced, newest = merged(9, 5), merged(10, 4)
+    misplaced["record"]["seen"], newest["record"]["seen"] = 7, 8
+    entries = [newest, misplaced, commit(8, "RESTORE", version="6"), merged(7, 4), merged(6, 3)]
+    assert call("_find_last_batch", entries=entries)["misplaced"]["version"] == 9
+    # Not whole without version 8, after which the misplaced batch's run has to be looked at.
+    assert call("_find_last_batch", entries=entries[:3])["is_whole"]
+    assert not call("_find_last_batch", entries=entries[:2])["is_whole"]
+
+    log = {"seen": {"version": 8, "timestamp": entries[2]["timestamp"]}}
+    assert "before batch 5 of another run" in call("_reset_since", log=log, entries=entries)
+    misplaced["record"]["seen"] = 8
+    assert call("_find_last_batch", entries=entries)["misplaced"] is None
+    assert call("_reset_since", log=log, entries=entries) is None
+
+
+def test_commits_before_the_last_of_a_run_keep_what_was_known_of_its_sources(
+    call: Renderer,
+) -> None:
+    """Else the next run would set the times of the rest after those that this run had seen."""
+    captured = {
+        "number": 7,
+        "watermarks": {"s": 9},
+        "before": {"s": 6},
+        "about": {"times": {"latest": 3}},
+    }
+    batches: list[dict[str, Any]] = [{"batch": 7}, {"batch": 8}]
+    call("_number_captured", batches=batches, captured=captured)
+    assert batches[0] == {"batch": 7, "watermarks": {"s": 6}, "about": None}
+    assert batches[1] == {"batch": 8, "watermarks": {"s": 9}, "about": captured["about"]}
+
+
+@pytest.mark.parametrize(
+    ("app_id", "is_left"),
+    [
+        ("dbt_history:model.a.b:some-table:0", True),
+        ("dbt_history_watermarks:model.a.b", True),
+        ("of the user", False),
+    ],
+)
+def test_a_number_that_a_failed_statement_left_is_known_by_its_id(
+    call: Renderer, app_id: str, is_left: bool
+) -> None:
+    prefix = "spark.databricks.delta.write."
+    found = {f"{prefix}txnAppId": app_id, f"{prefix}txnVersion": "7"}
+    assert call("_left_settings", found=found) == (list(found) if is_left else [])
+
+
+def test_a_batch_before_the_one_that_was_read_shows_a_reset(call: Renderer) -> None:
+    assert call("_is_set_back", last=7, log={"last_batch": 6})
+    assert call("_is_set_back", last=7, log={"last_batch": None})
+    assert not call("_is_set_back", last=7, log={"last_batch": 7})
+    assert not call("_is_set_back", last=None, log={"last_batch": None})
+
+
 def test_a_batch_whose_run_did_not_see_a_suspension_does_not_end_it(call: Renderer) -> None:
     """The run read the log at 7, the table was suspended at 8, and the run committed at 9."""
     unaware, suspension = merged(9, 5), commit(8, "SET TBLPROPERTIES")

@@ -162,8 +162,8 @@
 
 
 {#
-    A batch of captured rows has a number, and its commit holds how far the sources were read;
-    earlier commits of the same run hold the watermarks from before the run.
+    A batch of captured rows has a number, and its commit holds how far the sources were read, and
+    up to which time; earlier commits of the same run hold what was known before the run.
 #}
 {% macro _number_captured(batches, captured) %}
     {% if captured is none %}
@@ -173,7 +173,7 @@
         {% do batch.update({
             'batch': batch.batch if batch.batch is not none else captured.number,
             'watermarks': captured.watermarks if loop.last else captured.before,
-            'about': captured.about,
+            'about': captured.about if loop.last else none,
         }) %}
     {% endfor %}
 {% endmacro %}

@@ -89,6 +89,11 @@
         ),
         stored=stored, last_id=dbt_history._noted_last_id(select_sql),
     ) %}
+    {% if plan.kind == 'batch' and plan.is_new
+        and dbt_history._has_new_columns(select_sql, staged) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return({'reset': 'by a new column of its SELECT'}) %}
+    {% endif %}
     {% if commits_nothing or not plan.is_new %}
         {% do dbt_history._finish_writes(target, log) %}
         {% do dbt_history._drop_staged(staged) %}
