@@ -4,8 +4,10 @@
 
     `states` is the table of states, `after` the last transaction whose outcomes are known (the last
     batch of the model's own table): later writes are evaluated on the states as of then, even if
-    the table of states is newer. Without `states` the whole log is evaluated again, and also if
-    states of then have been removed since (keep_states, clean_history); the rows are the same.
+    the table of states is newer. If it is older, the writes that it lacks are evaluated again, but
+    only rows after `after` are returned. Without `states` the whole log is evaluated again, and
+    also if states of then have been removed since (keep_states, clean_history, history off); the
+    rows are the same.
 
         txn         1            2            3            keep_states: 1
         states      [ f v1 ------)[ f v2 -----)[ f v3      f v1 is removed, the horizon is 2
@@ -28,21 +30,44 @@
     } %}
     {% set features = dbt_history._feature_settings(writes, options, 'feature_outcomes') %}
     {% set stored = load_relation(states) if states is not none else none %}
-    {% set after = -1 if stored is none or after is none else after | int %}
-    {# Before the first transaction there were no states. #}
-    {% set horizon = dbt_history._marks_of(
-        {'relation': stored, 'convention': dbt_history.convention('naksha')},
-    ).retention_horizon if after >= 0 else none %}
-    {% set is_whole = after < 0 or (horizon or 0) > after %}
+    {% set after = -1 if after is none else after | int %}
+    {% set base = dbt_history._base_of_outcomes(features, stored, after) %}
     {% set pending = dbt_history._pending_writes(
-        features, none if is_whole else stored, -1 if is_whole else after, stored,
+        features, none if base < 0 else stored, base, stored,
     ) %}
-    {% do dbt_history._refuse_lost_bases(features, dict(pending, after=after), stored) %}
-    {% do pending.update({'known': after if is_whole and after >= 0 else none}) %}
+    {% do pending.update({'known': after if base < after else none}) %}
     {% set sql = dbt_history._feature_outcomes_sql(features, pending) | trim %}
     {% do return(
         dbt_history._note('writes', dict(pending.note, text=local_md5(sql))) ~ '\n' ~ sql
     ) %}
+{% endmacro %}
+
+
+{#
+    The transaction on whose states the writes after it are evaluated; -1 for the whole log, which
+    needs no states. The states may be behind the outcomes (suspended, or not run yet):
+
+        txn         5            7            8
+        states      applied
+        outcomes    known        known        after = 7
+        log         f absent     CREATE f     UPDATE f: UPDATED, because 7 is evaluated again
+
+    If they are ahead, those of `after` may be gone: below the horizon, and where writes are without
+    history.
+#}
+{% macro _base_of_outcomes(features, stored, after) %}
+    {# Before the first transaction there were no states. #}
+    {% if stored is none or after < 0 %} {% do return(-1) %} {% endif %}
+    {% set applied = dbt_history._last_applied(stored, dbt_history._quoted_relation(stored)) %}
+    {% set base = [applied, after] | min %}
+    {% set spaces = dbt_history._space_facts(stored) if applied > base else [] %}
+    {% set horizon = dbt_history._marks_of(
+        {'relation': stored, 'convention': dbt_history.convention('naksha')},
+    ).retention_horizon %}
+    {% set is_gone = (horizon or 0) > base or (
+        applied > base and dbt_history._may_lack_history(dict(features, spaces=spaces))
+    ) %}
+    {% do return(-1 if is_gone else base) %}
 {% endmacro %}
 
 

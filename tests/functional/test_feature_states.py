@@ -195,6 +195,51 @@ def test_outcomes_do_not_depend_on_states_that_keep_states_has_removed(
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
+def test_outcomes_ahead_of_the_states_are_decided_once_and_on_all_earlier_writes(
+    project: Project, spark: SparkSession
+) -> None:
+    """
+    run         outcomes   outcomes   states   outcomes           all
+    log up to   1          2          1        4                  5
+    states      none       none       1                           5
+    decided     1          2                   3, 4 after 2       5: the states of 4 are gone
+    """
+
+    def run(last: int, *models: str) -> None:
+        writes = [
+            "(1, 'CREATE', 'f', 'on')", "(2, 'CREATE', 'g', 'on')", "(3, 'UPDATE', 'g', 'on')",
+            "(4, 'CREATE', 'f', 'on')", "(5, 'UPDATE', 'g', 'off')",
+        ]  # fmt: skip
+        spark.sql(
+            "create or replace temporary view lagging_log as select *, 0 as position,"
+            " 'app' as app_id, timestamp'2024-01-01 00:00:00 UTC' as at, txn as v"
+            f" from values {', '.join(writes[:last])} as log(txn, action, id, history)"
+        )
+        project.run(*models)
+
+    project.history(
+        "states", "{{ dbt_history.feature_states('lagging_log', payload='v') }}",
+        convention="naksha",
+    )  # fmt: skip
+    project.model(
+        "outcomes",
+        "{{ dbt_history.feature_outcomes('lagging_log', states=ref('states'),"
+        " after=dbt_history.last_batch(), payload='v') }}",
+        materialized="history_append",
+    )
+    run(1, "outcomes")
+    run(2, "outcomes")
+    run(1, "states")
+    run(4, "outcomes")
+    run(5, "states", "outcomes")
+
+    rows = sorted((row["txn"], row["outcome"]) for row in project.rows("outcomes"))
+    assert rows == [
+        (1, "CREATED"), (2, "CREATED"), (3, "UPDATED"), (4, "CONFLICT"), (5, "UPDATED"),
+    ]  # fmt: skip
+
+
 def test_writes_without_a_unique_position_are_refused(
     project: Project, spark: SparkSession
 ) -> None:

@@ -518,6 +518,19 @@ def test_an_append(call: Renderer, kind: str, plan: dict[str, Any]) -> None:
 
 # Feature states
 
+# What the probe of the writes finds, without `last`.
+NOTHING_SPECIAL = {
+    "last": None,
+    "purges": 0,
+    "bases": 0,
+    "all_or_nothing": 0,
+    "without_transaction": 0,
+    "doubles": 0,
+    "branches": None,
+    "limits": 0,
+    "without_history": 0,
+}
+
 
 def test_feature_states(call: Renderer) -> None:
     compile_in(call, "topology", materialized="history_batch")
@@ -536,17 +549,7 @@ def test_feature_states(call: Renderer) -> None:
     }
     batch = {"dbt_history": "1", "batch": 41, "epoch": 0, "table_id": "id of the states"}
     # Five writes after transaction 41, all or nothing; transaction 44 fails.
-    probe = {
-        "last": 45,
-        "purges": 0,
-        "bases": 0,
-        "all_or_nothing": 5,
-        "without_transaction": 0,
-        "doubles": 0,
-        "branches": None,
-        "limits": 0,
-        "without_history": 0,
-    }
+    probe = {**NOTHING_SPECIAL, "last": 45, "all_or_nothing": 5}
     call.pretend_answers(
         {
             "describe `golden`.`topology_writes`": described(writes),
@@ -562,6 +565,64 @@ def test_feature_states(call: Renderer) -> None:
         "feature_states", writes=call.table("topology_writes"), json="properties", database_id=3
     )
     assert_golden("features/feature_states", sql)
+
+
+@pytest.mark.parametrize(
+    ("after", "applied", "more", "horizon", "base", "known"),
+    [
+        (7, 9, {}, None, 7, None),
+        (7, 7, {"history": "string"}, None, 7, None),
+        # The states are suspended, or their run failed: 6 and 7 are evaluated again.
+        (7, 5, {}, 5, 5, 7),
+        (7, 5, {"history": "string"}, None, 5, 7),
+        # The states of 7, or all, are not there: the whole log is evaluated.
+        (7, 9, {}, 8, -1, 7),
+        (7, 9, {"history": "string"}, None, -1, 7),
+        (7, None, {}, None, -1, 7),
+        (-1, 9, {}, None, -1, None),
+        (None, 9, {}, None, -1, None),
+    ],
+)
+def test_outcomes_are_evaluated_on_the_states_that_are_there(
+    call: Renderer,
+    after: int | None,
+    applied: int | None,
+    more: dict[str, str],
+    horizon: int | None,
+    base: int,
+    known: int | None,
+) -> None:
+    """`applied`: the last batch of the states; None where there is no table."""
+    compile_in(call, "outcomes")
+    relations = {"writes": True, "states": applied is not None, "history_marks": bool(horizon)}
+    call.pretend_relations(*(name for name, is_there in relations.items() if is_there))
+    writes = {
+        "txn": "bigint", "position": "int", "action": "string", "id": "string",
+        "app_id": "string", "at": "timestamp", "v": "int", **more,
+    }  # fmt: skip
+    batch = {"dbt_history": "1", "batch": applied, "epoch": 0, "table_id": "id of the states"}
+    mark = {"kind": "horizon", "name": None, "number": horizon}
+    call.pretend_answers(
+        {
+            "describe `golden`.`writes`": described(writes),
+            "describe `golden`.`states`": described({"id": "string", "v": "int"}),
+            "describe history `golden`.`states`": [commit(3, batch)],
+            # The last writes made no state.
+            "select coalesce(max(`txn`), -1) from `golden`.`states`": [{"txn": 4}],
+            "select kind, name,": [mark],
+            "select name, kind,": [],
+            "select\n        cast(max(`txn`) as bigint) as last": [{**NOTHING_SPECIAL, "last": 11}],
+            "with": [],
+        }
+    )
+    sql = call(
+        "feature_outcomes",
+        writes=call.table("writes"), states=call.table("states"), after=after, payload="v",
+    )  # fmt: skip
+    assert f"where `txn` > {base}L\n" in sql
+    assert ("`golden`.`states`" in sql) == (base >= 0)
+    filters = "" if known is None else f"\nwhere outcome.txn > {known}L"
+    assert sql.endswith(f"\nfrom outcomes{filters}")
 
 
 def test_stored_content_keeps_its_values_in_the_types_of_the_log(call: Renderer) -> None:

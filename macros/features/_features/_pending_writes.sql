@@ -273,29 +273,3 @@
     group by txn
     having bool_or(fails)
 {% endmacro %}
-
-
-{#
-    A space without history keeps no earlier states, so its writes cannot be decided if the states
-    are newer.
-#}
-{% macro _refuse_lost_bases(features, pending, states) %}
-    {% if states is none or not execute or not dbt_history._may_lack_history(features) %}
-        {% do return(none) %}
-    {% endif %}
-    {% set ahead = run_query(
-        'select max(`txn`) from ' ~ dbt_history._quoted_relation(states)
-            ~ ' where `txn_next` is null'
-    ).rows[0][0] %}
-    {% if ahead is not none and ahead | int > pending.after %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            'feature_outcomes',
-            'the states are ahead of the outcomes, and a space without history keeps no states to'
-                ~ ' decide on',
-            got='states up to transaction ' ~ ahead ~ ', outcomes up to ' ~ pending.after,
-            node=model.unique_id,
-            way_out='run the outcomes before the states (`-- depends_on:` in the model of the'
-                ~ ' states), or without `states`',
-        )) %}
-    {% endif %}
-{% endmacro %}
