@@ -1,7 +1,8 @@
 {#
     The activity on features, as a sub-query for the FROM clause: one row per state with all its
     columns, and `patch`, for an update the JSON patch back to its predecessor (an array of {op,
-    path, value}); NULL for a creation or a deletion, and if the predecessor was cleaned.
+    path, value}); NULL for a creation or a deletion, and if the predecessor was cleaned. A range
+    that begins at or below the retention horizon fails; one without a start has what is left.
 
         before   {"name": "Main", "tags": ["a", "b"]}
         state    {"name": "High", "tags": ["a"], "lanes": 2}
@@ -19,17 +20,18 @@
 ) %}
     {%- set xyz = dbt_history._quote(namespace) -%}
     {%- set bigint = dbt_history.convention('naksha') -%}
-    {%- set terms = ['true'] -%}
+    {%- set terms, starts, ends = ['true'], [], [] -%}
     {%- if from_txn is not none -%}
-        {%- do terms.append(
-            '`txn` >= ' ~ dbt_history._instant(from_txn, bigint, 'feature_activity')
-        ) -%}
+        {%- do starts.append(dbt_history._instant(from_txn, bigint, 'feature_activity')) -%}
+        {%- do terms.append('`txn` >= ' ~ starts[0]) -%}
     {%- endif -%}
     {%- if to_txn is not none -%}
-        {%- do terms.append(
-            '`txn` <= ' ~ dbt_history._instant(to_txn, bigint, 'feature_activity')
-        ) -%}
+        {%- do ends.append(dbt_history._instant(to_txn, bigint, 'feature_activity')) -%}
+        {%- do terms.append('`txn` <= ' ~ ends[0]) -%}
     {%- endif -%}
+    {%- do terms.extend(
+        dbt_history._not_cleaned_from(states, starts, ends, 'feature_activity')
+    ) -%}
     {%- if where is not none -%} {%- do terms.append('(' ~ where ~ ')') -%} {%- endif -%}
     {%- set item = [] -%}
     {%- for name in dbt_history._key_columns(id) if name | lower != 'branch' -%}

@@ -19,6 +19,9 @@
         until 11:30     x       x       x               3 is the last one not later
         after 11:30                             x
 
+    A range that begins at or below the retention horizon fails, as in `changeset`. One without a
+    start has what is left of earlier changes.
+
     `purges` adds the action PURGE: the tombstone once more with `change` purged, in
     the transaction of the purge, which is its `purged_txn`. Bounds are transactions then.
 #}
@@ -28,7 +31,7 @@
 ) %}
     {%- set xyz = dbt_history._quote(namespace) -%}
     {%- set bigint = dbt_history.convention('naksha') -%}
-    {%- set terms = ['true'] -%}
+    {%- set terms, starts, ends = ['true'], [], [] -%}
     {%- if purges and (after_time, until_time, author, after, limit) | reject('none') | list -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
             'feature_changes', 'of a purge only the transaction is known',
@@ -38,21 +41,22 @@
     {%- endif -%}
     {%- set txn = '`_change_txn`' if purges else '`txn`' -%}
     {%- if from_txn is not none -%}
-        {%- do terms.append(
-            txn ~ ' >= ' ~ dbt_history._instant(from_txn, bigint, 'feature_changes')
-        ) -%}
+        {%- do starts.append(dbt_history._instant(from_txn, bigint, 'feature_changes')) -%}
+        {%- do terms.append(txn ~ ' >= ' ~ starts[0]) -%}
     {%- endif -%}
     {%- if to_txn is not none -%}
-        {%- do terms.append(
-            txn ~ ' <= ' ~ dbt_history._instant(to_txn, bigint, 'feature_changes')
-        ) -%}
+        {%- do ends.append(dbt_history._instant(to_txn, bigint, 'feature_changes')) -%}
+        {%- do terms.append(txn ~ ' <= ' ~ ends[0]) -%}
     {%- endif -%}
     {%- for operator, time in [['>', after_time], ['<=', until_time]] if time is not none -%}
-        {%- do terms.append(
-            txn ~ ' ' ~ operator ~ ' (select coalesce(max(`txn`), -1L) from '
-                ~ dbt_history._states_until(states, namespace, time, 'feature_changes') ~ ')'
-        ) -%}
+        {%- set last = '(select coalesce(max(`txn`), -1L) from '
+            ~ dbt_history._states_until(states, namespace, time, 'feature_changes') ~ ')' -%}
+        {%- do terms.append(txn ~ ' ' ~ operator ~ ' ' ~ last) -%}
+        {%- do starts.append(last ~ ' + 1L') if operator == '>' else ends.append(last) -%}
     {%- endfor -%}
+    {%- do terms.extend(
+        dbt_history._not_cleaned_from(states, starts, ends, 'feature_changes')
+    ) -%}
     {%- if author is not none -%}
         {%- do terms.append(xyz ~ '.`author` = ' ~ dbt_history._string_literal(author)) -%}
     {%- endif -%}

@@ -801,6 +801,36 @@ def test_more_writes_than_a_transaction_can_hold_are_refused(
         call("_refuse_too_many_writes", number=(1 << 20) + 1, caller_name=operation)
 
 
+@pytest.mark.parametrize(
+    ("reader", "bounds", "point"),
+    [
+        ("feature_changes", {"from_txn": 4, "to_txn": 9}, "4L"),
+        ("feature_changes", {"to_txn": 9}, "9L"),
+        ("feature_changes", {"after_time": "2024-03-03"}, "{after} + 1L"),
+        ("feature_changes", {"after_time": "2024-03-03", "from_txn": 4},
+         "greatest(4L, {after} + 1L)"),
+        ("feature_changes", {"squash": True}, None),
+        ("feature_activity", {"from_txn": 4}, "4L"),
+        ("feature_activity", {"to_txn": 9}, "9L"),
+        # What is left; a patch to a state that was cleaned is NULL.
+        ("feature_activity", {}, None),
+    ],
+)  # fmt: skip
+def test_changes_below_the_retention_horizon_are_refused(
+    call: Renderer, reader: str, bounds: dict[str, Any], point: str | None
+) -> None:
+    call.pretend_relations("history_marks")
+    sql = call(reader, states=call.table("states"), **bounds)
+    horizon = "max(if(kind = 'horizon', try_cast(instant as bigint), null)) >= "
+    assert sql.count("history_marks") == sql.count(horizon) == (point is not None)
+    if point is not None:
+        after = (
+            "(select coalesce(max(`txn`), -1L) from golden.states where `@ns:com:here:xyz`."
+            "`updatedAt` <= unix_millis(timestamp'2024-03-03 00:00:00 UTC'))"
+        )
+        assert f"{horizon}{point.format(after=after)},\n" in sql
+
+
 # Maintenance
 
 

@@ -1,0 +1,22 @@
+{#
+    Whether a range of transactions begins after the retention horizon, as a list of one term for
+    WHERE, or of none where the table cannot have been cleaned. `starts`: from which transaction on,
+    `ends`: up to which one, as SQL.
+
+        txn             1     2     3     4     5
+        horizon                     '- states that ended by 3 are removed
+        from 4                            x     x     exact
+        from 3                      x     x     x     refused: what ended at 3 is missing
+        up to 3         x     x     x                 refused
+        no start        x     x     x     x     x     what is left: the states in force at 3, too
+#}
+{% macro _not_cleaned_from(states, starts, ends, caller_name) %}
+    {%- set points = starts or ends -%}
+    {%- if not points -%} {%- do return([]) -%} {%- endif -%}
+    {%- set point = points[0] if points | length == 1
+        else ('greatest(' if starts else 'least(') ~ points | join(', ') ~ ')' -%}
+    {%- do return([dbt_history._not_below_retention_horizon(
+        {'table': states, 'convention': dbt_history.convention('naksha')}, point, caller_name,
+        strictly=true,
+    )] | reject('none') | list) -%}
+{% endmacro %}
