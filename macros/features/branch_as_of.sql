@@ -19,7 +19,9 @@
     {%- set features = {'key': dbt_history._key_columns(id)} -%}
     {%- set links = dbt_history._links_of(line.epochs, branch, at) -%}
     {%- set guards = dbt_history._not_cleaned(states, links) if at is not none else [] -%}
-    {%- set unchanged = dbt_history._branches_unchanged(branches, line.facts, branch) -%}
+    {%- set unchanged = dbt_history._branches_unchanged(
+        branches, line.facts, branch, 'branch_as_of',
+    ) -%}
     {%- if unchanged -%} {%- do guards.append(unchanged) -%} {%- endif -%}
     {%- set shown = dbt_history._visible(states, dbt_history._item(features), links, namespace) -%}
     {%- do return(

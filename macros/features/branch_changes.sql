@@ -2,7 +2,8 @@
     The changes of a branch, as a sub-query for the FROM clause: one row per feature that differs
     from its base, with `change` (inserted, updated, deleted) and its content in the base (`base`),
     on the branch (`mine`) and on the parent now (`theirs`), each a struct of the payload columns,
-    NULL if it does not exist there.
+    NULL if it does not exist there. The base is looked up as in `branch_as_of`: after a rebase a
+    view fails until it is built again.
 #}
 {% macro branch_changes(states, branches, branch, id='id', payload=none, json=[]) %}
     {% if not execute %}{% do return('(select 1 as not_compiled)') %}{% endif %}
@@ -26,6 +27,7 @@
         {{ dbt_history._named_content(features, 'theirs') }} as `theirs`
     from sides
     where not {{ dbt_history._same_side(features, 'mine', 'base') }}
+        and {{ sides.unchanged | indent(8) }}
 )
     {%- endset -%}
     {%- do return(sql) -%}

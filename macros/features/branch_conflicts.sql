@@ -6,6 +6,7 @@
 
     Without `payload` all columns of the states are compared. `merge_branch` compares only those
     that the log has, too: name these in `payload` if the states have others, such as computed ones.
+    After a rebase a view fails until it is built again, as with `branch_as_of`.
 #}
 {% macro branch_conflicts(states, branches, branch, id='id', payload=none, json=[]) %}
     {% if not execute %}{% do return('(select 1 as not_compiled)') %}{% endif %}
@@ -26,6 +27,7 @@
         {{ dbt_history._named_content(features, 'theirs') }} as `theirs`
     from sides
     lateral view explode(clashes) clashing as clash
+    where {{ sides.unchanged | indent(8) }}
 )
     {%- endset -%}
     {%- do return(sql) -%}

@@ -831,6 +831,32 @@ def test_changes_below_the_retention_horizon_are_refused(
         assert f"{horizon}{point.format(after=after)},\n" in sql
 
 
+FACTS = [
+    {"fact": 1, "kind": "fork", "branch": "draft", "parent": "main", "at": 3, "since": 3},
+    {"fact": 2, "kind": "fork", "branch": "other", "parent": "main", "at": 4, "since": 4},
+]
+BRANCHED_STATES = {
+    "branch": "string", "id": "string", "i": "bigint", "txn": "bigint", "txn_next": "bigint",
+    "v": "int", "@ns:com:here:xyz": "struct<action:string,version:bigint,uuid:string>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", ["branch_as_of", "branch_changes", "branch_conflicts"])
+def test_a_view_of_a_branch_fails_after_a_rebase_or_a_drop(call: Renderer, reader: str) -> None:
+    call.pretend_relations("states", "branches")
+    call.pretend_answers(
+        {
+            "describe `golden`.`states`": described(BRANCHED_STATES),
+            "select `fact`, `kind`,": FACTS,
+        }
+    )
+    arguments = {"states": call.table("states"), "branches": call.table("branches")}
+    sql = call(reader, branch="draft", id=["branch", "id"], **arguments)
+    assert f"dbt_history.{reader}: the branch was rebased or dropped after" in sql
+    assert "`kind` <> 'fork' or `branch` = 'draft'\n" in sql
+    assert " = 1,\n" in sql
+
+
 # Maintenance
 
 

@@ -20,10 +20,10 @@
     True, or an error if a fork, rebase or drop was added after the SQL was compiled, which can
     happen with a view. None for main.
 #}
-{% macro _branches_unchanged(branches, facts, branch) %}
+{% macro _branches_unchanged(branches, facts, branch, caller_name) %}
     {%- if branch == 'main' -%} {%- do return(none) -%} {%- endif -%}
     {%- set message = dbt_history._message(
-        'branch_as_of', 'the branch was rebased or dropped after this was compiled', got=branch,
+        caller_name, 'the branch was rebased or dropped after this was compiled', got=branch,
         way_out='build the model again',
     ) -%}
     {%- set sql -%}
@@ -56,7 +56,10 @@
 {% endmacro %}
 
 
-{# The three sides of a branch, for a reader: {'features', 'ctes'}. #}
+{#
+    The three sides of a branch, for a reader: {'features', 'ctes', 'unchanged'}; the last one is a
+    term for its WHERE, because the bases of the branch are constants of the SQL.
+#}
 {% macro _sides_of(states, branches, branch, id, payload, json, caller_name) %}
     {% set line = dbt_history._branch_lineage(branches, branch, caller_name) %}
     {% if line.epoch is none %}
@@ -70,6 +73,7 @@
     {% do return({
         'features': features,
         'ctes': dbt_history._sides_ctes(features, states, line.epochs, line.epoch),
+        'unchanged': dbt_history._branches_unchanged(branches, line.facts, branch, caller_name),
     }) %}
 {% endmacro %}
 
