@@ -1,7 +1,8 @@
 {#
     Moves the base of a branch to the end of the log, so that it includes the changes of the parent
-    since the fork. The branch's own changes are merged three-way and written to it, as one
-    transaction at the end of the log; everything else is inherited from the new base.
+    since the fork; with `even_if_ahead` to the last transaction that the states have applied. The
+    branch's own changes are merged three-way and written to it, as one transaction at the end of
+    the log; everything else is inherited from the new base.
 
         base       {x: 1, y: 1}                  {x: 5, y: 1}   the new base
         branch     {x: 1, y: 2}    ->            {x: 5, y: 2}
@@ -26,10 +27,14 @@
     ) %}
     {% if not dry_run %}
         {% set since = done.txn or done.head %}
+        {# A base that the states have not reached yet stays. #}
+        {% set base = [done.compared, call.epoch.at] | max %}
         {% set bases = dbt_history._protect_bases(
-            call, 'rebase', call.epoch.parent, done.head, since,
+            call, 'rebase', call.epoch.parent, base, since,
         ) %}
-        {% do dbt_history._add_branch_fact(call, 'rebase', call.epoch.parent, done.head, since) %}
+        {% do dbt_history._add_branch_fact(
+            call, 'rebase', call.epoch.parent, base, since,
+        ) %}
         {% do dbt_history._release_other_bases(call, bases) %}
     {% endif %}
     {% do return(done.txn) %}

@@ -857,6 +857,49 @@ def test_a_view_of_a_branch_fails_after_a_rebase_or_a_drop(call: Renderer, reade
     assert " = 1,\n" in sql
 
 
+@pytest.mark.parametrize(
+    ("at", "applied", "head", "base"),
+    [(3, 7, 7, 7), (3, 5, 7, 5), (6, 5, 7, 6)],
+)
+def test_a_rebased_branch_is_based_on_what_was_compared(
+    call: Renderer, at: int, applied: int, head: int, base: int
+) -> None:
+    """The states are behind the log; a base that they have not reached stays."""
+    call.pretend_relations("states", "branches", "history_marks")
+    log = {
+        "txn": "bigint", "position": "bigint", "action": "string", "branch": "string",
+        "id": "string", "app_id": "string", "at": "timestamp", "v": "int",
+    }  # fmt: skip
+    batch = {"dbt_history": "1", "batch": applied, "epoch": 0, "table_id": "id of the states"}
+    executed = call.pretend_answers(
+        {
+            "select current_catalog()": [{"catalog": "spark_catalog"}],
+            "set": [],
+            "create table": [],
+            "begin": [{"failed": None}],
+            "insert into `golden`.`history_marks`": [],
+            "describe `golden`.`states`": described(BRANCHED_STATES),
+            "describe `golden`.`edits`": described(log),
+            "describe history": [commit(2, batch)],
+            "select `fact`, `kind`,": [{**FACTS[0], "at": at}],
+            "select coalesce(max(`txn`), -1) from": [{"txn": applied}],
+            "select coalesce(max(`txn`), 0), count_if(": [{"txn": head, "ahead": head - applied}],
+            "select kind, name,": [],
+            # No conflict, nothing to write; the fact was added.
+            "with items … select count(*) from sides": [{"changes": 0}],
+            "with items": [],
+            "select count(*)": [{"number": 1}],
+        }
+    )
+    call(
+        "rebase_branch", table="golden.states", writes="golden.edits", branches="golden.branches",
+        branch="draft", app_id="editor", even_if_ahead=True, convention="naksha",
+        key=["branch", "id"],
+    )  # fmt: skip
+    (fact,) = (sql for sql in executed if "'rebase'" in sql)
+    assert f"{base}L,\n            {head}L,\n" in fact
+
+
 # Maintenance
 
 

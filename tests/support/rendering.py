@@ -45,6 +45,7 @@ class Renderer:
     def pretend_answers(self, answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
         """Answer each statement with the rows of the first key that it begins with.
 
+        A key `begin … part` is for statements that have this part, too.
         Returns the statements executed so far, a list that grows. Any other statement fails.
         """
         executed: list[str] = []
@@ -53,7 +54,8 @@ class Renderer:
             statement = sql.strip()
             executed.append(statement)
             for beginning, rows in answers.items():
-                if statement.startswith(beginning):
+                begin, _, part = beginning.partition(" … ")
+                if statement.startswith(begin) and part in statement:
                     names = list(rows[0]) if rows else []
                     return "OK", table_from_data_flat([dict(row) for row in rows], names)
             raise AssertionError(f"a statement without an answer: {statement}")

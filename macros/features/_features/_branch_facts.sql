@@ -134,14 +134,17 @@
 {% endmacro %}
 
 
-{# The last transaction of the log, and how many of its writes the states may lack. #}
+{#
+    The last transaction of the log, the last one that the states have applied, and how many writes
+    of the log they may lack.
+#}
 {% macro _head_of_log(writes, states) %}
+    {% set applied = dbt_history._last_applied(states, dbt_history._quoted_relation(states)) %}
     {% set row = run_query(
-        'select coalesce(max(`txn`), 0), count_if(`txn` > '
-            ~ dbt_history._last_applied(states, dbt_history._quoted_relation(states)) ~ 'L) from '
+        'select coalesce(max(`txn`), 0), count_if(`txn` > ' ~ applied ~ 'L) from '
             ~ dbt_history._table_name(writes)
     ).rows[0] %}
-    {% do return({'txn': row[0] | int, 'ahead': row[1] | int}) %}
+    {% do return({'txn': row[0] | int, 'applied': applied, 'ahead': row[1] | int}) %}
 {% endmacro %}
 
 

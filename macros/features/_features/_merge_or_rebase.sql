@@ -1,7 +1,7 @@
 {#
     A merge or a rebase: compares, refuses conflicts, and appends the writes to the log. Returns
-    {'txn', 'head'}: the transaction, none if nothing had to be written, and the last transaction
-    before it.
+    {'txn', 'head', 'compared'}: the transaction, none if nothing had to be written, the last
+    transaction before it, and the last one of the parent that was compared.
 #}
 {% macro _merge_or_rebase(call, writes, kind, payload, json, said, even_if_ahead, dry_run) %}
     {% if call.epoch is none %}
@@ -63,7 +63,10 @@
         ~ (' would be' if dry_run else '') ~ (' transaction ' ~ target.txn if changes else ''),
         info=true
     ) %}
-    {% do return({'txn': target.txn if changes and not dry_run else none, 'head': head.txn}) %}
+    {% do return({
+        'txn': target.txn if changes and not dry_run else none, 'head': head.txn,
+        'compared': [head.txn, head.applied] | min,
+    }) %}
 {% endmacro %}
 
 
