@@ -147,6 +147,25 @@
 
 
 {#
+    A table that dbt's cache lacks because another process made it after dbt had listed the schema;
+    none if there is none. The cache gets it. The schema must exist.
+#}
+{% macro _made_meanwhile(relation) %}
+    {% set found = run_query(
+        'show tables in ' ~ dbt_history._quote(relation.schema) ~ ' like '
+            ~ dbt_history._string_literal(relation.identifier)
+    ).rows %}
+    {% for row in found
+        if row['tableName'] | lower == relation.identifier | lower and not row['isTemporary'] %}
+        {% set made = relation.incorporate(type='table') %}
+        {% do adapter.cache_added(made) %}
+        {% do return(made) %}
+    {% endfor %}
+    {% do return(none) %}
+{% endmacro %}
+
+
+{#
     A table argument of an operation as SQL: a relation, or text as `schema.table`; without a
     schema, the target's.
 #}

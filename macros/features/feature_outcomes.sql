@@ -60,7 +60,7 @@
     {% if stored is none or after < 0 %} {% do return(-1) %} {% endif %}
     {% set applied = dbt_history._last_applied(stored, dbt_history._quoted_relation(stored)) %}
     {% set base = [applied, after] | min %}
-    {% set spaces = dbt_history._space_facts(stored) if applied > base else [] %}
+    {% set spaces = dbt_history._space_facts(stored, is_sought=true) if applied > base else [] %}
     {% set horizon = dbt_history._marks_of(
         {'relation': stored, 'convention': dbt_history.convention('naksha')},
     ).retention_horizon %}

@@ -558,6 +558,7 @@ def test_feature_states(call: Renderer) -> None:
             ),
             "describe history `golden`.`topology`": [commit(3, batch)],
             "select\n        cast(max(`txn`) as bigint) as last": [probe],
+            "show tables in": [],
             "with": [{"txn": 44}],
         }
     )
@@ -611,6 +612,7 @@ def test_outcomes_are_evaluated_on_the_states_that_are_there(
             "select coalesce(max(`txn`), -1) from `golden`.`states`": [{"txn": 4}],
             "select kind, name,": [mark],
             "select name, kind,": [],
+            "show tables in": [],
             "select\n        cast(max(`txn`) as bigint) as last": [{**NOTHING_SPECIAL, "last": 11}],
             "with": [],
         }
@@ -898,6 +900,34 @@ def test_a_rebased_branch_is_based_on_what_was_compared(
     )  # fmt: skip
     (fact,) = (sql for sql in executed if "'rebase'" in sql)
     assert f"{base}L,\n            {head}L,\n" in fact
+
+
+def test_a_first_branch_or_mark_of_another_process_is_found(call: Renderer) -> None:
+    """dbt has listed the schema before. A temporary view of the name is another one."""
+    call.pretend_relations("states")
+    call.pretend_answers(
+        {
+            "show databases": [{"namespace": "golden"}],
+            "show tables in `golden` like 'branches'": [
+                {"namespace": "", "tableName": "branches", "isTemporary": True},
+                {"namespace": "golden", "tableName": "branches", "isTemporary": False},
+            ],
+            "show tables in `golden` like 'history_marks'": [
+                {"namespace": "golden", "tableName": "history_marks", "isTemporary": False}
+            ],
+            "select `fact`, `kind`,": FACTS,
+            "select name, kind,": [{"name": "roads", "kind": "space_off", "since": 4}],
+        }
+    )
+    branches = call.table("branches")
+    assert call("_branch_facts", branches=branches) == []
+    assert call("_branch_facts", branches=branches, is_sought=True) == FACTS
+    assert call("_branch_facts", branches="nowhere.branches", is_sought=True) == []
+    states = call.table("states")
+    assert call("_space_facts", relation=states) == []
+    assert call("_space_facts", relation=states, is_sought=True) == [
+        {"space": "roads", "state": "off", "since": 4}
+    ]
 
 
 # Maintenance

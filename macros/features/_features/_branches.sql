@@ -71,9 +71,16 @@
 {% endmacro %}
 
 
-{# The facts in order; none if no branch was ever created. #}
-{% macro _branch_facts(branches) %}
+{#
+    The facts in order; none if no branch was ever created. `is_sought`: the table may be younger
+    than dbt's cache, because there are writes on branches.
+#}
+{% macro _branch_facts(branches, is_sought=false) %}
     {% set relation = dbt_history._branches_relation(branches) %}
+    {% set named = dbt_history._relation_of(branches) %}
+    {% if relation is none and is_sought and adapter.check_schema_exists(none, named.schema) %}
+        {% set relation = dbt_history._made_meanwhile(named) %}
+    {% endif %}
     {% set facts = [] %}
     {% if execute and relation is not none %}
         {% for row in run_query(

@@ -29,11 +29,12 @@
     {% do dbt_history._refuse_branches_without_history(features, probe) %}
     {% do features.update({
         'spaces': known.note.spaces if 'spaces' in known.note
-            else dbt_history._space_facts(marked),
+            else dbt_history._space_facts(marked, is_sought=probe[0] is not none),
         'on_branches': probe[6] | int > 0,
     }) %}
-    {% set epochs = dbt_history._branch_epochs(dbt_history._branch_facts(features.branches))
-        if features.on_branches else [] %}
+    {% set epochs = dbt_history._branch_epochs(
+        dbt_history._branch_facts(features.branches, is_sought=true)
+    ) if features.on_branches else [] %}
     {% set branches_id = local_md5(epochs | string) %}
     {% do features.update({'state_type': dbt_history._state_type(features)}) %}
     {% do dbt_history._refuse_two_switches(features, marked) %}

@@ -11,10 +11,16 @@
     was at the time, and what `off` removed is not kept.
 
     [{'space', 'state', 'since'}] in order; `space` is NULL in a table that holds one space.
+    `is_sought`: the first mark of the schema may be younger than dbt's cache.
 #}
-{% macro _space_facts(relation) %}
+{% macro _space_facts(relation, is_sought=false) %}
     {% set facts = [] %}
     {% set marks = dbt_history._marks(relation) %}
+    {% if marks is none and is_sought and relation is not none and load_relation(relation) %}
+        {% set marks = dbt_history._made_meanwhile(
+            relation.incorporate(path={'identifier': 'history_marks'}),
+        ) %}
+    {% endif %}
     {% if marks is not none %}
         {% for row in run_query(
             'select name, kind, try_cast(instant as bigint) as since from '
