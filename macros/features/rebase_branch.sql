@@ -11,8 +11,8 @@
     dbt run-operation rebase_branch --args '{table: naksha_states, writes: naksha_writes,
         branches: naksha_branches, branch: draft, app_id: editor, json: [properties]}'
 
-    Conflicts as in `merge_branch`. After being killed it can be run again: what was already merged
-    is equal on both sides.
+    Conflicts as in `merge_branch`. After being killed, or if another writer added to the log at the
+    same time, it can be run again: what was already merged is equal on both sides.
 #}
 {% macro rebase_branch(
     table, writes, branches, branch, app_id, payload=none, json=[], author=none, message=none,
@@ -33,7 +33,7 @@
             call, 'rebase', call.epoch.parent, base, since,
         ) %}
         {% do dbt_history._add_branch_fact(
-            call, 'rebase', call.epoch.parent, base, since,
+            call, 'rebase', call.epoch.parent, base, since, writes,
         ) %}
         {% do dbt_history._release_other_bases(call, bases) %}
     {% endif %}

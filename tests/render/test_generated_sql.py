@@ -866,7 +866,10 @@ def test_a_view_of_a_branch_fails_after_a_rebase_or_a_drop(call: Renderer, reade
 def test_a_rebased_branch_is_based_on_what_was_compared(
     call: Renderer, at: int, applied: int, head: int, base: int
 ) -> None:
-    """The states are behind the log; a base that they have not reached stays."""
+    """The states are behind the log; a base that they have not reached stays.
+
+    The fact is added only if nobody has written to the log since.
+    """
     call.pretend_relations("states", "branches", "history_marks")
     log = {
         "txn": "bigint", "position": "bigint", "action": "string", "branch": "string",
@@ -891,6 +894,7 @@ def test_a_rebased_branch_is_based_on_what_was_compared(
             "with items … select count(*) from sides": [{"changes": 0}],
             "with items": [],
             "select count(*)": [{"number": 1}],
+            "select (select coalesce(max(`txn`), 0)": [{"txn": head}],
         }
     )
     call(
@@ -900,6 +904,7 @@ def test_a_rebased_branch_is_based_on_what_was_compared(
     )  # fmt: skip
     (fact,) = (sql for sql in executed if "'rebase'" in sql)
     assert f"{base}L,\n            {head}L,\n" in fact
+    assert f"(select coalesce(max(`txn`), 0) from `golden`.`edits`) = {head}L" in fact
 
 
 def test_a_first_branch_or_mark_of_another_process_is_found(call: Renderer) -> None:

@@ -1,9 +1,15 @@
 {#
     Adds a fact to the table of branches, which is created if needed. The statement reads the table
     that it writes, and writes only if the number of facts is unchanged: of two concurrent ones, one
-    fails.
+    fails. With `writes` it writes only if `since` is still the end of that log: a run may have
+    applied later writes of the branch without the fact.
+
+        log     41       42             43
+                since    other writer
+        run                     42 applied on the base before the fact
+        fact                                      after 41: 42 would have the new base
 #}
-{% macro _add_branch_fact(call, kind, parent=none, at=none, since=none) %}
+{% macro _add_branch_fact(call, kind, parent=none, at=none, since=none, writes=none) %}
     {% set name = dbt_history._table_name(call.branches) %}
     {% set create %}
         create table if not exists {{ name }} (
@@ -38,6 +44,9 @@
             {{ dbt_history._string_literal(invocation_id) }}
         from (select count(*) as facts from {{ name }}) as counted
         where facts = {{ call.facts | length }}
+            {%- if writes is not none %}
+            and {{ dbt_history._end_of_writes(writes) }} = {{ since }}L
+            {%- endif %}
     {% endset %}
     {% set failed = dbt_history._guarded_insert(insert) %}
     {% set written = run_query(
@@ -45,7 +54,15 @@
             ~ 'L and `invocation_id` = ' ~ dbt_history._string_literal(invocation_id)
         ~ ' and `branch` = ' ~ dbt_history._string_literal(call.branch)
     ).rows[0][0] | int if failed is none else 0 %}
-    {% if not written %}
+    {% set is_moved = not written and writes is not none
+        and run_query('select ' ~ dbt_history._end_of_writes(writes)).rows[0][0] | int != since %}
+    {% if is_moved %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            call.caller_name, 'the log was written by another one at the same time',
+            got='a transaction after ' ~ since, expected='the end of the log at ' ~ since,
+            way_out='run the model of the states, then run it again',
+        )) %}
+    {% elif not written %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             call.caller_name, 'the branches were changed by another operation at the same time',
             got=failed or 'a new fact', way_out='run it again',
@@ -131,6 +148,14 @@
         if mark.name == tag and mark.number not in points %}
         {% do dbt_history._remove_tag(call.table, tag, mark.instant) %}
     {% endfor %}
+{% endmacro %}
+
+
+{# The last transaction of a log, 0 if it is empty, as SQL. #}
+{% macro _end_of_writes(writes) %}
+    {%- do return(
+        '(select coalesce(max(`txn`), 0) from ' ~ dbt_history._table_name(writes) ~ ')'
+    ) -%}
 {% endmacro %}
 
 
