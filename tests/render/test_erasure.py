@@ -47,13 +47,17 @@ def test_a_copy_of_a_batch_that_has_the_record_is_named(call: Renderer) -> None:
 
 
 def unread(
-    call: Renderer, answers: dict[str, list[dict[str, Any]]], newest: int = 6
+    call: Renderer,
+    answers: dict[str, list[dict[str, Any]]],
+    newest: int = 6,
+    is_log: bool = True,
+    **recorded: Any,
 ) -> tuple[list[str], list[str]]:
-    """The problems of a log that has read version 4 of its main table; the statements executed."""
+    """The problems of a table that has read version 4 of its source; the statements executed."""
     watermarks = {"`golden`.`people`": {"version": 4, "table_id": "a"}}
     record = {
         "dbt_history": "1", "model": "people_hx", "batch": 1, "epoch": 0, "table_id": "t",
-        "watermarks": watermarks,
+        "watermarks": watermarks, **recorded,
     }  # fmt: skip
     commit = {**COMMIT, "version": 9, "userMetadata": json.dumps(record)}
     call.pretend_relations("people", "people_hx")
@@ -67,7 +71,10 @@ def unread(
         }
     )
     problems: list[str] = []
-    place = {"name": "`golden`.`people_hx`", "relation": call.table("people_hx")}
+    place = {
+        "name": "`golden`.`people_hx`", "relation": call.table("people_hx"), "is_log": is_log,
+        "columns": [{"name": "Mail", "type": "string"}],
+    }  # fmt: skip
     call("_check_unread", place=place, only={"ID": 7}, problems=problems)
     return problems, executed
 
@@ -94,6 +101,57 @@ def test_a_change_that_a_log_has_not_read_is_named(call: Renderer) -> None:
     assert "from table_changes('`golden`.`people`', 5, 6) as feed" in counting
     assert counting.endswith("('update_preimage', 'delete') and `ID` <=> cast('7' as bigint)")
     assert unread(call, answers, newest=4)[0] == []
+
+
+def test_a_new_value_that_a_version_table_has_not_read_is_named(call: Renderer) -> None:
+    """
+    The source updated the record, then deleted it; the next run would make a version of both.
+
+    feed                 5: update 7 -> Eve        6: delete 7
+    after the erasure    [ 7 erased ----------)[ Eve ----)
+    """
+    names = [{"name": one, "type": "bigint", "comment": None} for one in ("id", "mail")]
+    answers: dict[str, list[dict[str, Any]]] = {
+        "explain": [{"plan": "== Physical Plan =="}],
+        "describe `golden`.`people`": names,
+        "select true, try_cast": [{"a": True, "b": False}],
+        "select count": [{"count": 1}],
+    }
+    problems, executed = unread(call, answers, is_log=False)
+
+    assert problems == [
+        "`golden`.`people_hx`: it has not read 1 changes of this key in `golden`.`people`, and"
+        " would write their values: run it first"
+    ]
+    # A source that was erased, too, has no value left, and the call can be repeated.
+    (counting,) = [one for one in executed if one.startswith("select count")]
+    assert counting.endswith(
+        "('insert', 'update_postimage') and (`Mail` is not null) and `ID` <=> cast('7' as bigint)"
+    )
+    assert unread(call, answers, newest=4, is_log=False)[0] == []
+    # Suspended, it does not read them.
+    assert unread(call, answers, is_log=False, unseen_control={"suspended": True})[0] == []
+
+
+@pytest.mark.parametrize("columns", [["key", "mail"], ["id", "name"]])
+def test_the_source_of_a_version_table_may_name_its_columns_otherwise(
+    columns: list[str], call: Renderer
+) -> None:
+    """A SELECT may rename the key, which then is not known, or a column that is erased."""
+    answers: dict[str, list[dict[str, Any]]] = {
+        "explain": [{"plan": "== Physical Plan =="}],
+        "describe `golden`.`people`": [
+            {"name": one, "type": "bigint", "comment": None} for one in columns
+        ],
+        "select true, try_cast": [{"a": True, "b": False}],
+        "select count": [{"count": 1}],
+    }
+    problems, executed = unread(call, answers, is_log=False)
+
+    (counting,) = [one for one in executed if one.startswith("select count")]
+    assert len(problems) == 1
+    assert ("which may be of this key" in problems[0]) == ("id" not in columns)
+    assert ("`ID`" in counting, "`Mail`" in counting) == ("id" in columns, "mail" in columns)
 
 
 def test_changes_that_cannot_be_counted_are_refused_if_the_log_reads_them(call: Renderer) -> None:

@@ -297,7 +297,7 @@
     {% if not problems %}
         {% for place in places %}
             {% do dbt_history._check_place(place, only, problems) %}
-            {% do dbt_history._check_unread(place, only, problems) if place.is_log %}
+            {% do dbt_history._check_unread(place, only, problems) %}
         {% endfor %}
         {% if not places | sum(attribute='rows') %}
             {% do problems.append('no table has a row of this key') %}
@@ -336,16 +336,21 @@
 
 
 {#
-    A log records what a change of its main table replaces or removes. One that it has not read
-    would bring the data back:
+    A change that a table has not read yet would bring the data back: a log records what it replaces
+    or removes, a version table what it inserts or sets.
 
-        main table   7 Ada --------------- 7 deleted
-        log          7 Ada   7 erased                  run: 7 deleted, the last values are Ada's
+        main table   7 Ada ----------- 7 Eve ------- 7 deleted
+        log          7 Ada   7 erased                run: 7 deleted, the last values are Eve's
+        versions     [ 7 erased --------             run: [ 7 erased --)[ Eve -----)
+
+    A version table that is suspended does not read these changes one by one: resumed, it compares
+    its versions with the rows that are left.
 #}
 {% macro _check_unread(place, only, problems) %}
     {% set log = dbt_history._commit_log(dbt_history._with_format(place.relation), '') or {} %}
-    {% for name, watermark in (log.get('watermarks') or {}).items()
-        if watermark.get('version') is not none %}
+    {% set watermarks = (log.get('watermarks') or {}) if place.is_log
+        or (place.columns and not dbt_history._is_suspended(log)) else {} %}
+    {% for name, watermark in watermarks.items() if watermark.get('version') is not none %}
         {% set main = dbt_history._with_format(
             load_relation(dbt_history._relation_of_source(name))
         ) %}
@@ -353,7 +358,7 @@
         {% set newest = run_query(
             'describe history ' ~ name ~ ' limit 1'
         ).rows[0]['version'] | int if is_there else 0 %}
-        {% set unread = dbt_history._unread_changes(main, name, watermark, newest, only)
+        {% set unread = dbt_history._unread_changes(place, main, name, watermark, newest, only)
             if newest > watermark.version else none %}
         {% do problems.append(
             place.name ~ ': it has not read ' ~ unread ~ ': '
@@ -365,25 +370,30 @@
 
 
 {#
-    The changes of a key that a log has not read, as text; none if there are none. They cannot be
-    counted across a change of the columns, and not under another name of the key. A feed that is
-    off, or of a table that was made again, is not read: the next run finds a difference from the
-    newest rows of the log, which are erased.
+    The changes of a key that a table has not read, as text; none if there are none. Without the
+    columns of the key all changes count for a version table, whose SELECT may have renamed them;
+    they cannot be counted across a change of the columns, and for a log not under another name of
+    the key. A feed that is off, or of a table that was made again, is not read: the next run finds
+    a difference from the newest rows of the table, which are erased.
 #}
-{% macro _unread_changes(main, name, watermark, newest, only) %}
+{% macro _unread_changes(place, main, name, watermark, newest, only) %}
     {% set part = {'from': watermark.version + 1, 'to': newest} %}
     {% set columns = dbt_history._table_columns(main) %}
-    {% set has_key = not dbt_history._missing_columns(only.keys(), columns) %}
+    {% set has_key = not dbt_history._missing_columns(only.keys(), columns)
+        and (place.is_log or not dbt_history._key_problems(only, columns)) %}
     {% set problem = dbt_history._feed_problem({'table': name}, part) %}
-    {% if has_key and problem is none %}
+    {% if (has_key or not place.is_log) and problem is none %}
         {% set number = run_query(
             'select count(*) from ' ~ dbt_history._table_changes({'table': name}, part)
-                ~ " as feed where _change_type in ('update_preimage', 'delete') and "
-                ~ dbt_history._key_filter(only, columns)
+                ~ ' as feed where ' ~ dbt_history._brings_data_back(place, columns)
+                ~ (' and ' ~ dbt_history._key_filter(only, columns) if has_key else '')
         ).rows[0][0] | int %}
+        {% set of_key = ' changes of this key in ' if has_key
+            else ' changes, which may be of this key, in ' %}
         {% do return(
-            number ~ ' changes of this key in ' ~ name
-                ~ ', and would record the values before them' if number else none
+            number ~ of_key ~ name ~ ', and would '
+                ~ ('record the values before them' if place.is_log else 'write their values')
+                if number else none
         ) %}
     {% endif %}
     {% set altered = [] %}
@@ -400,6 +410,28 @@
     {% do return(
         'the versions ' ~ part['from'] ~ ' to ' ~ newest ~ ' of ' ~ name
             ~ ', and may record values of this key' if is_read and (problem or altered) else none
+    ) %}
+{% endmacro %}
+
+
+{#
+    Whether a row of the feed has data that the table would store. Where the source has all columns
+    that are erased, one of them has a value: a source that was erased, too, has none left.
+#}
+{% macro _brings_data_back(place, columns) %}
+    {% if place.is_log %}
+        {% do return("_change_type in ('update_preimage', 'delete')") %}
+    {% endif %}
+    {% set names = place.columns | map(attribute='name') | list %}
+    {% set there = columns | map(attribute='name') | list %}
+    {% set cells = [] %}
+    {% for name in dbt_history._names_in_both(names, there) %}
+        {% do cells.append(dbt_history._quote(name) ~ ' is not null') %}
+    {% endfor %}
+    {% set is_new = "_change_type in ('insert', 'update_postimage')" %}
+    {% do return(
+        is_new ~ ' and (' ~ cells | join(' or ') ~ ')' if cells | length == names | length
+            else is_new
     ) %}
 {% endmacro %}
 
