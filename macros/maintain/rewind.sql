@@ -18,7 +18,8 @@
     difference) will follow the source again: rewind the source, or call suspend_history afterwards.
     Feature states are rewound through their log, with a transaction at its end (`writes`, `app_id`;
     `json` names columns that hold JSON): `to` is a transaction, a tag or a time, and the next run
-    of the model applies it.
+    of the model applies it. It is refused if a feature existed then whose state was not kept,
+    because its space or a write had no history.
 #}
 {% macro rewind(
     table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none,
@@ -31,6 +32,7 @@
     } %}
     {% do dbt_history._check_rewind(tables, only, said) %}
     {% do dbt_history._rewind_points(tables, to, at, only) %}
+    {% do dbt_history._refuse_unkept_states(tables, only) %}
     {% for table in tables if table.namespace %}
         {% do dbt_history._rewind_features(table, only, said, dry_run) %}
     {% endfor %}

@@ -642,6 +642,34 @@ def test_a_resync_of_main_leaves_the_branches(call: Renderer, spark: SparkSessio
 
 
 @pytest.mark.thorough
+def test_features_whose_states_were_not_kept_are_found(call: Renderer, spark: SparkSession) -> None:
+    """
+    txn      1         3             5          7
+    f        [ ---- no history ------ 5 --------        not stored at 4
+    g        [ 1 ---------------------------------
+    h                                [ 5 -------        did not exist at 4
+    k        [ 1 ------)deleted      [ 5 -------        did not exist at 4
+    old      [ 1 -)tombstone
+    """
+    rows = "('f', 5, null, 1), ('g', 1, null, 1), ('h', 5, null, 5), ('k', 1, 3, 1),"
+    rows += " ('k', 3, 3, 1), ('k', 5, null, 5), ('old', 1, 2, 1), ('old', 2, 2, 1)"
+    spark.sql(f"select * from values {rows} as s(id, txn, txn_next, created_txn)").selectExpr(
+        "*", "id as `Key-Id`"
+    ).createOrReplaceTempView("kept_states")
+
+    def unkept(to: int, where: str = "true") -> list[tuple[str, int, int]]:
+        snapshot = f"(select * from kept_states where txn <= {to} and {to} < coalesce(txn_next, 9))"
+        sql = call(
+            "_unkept_states_sql", states="kept_states", snapshot=snapshot, to=str(to),
+            key=["Key-Id", "id"], where=where,
+        )  # fmt: skip
+        return [(json.loads(row[0])["id"], row[1], row[2]) for row in spark.sql(sql).collect()]
+
+    assert unkept(4) == unkept(2) == [("f", 1, 5)]
+    assert unkept(5) == unkept(0) == unkept(4, "`Key-Id` = 'g'") == []
+
+
+@pytest.mark.thorough
 def test_a_merge_of_missing_content_has_each_conflict_and_no_other(
     call: Renderer, spark: SparkSession
 ) -> None:

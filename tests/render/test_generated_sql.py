@@ -964,6 +964,33 @@ def test_a_rewind_of_days_is_refused_where_it_would_replace_a_version(call: Rend
     assert_golden("maintain/rewind_begin", executed[-1])
 
 
+def test_a_rewind_is_refused_where_it_would_delete_a_feature_without_history(
+    call: Renderer,
+) -> None:
+    columns = {
+        "branch": "string", "Id": "string", "i": "bigint", "txn": "bigint", "txn_next": "bigint",
+        "created_txn": "bigint", "xyz": "struct<action:string,version:bigint,uuid:string>",
+    }  # fmt: skip
+    found = [{"feature": '{"Id":"f"}', "features": 2, "stored_from": 5}]
+    executed = call.pretend_answers(
+        {"describe `golden`.`states`": described(columns), "select\n        to_json": found}
+    )
+    table = {
+        "name": "states", "relation": call.table("states"), "key": ["branch", "Id"], "to": "4",
+        "namespace": "xyz", "convention": call("convention", convention="naksha"),
+    }  # fmt: skip
+    refused = 'states: 2 features, such as {"Id":"f"}; they are stored from transaction 5 on'
+    with pytest.raises(DbtRuntimeError, match=refused):
+        call("_refuse_unkept_states", tables=[table], only={"branch": "main"})
+    condition = "(`branch` <=> cast('main' as string) and coalesce(`branch`, 'main') = 'main')"
+    assert f"and `created_txn` <= 4L and {condition}" in executed[-1]
+
+    call.pretend_answers(
+        {"describe `golden`.`states`": described(columns), "select\n        to_json": []}
+    )
+    call("_refuse_unkept_states", tables=[table, {**table, "namespace": None}], only=None)
+
+
 # Migrations
 
 

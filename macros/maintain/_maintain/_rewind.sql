@@ -287,6 +287,83 @@
 {% endmacro %}
 
 
+{# The condition of the features to rewind: those of `only`, on main. #}
+{% macro _rewound_features(table, only) %}
+    {% set columns = dbt_history._table_columns(table.relation) %}
+    {% do return(
+        dbt_history._key_filter(only, columns)
+            ~ (" and coalesce(`branch`, 'main') = 'main'"
+                if 'branch' in table.key | map('lower') else '')
+    ) %}
+{% endmacro %}
+
+
+{#
+    Refuses a point at which a feature existed whose state of then was not kept: it would be
+    deleted. Feature f, rewound to 4:
+
+        txn        1          3             5          now
+        history    on         off
+        f          [ created -------------- replaced --------
+        stored                              [ 5 ------------- created_txn 1
+#}
+{% macro _refuse_unkept_states(tables, only) %}
+    {% set problems = [] %}
+    {% for table in tables if table.namespace and not dbt_history._missing_columns(
+        ['created_txn'], dbt_history._table_columns(table.relation),
+    ) %}
+        {% set rows = run_query(dbt_history._unkept_states_sql(
+            dbt_history._quoted_relation(table.relation),
+            dbt_history.as_of(table.relation, table.to, table.convention), table.to, table.key,
+            dbt_history._rewound_features(table, only),
+        )).rows %}
+        {% do problems.append(
+            table.name ~ ': ' ~ rows[0][1] ~ ' features, such as '
+                ~ rows | map(attribute=0) | join(', ') ~ '; they are stored from transaction '
+                ~ rows[0][2] ~ ' on'
+        ) if rows %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'rewind',
+            'features existed then whose states were not kept, and would be deleted; nothing was'
+                ~ ' done',
+            got='\n    ' ~ problems | join('\n    '),
+            way_out='rewind to that transaction or a later one, or other features with `only`',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    Up to five features in force that were created up to `to` and have no state then: the key, how
+    many there are, and from which transaction on all of them are stored.
+#}
+{% macro _unkept_states_sql(states, snapshot, to, key, where) %}
+    {%- set keys = dbt_history._quoted(key) -%}
+    {%- set matched = [] -%}
+    {%- for name in keys -%}
+        {%- do matched.append('heads.' ~ name ~ ' <=> present.' ~ name) -%}
+    {%- endfor -%}
+    select
+        to_json(struct({{ keys | join(', ') }})) as feature,
+        count(*) over () as features,
+        max(`txn`) over () as stored_from
+    from (
+        select *
+        from {{ states }}
+        where `txn_next` is null and `created_txn` <= {{ to }}L and ({{ where }})
+    ) as heads
+    left anti join (
+        select *
+        from {{ snapshot }} as present
+        where {{ where }}
+    ) as present on {{ matched | join(' and ') }}
+    order by {{ keys | join(', ') }}
+    limit 5
+{%- endmacro %}
+
+
 {#
     Feature states are rewound through their log: one transaction restores the earlier states; the
     next run of the model applies it.
@@ -306,8 +383,6 @@
             way_out='run the model of the states first',
         )) %}
     {% endif %}
-    {% set on_main = " and coalesce(`branch`, 'main') = 'main'"
-        if 'branch' in table.key | map('lower') else '' %}
     {% set call = {
         'writes': dbt_history._table_name(said.writes),
         'states': dbt_history._quoted_relation(table.relation),
@@ -315,7 +390,7 @@
         'app_id': said.app_id, 'key': table.key, 'payload': features.payload,
         'json': features.json, 'author': said.author,
         'message': said.message or 'rewind to ' ~ table.to, 'at': none,
-        'where': dbt_history._key_filter(only, columns) ~ on_main, 'is_resync': false,
+        'where': dbt_history._rewound_features(table, only), 'is_resync': false,
         'head': head.txn,
     } %}
     {% set parts = dbt_history._resync_sql(call, head.txn + 1) %}
