@@ -102,16 +102,22 @@
                   numOutputRows 3
 #}
 {% macro _newest_append(entries) %}
-    {% set keep_rows = [
-        'OPTIMIZE', 'REORG', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES', 'ADD COLUMNS',
-        'CHANGE COLUMN',
-    ] %}
+    {% set keep_rows = dbt_history._operations_without_rows() %}
     {% set newest = entries | rejectattr('operation', 'in', keep_rows) | first %}
     {% if not newest or newest.operation != 'WRITE' or newest.record is none
         or newest.metrics.get('numOutputRows') is none %}
         {% do return(none) %}
     {% endif %}
     {% do return({'record': newest.record, 'rows': newest.metrics.numOutputRows | int}) %}
+{% endmacro %}
+
+
+{# Operations of Delta whose commits change no rows. #}
+{% macro _operations_without_rows() %}
+    {% do return([
+        'OPTIMIZE', 'REORG', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES', 'ADD COLUMNS',
+        'CHANGE COLUMN',
+    ]) %}
 {% endmacro %}
 
 

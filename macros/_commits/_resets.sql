@@ -26,6 +26,8 @@
         view     a, v1                      a, v1, v2
         run 1    staged: a begins at v1 .............................. merged: v2 is removed
         run 2                               staged, merged: v1, v2
+
+    For an operation (`rewind`) the batch of any run counts: its rows are those of the table before.
 #}
 {% macro _is_overtaken(target, log) %}
     {% set state = namespace(is_newer=true, is_overtaken=false) %}
@@ -36,7 +38,8 @@
             {% set state.is_newer = false %}
         {% endif %}
         {% set record = entry.record or {} %}
-        {% if state.is_newer and 'batch' in record and record.get('model') == model.unique_id
+        {% if state.is_newer and 'batch' in record
+            and ('raw_code' not in model or record.get('model') == model.unique_id)
             and record.get('invocation_id') != invocation_id %}
             {% set state.is_overtaken = true %}
         {% endif %}

@@ -21,6 +21,13 @@
 {% endmacro %}
 
 
+{# The relation of a source as records name it. #}
+{% macro _relation_of_source(source) %}
+    {% set parts = source.replace('`', '').split('.') %}
+    {% do return(api.Relation.create(schema=parts[:-1] | join('.'), identifier=parts[-1])) %}
+{% endmacro %}
+
+
 {# The table of a model, or `schema.table`. #}
 {% macro _history_named(table, caller_name) %}
     {% set parts = (table | string).replace('`', '').split('.') %}

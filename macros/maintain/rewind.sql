@@ -14,7 +14,8 @@
     version; one time for all tables. It must be later than every start and end that is stored, with
     `only` of that record: an earlier `at` is refused. On an axis of days the present is today
     (UTC): if a record to be rewound has a version that begins or ends today, rewind it tomorrow, or
-    with `at` for tomorrow. A table that is compared with its source on every run (`changes` by
+    with `at` for tomorrow. It is refused while the table has not read changes of its sources, and
+    fails if another run applies a batch meanwhile; then run it again. A table that is compared with its source on every run (`changes` by
     difference) will follow the source again: rewind the source, or call suspend_history afterwards.
     Feature states are rewound through their log, with a transaction at its end (`writes`, `app_id`;
     `json` names columns that hold JSON): `to` is a transaction, a tag or a time, and the next run
@@ -50,6 +51,7 @@
                 'max_deleted_share': none, 'late_events': false, 'tracked': 'recorded',
                 'allow_full_refresh': false, 'on_schema_change': 'ignore',
             } %}
+            {% do model.update({'_last_batch_log': table.commits}) %}
             {% do dbt_history._write_batches(
                 table.relation, table.relation, select_sql, settings, false, 'rewind',
             ) %}

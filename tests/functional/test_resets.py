@@ -170,6 +170,46 @@ def test_a_batch_without_a_number_that_another_run_overtook_is_staged_again(
 
 
 @pytest.mark.thorough
+def test_a_rewind_that_a_batch_overtook_changes_nothing_and_can_be_repeated(
+    project: Project, before_statement: Interrupt
+) -> None:
+    """The other run ends the version that the rewind has read.
+
+    stored       [ a -)[ b ---------
+    rewind       to a: staged            would be merged as if c did not exist
+    other run                  [ c -
+    """
+    rows = [earliest(None, 1, day(1)), upsert(None, 1, day(1), "a"), upsert(None, 1, day(3), "b")]
+    project.history("h", stage(project, "staged", rows))
+    project.run("h")
+    table = project.table("h")
+    record = json.loads(project.log_of("h")[0]["userMetadata"])
+    left = [version(1, "a", day(1), before(day(3))), version(1, "b", day(3), before(day(5)))]
+
+    def overtake() -> None:
+        name = "spark.databricks.delta.commitInfo.userMetadata"
+        other = {**record, "invocation_id": "other", "model": "model.other"}
+        project.spark.conf.set(name, json.dumps(other))
+        versions = [*left, version(1, "c", day(5))]
+        data_frame(project.spark, versions, TYPES).createOrReplaceTempView("three")
+        project.spark.sql(f"insert into {table} replace where id = 1 select * from three")
+        project.spark.conf.unset(name)
+
+    before_statement("create table", 1, overtake)
+    arguments = {"table": "h", "to": "2024-01-02"}
+    rewinding = ["run-operation", "rewind", "--args", json.dumps(arguments)]
+
+    refused = project.dbt(*rewinding, check=False)
+    assert "another run has applied a batch to the table since the rows were computed" in refused.log
+    assert_same_rows(project.rows("h"), [*left, version(1, "c", day(5))], COLUMNS)
+
+    assert project.dbt(*rewinding).success
+    (current,) = [row for row in project.rows("h") if row["_fivetran_active"]]
+    assert current["v"] == "a"
+    assert len(project.rows("h")) == 4
+
+
+@pytest.mark.thorough
 def test_a_batch_that_a_killed_run_committed_after_a_reset_is_undone_by_the_next(
     project: Project, before_statement: Interrupt
 ) -> None:

@@ -991,6 +991,71 @@ def test_a_rewind_is_refused_where_it_would_delete_a_feature_without_history(
     call("_refuse_unkept_states", tables=[table, {**table, "namespace": None}], only=None)
 
 
+@pytest.mark.parametrize("is_operation", [True, False])
+def test_a_batch_of_another_run_is_noticed_before_a_rewind_is_merged(
+    call: Renderer, is_operation: bool
+) -> None:
+    """A model notices its own batches only; the rewind has read version 3 of the log."""
+    model = {"unique_id": "model.shop.records", **({} if is_operation else {"raw_code": "select"})}
+    call.context = {"model": model, "invocation_id": "this"}
+    found = {}
+    for other, invocation in (("model.shop.other", "that"), ("model.shop.other", "this"),
+                              ("model.shop.records", "that")):  # fmt: skip
+        record = {"dbt_history": "1", "batch": 4, "model": other, "invocation_id": invocation}
+        call.pretend_answers({"describe history": [commit(4, record), commit(3, record)]})
+        log = {"seen": {"version": 3, "timestamp": "2024-03-03 00:03:00"}}
+        found[other, invocation] = call("_is_overtaken", target=call.table("records"), log=log)
+        log["seen"]["version"] = 4
+        assert not call("_is_overtaken", target=call.table("records"), log=log)
+
+    assert list(found.values()) == [is_operation, False, True]
+
+
+@pytest.mark.parametrize(
+    ("newest_first", "first"),
+    [
+        ([(4, "WRITE")], None),
+        ([(7, "OPTIMIZE"), (6, "ADD COLUMNS"), (5, "OPTIMIZE"), (4, "WRITE")], None),
+        ([(7, "OPTIMIZE"), (6, "MERGE"), (5, "UPDATE"), (4, "WRITE")], 5),
+        ([(7, "OPTIMIZE"), (6, "OPTIMIZE")], 5),
+        ([(1, "WRITE"), (0, "CREATE TABLE")], 1),
+    ],
+)
+def test_a_commit_of_a_source_is_unread_if_it_may_have_changed_rows(
+    call: Renderer, newest_first: list[tuple[int, str]], first: int | None
+) -> None:
+    """Read up to version 4; entries have expired, or the table was made again."""
+    rows = [{**commit(version), "operation": operation} for version, operation in newest_first]
+    call.pretend_relations("main")
+    call.pretend_answers({"describe history `golden`.`main`": rows})
+    name = "`golden`.`main`"
+    watermarks = {name: {"version": 4}, "(select)": {"version": None}, "`golden`.`gone`": {
+        "version": 1}}  # fmt: skip
+    found = call("_unread_commits_of", log={"watermarks": watermarks})
+
+    assert found == (f"version {first} of {name} (last read: 4)" if first is not None else None)
+    assert call("_unread_commits_of", log=None) is None
+
+
+def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
+    call.pretend_relations("main", "log")
+    call.pretend_answers(
+        {
+            "describe history `golden`.`log`": captured("main", 4),
+            "describe history `golden`.`main`": [commit(5), commit(4)],
+            "describe `golden`.`log`": described({"id": "bigint", "v": "string"}),
+            "show tblproperties": [],
+        }
+    )
+    table = {
+        "name": "log", "relation": call.table("log"), "key": ["id"],
+        "convention": call("convention", convention="validity"),
+    }  # fmt: skip
+    refused = "log: it has not read version 5 of `golden`.`main` .last read: 4., and would follow"
+    with pytest.raises(DbtRuntimeError, match=refused):
+        call("_check_rewind", tables=[table], only=None, said={})
+
+
 # Migrations
 
 

@@ -118,13 +118,6 @@
 {% endmacro %}
 
 
-{# The relation of a source as records name it. #}
-{% macro _relation_of_source(source) %}
-    {% set parts = source.replace('`', '').split('.') %}
-    {% do return(api.Relation.create(schema=parts[:-1] | join('.'), identifier=parts[-1])) %}
-{% endmacro %}
-
-
 {% macro _source_of_reference(reference, source) %}
     {% set table = load_relation(dbt_history._relation_of_source(source)) %}
     {% if table is none %}

@@ -1,3 +1,12 @@
+{#
+    What prevents a rewind. Of version tables it sets `commits`, their log before everything that is
+    computed from them: a batch that another run applies later is then noticed before the MERGE.
+    With a batch of the source that is read after it, the table would not be in the earlier state:
+
+        source    a1    a2 (read)         a3
+        table     [ a1 )[ a2 ------------ rewound: [ a1 )[ a2 )[ a1 --
+        next run                          [ a1 )[ a2 )[ a3 )[ a1 --, or a3 in the place of the last
+#}
 {% macro _check_rewind(tables, only, said) %}
     {% set problems = [] %}
     {% for table in tables %}
@@ -28,12 +37,19 @@
                     ~ '), and a restored one would have none'
             ) %}
         {% endif %}
-        {% if not table.namespace and dbt_history._is_suspended(
-            dbt_history._log_to_write(table.relation, 'rewind'),
-        ) %}
+        {% set log = none if table.namespace
+            else dbt_history._log_to_write(table.relation, 'rewind') %}
+        {% do table.update({'commits': log}) %}
+        {% set unread = dbt_history._unread_commits_of(log) %}
+        {% if dbt_history._is_suspended(log) %}
             {% do problems.append(
                 table.name ~ ': it is suspended, and the restored state would be held back:'
                     ~ ' resume_history first, and suspend_history again after the rewind'
+            ) %}
+        {% elif unread is not none %}
+            {% do problems.append(
+                table.name ~ ': it has not read ' ~ unread ~ ', and would follow it after the'
+                    ~ ' rewind: run it first'
             ) %}
         {% endif %}
         {% set problems_of_tracked = [] if table.namespace else dbt_history._check_tracked_columns(

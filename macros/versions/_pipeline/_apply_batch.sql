@@ -7,8 +7,7 @@
 {% macro _apply_batch(batch) %}
     {% set target, plan, log = batch.target, batch.plan, batch.log %}
     {% do dbt_history._count_skipped(batch) %}
-    {# The SELECT of an operation (`rewind`) cannot be compiled again. #}
-    {% do plan.update({'has_no_number': plan.batch is none and 'raw_code' in model}) %}
+    {% do plan.update({'has_no_number': plan.batch is none}) %}
     {% set statement = dbt_history._merge_sql(dict(
         batch, place=dbt_history._writing_place(target),
     )) %}
@@ -18,7 +17,8 @@
     {% if plan.parts and failed not in [none, 'reset', 'conflict'] %}
         {% do return(none) %}
     {% endif %}
-    {% if failed == 'overtaken' %}
+    {# The SELECT of an operation (`rewind`) cannot be compiled again. #}
+    {% if failed == 'overtaken' and 'raw_code' in model %}
         {% do return(dict(
             dbt_history._counts_of_nothing(), reset='another run applied a batch meanwhile',
         )) %}
@@ -98,6 +98,10 @@
         'conflict': [
             'other writers changed the table six times while the batch was being merged',
             'run the model again',
+        ],
+        'overtaken': [
+            'another run has applied a batch to the table since the rows were computed from it',
+            'run it again: it begins after that batch',
         ],
         'refused': [
             'the rows to apply, or the table, changed between the plan and the merge',

@@ -1,0 +1,49 @@
+{#
+    The commits of a table's sources that its next run will read, as text; none if no source has
+    one. `log`: the log of the table. Commits that keep all rows are not counted:
+
+        source    4            5           6           7            8
+                  read so far  optimize    update      add column   optimize
+        unread                             6
+#}
+{% macro _unread_commits_of(log) %}
+    {% set found = [] %}
+    {% for name, watermark in ((log or {}).get('watermarks') or {}).items()
+        if watermark.get('version') is not none %}
+        {% set source = dbt_history._with_format(
+            load_relation(dbt_history._relation_of_source(name))
+        ) %}
+        {% if source is not none and not source.is_view and not source.is_iceberg %}
+            {% set version = dbt_history._first_unread(source, watermark.version) %}
+            {% do found.append(
+                'version ' ~ version ~ ' of ' ~ name ~ ' (last read: ' ~ watermark.version ~ ')'
+            ) if version is not none %}
+        {% endif %}
+    {% endfor %}
+    {% do return(found | join(', ') or none) %}
+{% endmacro %}
+
+
+{#
+    The first version after `last` that may have changed rows: of a table that was made again its
+    newest one, and where the entries have expired the first of them. None if there is none.
+#}
+{% macro _first_unread(source, last) %}
+    {% set newest = (dbt_history._history_entries(source, 1) | first).version %}
+    {% if newest <= last %}
+        {% do return(newest if newest < last else none) %}
+    {% endif %}
+    {% set unread = dbt_history._history_entries(source) | selectattr('version', 'gt', last)
+        | sort(attribute='version') %}
+    {% if unread[0].version > last + 1 %}
+        {% do return(last + 1) %}
+    {% endif %}
+    {% set kept = dbt_history._operations_without_rows() + [
+        'DROP COLUMNS', 'RENAME COLUMN', 'UPGRADE PROTOCOL', 'UNSET TBLPROPERTIES',
+        'ADD CONSTRAINT', 'DROP CONSTRAINT', 'COMPUTE STATS',
+    ] %}
+    {% do return(
+        unread | rejectattr('operation', 'in', kept) | map(attribute='version') | first
+            | default(none)
+    ) %}
+{% endmacro %}
