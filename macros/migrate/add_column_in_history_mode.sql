@@ -39,6 +39,9 @@
         migrated.relation,
         dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true or ' ~ ended,
     ) %}
+    {% do dbt_history._refuse_migration(
+        dbt_history._unread_change_problems(migrated) if touched else [], migrated, caller,
+    ) %}
     {% if not dry_run %}
         {% if column | lower not in migrated.types %}
             {% do dbt_history._append_columns(

@@ -26,6 +26,9 @@
     {% set has_value = dbt_history._quote(migrated.names[column | lower]) ~ ' is not null' %}
     {% set active = dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true' %}
     {% set touched = dbt_history._count_rows(migrated.relation, active ~ ' and ' ~ has_value) %}
+    {% do dbt_history._refuse_migration(
+        dbt_history._unread_change_problems(migrated) if touched else [], migrated, caller,
+    ) %}
     {% if touched and not dry_run %}
         {% set none_of_type = 'cast(null as '
             ~ dbt_history._ddl_type(migrated.types[column | lower]) ~ ')' %}

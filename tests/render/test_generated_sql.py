@@ -1059,6 +1059,23 @@ def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
 # Migrations
 
 
+def test_a_migration_before_changes_to_read_is_refused(call: Renderer) -> None:
+    call.pretend_relations("main", "log")
+    call.pretend_answers(
+        {
+            "describe history `golden`.`log`": captured("main", 4),
+            "describe history `golden`.`main`": [commit(5), commit(4)],
+        }
+    )
+    migrated = {"relation": call.table("log")}
+    assert call("_unread_change_problems", migrated=migrated) == [
+        "it has not read version 5 of `golden`.`main` (last read: 4), which may be from before:"
+        " run its model first"
+    ]
+    call.pretend_answers({"describe history `golden`.`log`": [commit(1)]})
+    assert call("_unread_change_problems", migrated=migrated) == []
+
+
 def test_a_column_added_in_history_mode(call: Renderer) -> None:
     call.pretend_relations("records")
     # The table has the column already, as after a run that was killed before the MERGE.

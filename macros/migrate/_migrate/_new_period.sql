@@ -160,3 +160,24 @@
     {% endfor %}
     {% do return(problems) %}
 {% endmacro %}
+
+
+{#
+    A change that the next run reads, from before `at`, would become a late event that ends at `at`:
+
+        source    price 5         price 6 (not read)
+        at                                     at
+        table     [ 5 ------------------------)[ 5, new column --
+        next run  [ 5 -----------)[ 6 --------)[ 5, new column --      6 is not the current price
+
+    A table that is suspended reads what it finds after its resumption, which is later.
+#}
+{% macro _unread_change_problems(migrated) %}
+    {% set log = dbt_history._find_last_batch(dbt_history._history_entries(migrated.relation)) %}
+    {% set unread = none if dbt_history._is_suspended(log)
+        else dbt_history._unread_commits_of(log) %}
+    {% do return(
+        ['it has not read ' ~ unread ~ ', which may be from before: run its model first']
+            if unread is not none else []
+    ) %}
+{% endmacro %}
