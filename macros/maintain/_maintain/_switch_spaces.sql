@@ -142,6 +142,9 @@
         {% if state == 'off' %}
             {% do dbt_history._check_removal(table, space, states, problems) %}
         {% endif %}
+        {% if state != 'on' and space.is_new %}
+            {% do dbt_history._check_states_in_force(table, space, states, problems) %}
+        {% endif %}
     {% endfor %}
     {% do return(spaces) %}
 {% endmacro %}
@@ -204,15 +207,46 @@
 {% endmacro %}
 
 
+{#
+    States in force that a tag names are a problem: without history the next write of the feature
+    removes them.
+
+        txn     50              100      | 120       121
+        f       [ 50 ----------- tag ----| suspended [ 121 --       the state at the tag is gone
+#}
+{% macro _check_states_in_force(table, space, states, problems) %}
+    {% for tag in dbt_history._marks_of(table).tags %}
+        {% set named = run_query(
+            'select count(*) from ' ~ states ~ ' where `txn_next` is null and `txn` <= '
+                ~ tag.number ~ 'L' ~ dbt_history._of_space(table, space)
+        ).rows[0][0] | int %}
+        {% if named %}
+            {% do problems.append(
+                'the tag ' ~ tag.name ~ ' of ' ~ table.name ~ ' names ' ~ named
+                    ~ ' states of ' ~ space.about ~ ' that the next writes would remove:'
+                    ~ ' drop_tag first'
+            ) %}
+        {% endif %}
+    {% endfor %}
+{% endmacro %}
+
+
 {# The closed states of spaces up to the end of their history, as a condition. #}
 {% macro _recorded_before(table, spaces) %}
     {%- set terms = [] -%}
     {%- for space in spaces -%}
         {%- do terms.append(
-            '`txn_next` <= ' ~ space.since ~ 'L'
-                ~ (' and cast(' ~ dbt_history._quote(table.space_column) ~ ' as string) = '
-                    ~ dbt_history._string_literal(space.name) if space.name is not none else '')
+            '`txn_next` <= ' ~ space.since ~ 'L' ~ dbt_history._of_space(table, space)
         ) -%}
     {%- endfor -%}
     {%- do return('((' ~ terms | join(') or (') ~ '))') -%}
+{% endmacro %}
+
+
+{# ` and <the state is of this space>`; empty if the table holds one space. #}
+{% macro _of_space(table, space) %}
+    {%- do return(
+        ' and cast(' ~ dbt_history._quote(table.space_column) ~ ' as string) = '
+            ~ dbt_history._string_literal(space.name) if space.name is not none else ''
+    ) -%}
 {% endmacro %}
