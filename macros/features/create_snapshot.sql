@@ -31,11 +31,13 @@
     {% for table in tables %}
         {% do table.update({'instant': point | string}) %}
         {% do dbt_history._check_space(table, point, writes, problems) %}
+        {% do table.update({'ends_of_spaces': dbt_history._ends_of_spaces(table)}) %}
         {% do missing.append(table) if table.tagged is none %}
     {% endfor %}
     {% do dbt_history._refuse_snapshot(snapshot, problems) %}
     {% if not dry_run and missing %}
         {% do dbt_history._add_tags(missing, snapshot, problems, author, reason) %}
+        {% do dbt_history._check_ends_again(missing, problems) %}
         {% for table in missing if not problems %}
             {% do problems.append(table.name ~ ': another run made it at the same time')
                 if dbt_history._number_of_tag(table, snapshot) != point %}

@@ -45,6 +45,7 @@
             {% do problems.append(table.name ~ ': an empty table has no version to tag') %}
         {% endif %}
         {% do dbt_history._check_above_retention_horizon(table, marks, problems) %}
+        {% do dbt_history._note_before_tag(table, tag, marks) %}
         {% if table.log and table.instant is not none %}
             {% for reason in dbt_history._unknown_at(table, table.instant) %}
                 {% do problems.append(table.name ~ ': ' ~ reason) %}
@@ -53,6 +54,7 @@
     {% endfor %}
     {% do dbt_history._refuse_tag(tag, problems, 'create_tag') %}
     {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
+    {% do dbt_history._look_at_tag_again(tables, tag, problems) %}
     {% do dbt_history._refuse_tag(tag, problems, 'create_tag') %}
     {% for table in tables %}
         {% do log(

@@ -19,6 +19,7 @@
             }) %}
             {% do dbt_history._check_numbered_tag(table, tag, problems) %}
             {% do dbt_history._check_above_retention_horizon(table, marks, problems) %}
+            {% do dbt_history._note_before_tag(table, tag, marks) %}
             {% for reason in (dbt_history._unknown_at(table, table.instant) if table.log else []) %}
                 {% do problems.append(table.name ~ ': ' ~ reason) %}
             {% endfor %}
@@ -35,6 +36,7 @@
     {% endif %}
     {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
     {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
+    {% do dbt_history._look_at_tag_again(tables, tag, problems) %}
     {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
     {% for table in tables %}
         {% for mark in table.tags if mark.name == tag and mark.instant != table.instant %}

@@ -75,3 +75,52 @@ def test_a_space_whose_states_in_force_have_a_tag_keeps_its_history(
     assert executed[-1].endswith(
         "where `txn_next` is null and `txn` <= 100L and cast(`Space` as string) = 'it\\'s'"
     )
+
+
+def test_of_two_calls_that_set_a_tag_at_once_the_one_that_sees_both_points_gives_its_own_up(
+    call: Renderer, states: dict[str, Any]
+) -> None:
+    """The tag was at 5; this call has moved it to 17, another one to 18."""
+    states.update({"instant": "17", "points": ["5"], "ends_of_spaces": []})
+    for points, refused in (([17, 5], False), ([18, 17, 5], True)):
+        executed = marked(
+            call, *(("released", point) for point in points), **{"select name, kind": []}
+        )
+        problems: list[str] = []
+        call("_look_at_tag_again", tables=[states], tag="released", problems=problems)
+        assert problems == [
+            "states: another call has set the tag to 18 meanwhile; run this one again if it has to"
+            " be 17"
+        ] * refused
+        removed = [one for one in executed if one.startswith("delete")]
+        assert [one.endswith("and instant = '17'") for one in removed] == [True] * refused
+
+
+def test_a_tag_of_states_that_are_being_removed_is_refused(
+    call: Renderer, states: dict[str, Any]
+) -> None:
+    """A space was off after transaction 3; while the tag was written, another after 9 or 12."""
+    for since, instant, refused in ((9, "9", False), (9, "8", True), (12, "10", True)):
+        states.update({"instant": instant, "points": [], "ends_of_spaces": [3]})
+        ends = [
+            {"name": "a", "kind": "space_off", "since": 3},
+            {"name": "b", "kind": "space_off", "since": since},
+        ]
+        marked(call, ("first", int(instant)), **{"select name, kind": ends})
+        problems: list[str] = []
+        call("_look_at_tag_again", tables=[states], tag="first", problems=problems)
+        assert len(problems) == refused
+
+
+def test_states_of_a_tag_that_was_made_meanwhile_are_left(
+    call: Renderer, states: dict[str, Any]
+) -> None:
+    executed = marked(
+        call, ("first", 5),
+        **{"set": [], "begin": [], "describe history": [], "insert into": []},
+    )  # fmt: skip
+    call(
+        "_remove_recorded", table=states, spaces=[{"name": "a", "since": "7"}], caller_name="off"
+    )
+    (removing,) = [one for one in executed if "delete from" in one]
+    assert "and not ((`txn` <= 5L and `txn_next` > 5L))" in removing

@@ -28,11 +28,7 @@
         {% endif %}
     {% endfor %}
     {% if state == 'off' and not call.dry_run %}
-        {% do dbt_history._run_marked(
-            'delete from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where '
-                ~ dbt_history._recorded_before(table, spaces),
-            {'history_operation': caller_name}, table, caller_name,
-        ) %}
+        {% do dbt_history._remove_recorded(table, spaces, caller_name) %}
     {% endif %}
     {% for space in spaces %}
         {% do log(
@@ -42,6 +38,38 @@
             info=true,
         ) %}
     {% endfor %}
+{% endmacro %}
+
+
+{#
+    Removes the closed states of spaces that are off. The tags are read after the facts are written,
+    and states that they name stay. So of a `create_tag` and this one sees the other:
+
+        disable_space_history   off written             tags read     states removed
+        create_tag                           written                  facts read: refused
+#}
+{% macro _remove_recorded(table, spaces, caller_name) %}
+    {% set states = dbt_history._quoted_relation(table.relation) %}
+    {% set recorded = dbt_history._recorded_before(table, spaces) %}
+    {% set named = [] %}
+    {% for tag in dbt_history._marks_of(table).tags %}
+        {% do named.append(
+            '(`txn` <= ' ~ tag.number ~ 'L and `txn_next` > ' ~ tag.number ~ 'L)'
+        ) %}
+    {% endfor %}
+    {% do dbt_history._run_marked(
+        'delete from ' ~ states ~ ' where ' ~ recorded
+            ~ (' and not (' ~ named | join(' or ') ~ ')' if named else ''),
+        {'history_operation': caller_name}, table, caller_name,
+    ) %}
+    {% set left = run_query(
+        'select count(*) from ' ~ states ~ ' where ' ~ recorded
+    ).rows[0][0] | int if named else 0 %}
+    {% do log(
+        'dbt_history: ' ~ table.name ~ ': ' ~ left ~ ' closed states are left for a tag that was'
+            ~ ' created meanwhile: drop_tag, and repeat ' ~ caller_name,
+        info=true,
+    ) if left %}
 {% endmacro %}
 
 
