@@ -296,7 +296,7 @@ def test_a_column_that_comes_with_a_batch_after_the_run_began_is_taken(
     project.spark.sql(f"create schema if not exists {project.schema}")
     project.spark.sql(
         f"create table {landing} using delta as select 1L as _batch, 'upsert' as _stage, 1 as id,"
-        " 'a' as a, timestamp'2024-01-01' as valid_from"
+        " 'a' as a, timestamp'2024-01-01' as valid_from, cast(null as timestamp) as valid_to"
     )
     history = {"convention": "validity"} if kind == "history_batch" else {}
     project.model(
@@ -313,7 +313,7 @@ def test_a_column_that_comes_with_a_batch_after_the_run_began_is_taken(
         if "create temporary view" in sql and project.spark.table(landing).count() == 1:
             project.spark.sql(f"alter table {landing} add columns (b string)")
             project.spark.sql(
-                f"insert into {landing} values (2, 'upsert', 2, 'a', timestamp'2024-01-02', 'b')"
+                f"insert into {landing} values (2, 'upsert', 2, 'a', timestamp'2024-01-02', null, 'b')"
             )
 
     with monkeypatch.context() as patch:
