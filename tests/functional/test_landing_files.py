@@ -23,12 +23,33 @@ import pytest
 
 from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
 from dbt_history.landing import read_request as read
+from dbt_history.landing.command import find_requests
 from dbt_history.landing.files import CHUNK, path_below
 from dbt_history.landing.land import find_sources
 from dbt_history.landing.parquet_cells import SealedFile, spooled
 from dbt_history.landing.rows import FileReader, checked, staged_rows
 from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter, csv_text, parquet
 from tests.support.landing import COLUMNS, END, HEADER, START, one_file, problems, small, upserts
+
+# -- order -----------------------------------------------------------------------------------------
+
+
+def test_requests_of_several_folders_are_in_the_order_of_their_paths(tmp_path: Path) -> None:
+    names = [
+        "day_5/request.json", "day_9/request_2.json", "day_9/request_10.json",
+        "day_10/request.json", "day_10/request_02.json", "day_10/request_2.json",
+    ]  # fmt: skip
+    for name in reversed(names):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+
+    assert find_requests((tmp_path / "*/*.json",)) == [tmp_path / name for name in names]
+    assert find_requests((tmp_path / "day_9",)) == [tmp_path / name for name in names[1:3]]
+    assert find_requests((tmp_path / "day_1?/r*.json", tmp_path / "day_5/request.json")) == [
+        tmp_path / name for name in (*names[3:], names[0])
+    ]
+
 
 # -- refusals --------------------------------------------------------------------------------------
 

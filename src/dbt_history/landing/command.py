@@ -35,7 +35,7 @@ class Size(click.ParamType[int]):
 
 
 def find_requests(paths: tuple[Path, ...]) -> list[Path]:
-    """The requests in landing order: as given, and in a folder by number and name."""
+    """The requests in landing order: as given; of a folder or pattern by their paths."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -54,10 +54,17 @@ def find_requests(paths: tuple[Path, ...]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def natural_order(path: Path) -> list[tuple[int, str]]:
-    """Sort key that orders request_2 before request_10."""
-    parts = re.split(r"(\d+)", path.name)
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+def natural_order(path: Path) -> tuple[list[list[tuple[int, str]]], str]:
+    """Sort key that orders request_2 before request_10, and folders in the same way.
+
+    Equal names are in the order of their folders: day_9/request.json, day_10/request.json.
+    """
+    parts = [re.split(r"(\d+)", part) for part in path.parts]
+    numbered = [
+        [(int(text), "") if place % 2 else (-1, text) for place, text in enumerate(part)]
+        for part in parts
+    ]
+    return numbered, str(path)
 
 
 def summary_lines(landed: Landed) -> Iterator[str]:
