@@ -62,6 +62,16 @@ def recorded_key(metadata: Iterable[str | None]) -> tuple[str, ...]:
     return ()
 
 
+def normalized(key: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(name.lower() for name in key))
+
+
+def is_other_key(one: Iterable[str], other: Iterable[str]) -> bool:
+    """Whether two recorded keys differ; one that is not recorded does not."""
+    before, after = normalized(one), normalized(other)
+    return bool(before) and bool(after) and before != after
+
+
 def read_log(spark: SparkSession, table: str, limit: int | None = None) -> list[Entry]:
     """The commits of a table, newest first; at most `limit`. `table` is a quoted name."""
     newest = f" limit {limit}" if limit else ""

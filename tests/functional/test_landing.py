@@ -111,6 +111,37 @@ def test_a_request_gets_the_next_number_and_a_given_number_must_be_higher(
         land_request(table, paths[3], batch=8)
 
 
+@pytest.mark.thorough
+def test_a_request_with_another_key_than_the_batch_before_is_refused(
+    table: LandingTable, tmp_path: Path
+) -> None:
+    """Undone batches do not count, nor the order and the letters of the names."""
+    keys = [["id"], ["id", "name"], ["NAME", "id"]]
+    columns = [COLUMNS, COLUMNS, {"NAME": "STRING", **{n: COLUMNS[n] for n in ("id", "amount")}}]
+    paths = []
+    for number, (key, types) in enumerate(zip(keys, columns, strict=True)):
+        writer = RequestWriter(tmp_path / str(number), types, key=key)
+        header = [next(n for n in types if n.lower() == name) for name in HEADER[:3]]
+        cells = upserts(("1", "a", "1"), ("1", "b", "1"))
+        writer.add_csv("upsert", "u.csv", [*header, *HEADER[3:]], cells)
+        paths.append(writer.write())
+    first, second, third = paths
+    assert land_request(table, first).batch == 1
+
+    for how in ({}, {"dry_run": True}):
+        with pytest.raises(RefusedError, match=r"key is id, name, that of batch 1 of .+ is id;"):
+            land_request(table, second, **how)
+    command = ["land", str(second), "--schema", table.schema, "--quiet"]
+    assert CliRunner().invoke(main, command).exit_code == 1
+    assert {row["_batch"] for row in rows_of(table)} == {1}
+    done = CliRunner().invoke(main, [*command, "--new-key"])
+    assert done.exit_code == 0, done.output
+    assert (land_request(table, first).is_new, land_request(table, third).batch) == (False, 3)
+    table.spark.sql(f"restore table {table.full_name} to version as of 1")
+    with pytest.raises(RefusedError, match="its key is"):
+        land_request(table, third)
+
+
 def test_a_request_takes_the_next_number_if_another_writer_takes_its_own(
     table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,8 @@ def summary_lines(landed: Landed) -> Iterator[str]:
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="Folder that must contain all files.  [default: the request's folder]",
 )
+@click.option("--new-key", is_flag=True,
+              help="Accept a primary key other than that of the batch before.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Read and check everything, write nothing.")
 @click.option("--max-file-size", type=Size(), default="64G", show_default=True,
               help="Refuse a file that expands further.")  # fmt: skip
@@ -106,6 +108,7 @@ def land_command(
     table: str | None,
     batch: int | None,
     root: Path | None,
+    new_key: bool,
     dry_run: bool,
     max_file_size: int,
     max_ratio: int,
@@ -150,6 +153,7 @@ def land_command(
                 root or path.resolve().parent,
                 target,
                 batch=batch,
+                new_key=new_key,
                 limits=limits,
                 dry_run=dry_run,
                 progress=None if quiet else progress,

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt_history.commit_log import is_conflict, new_record
+from dbt_history.commit_log import is_conflict, is_other_key, new_record
 from dbt_history.landing import rows
 from dbt_history.landing.errors import BusyError, FileError, LandingError, Problem, RefusedError
 from dbt_history.landing.files import Limits, StoredFile, digest_of, path_below
@@ -59,6 +59,7 @@ def land(
     *,
     batch: int | None = None,
     above: int = 0,
+    new_key: bool = False,
     limits: Limits | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
@@ -68,7 +69,8 @@ def land(
 
     `root` is the folder that must contain every file of the request. `batch` is its number; None
     assigns the next one, which is greater than `above`. A request that was landed before changes
-    nothing. `before_new_columns` is called before columns are added to an existing table: they are
+    nothing. `new_key` accepts a key that differs from that of the batch before.
+    `before_new_columns` is called before columns are added to an existing table: they are
     NULL in the rows landed before, and unmodified in update rows.
     """
     refuse_iceberg(spark)
@@ -80,6 +82,8 @@ def land(
     known = find_landed(records, fingerprint)
     if known is not None:
         return Landed(request, str(table), known.batch, False, {})
+    if not new_key:
+        check_key(request, table, records)
     number = next_batch(table, records, batch, above)
     if dry_run:
         counts = check_all(spark, request, sources, progress)
@@ -90,7 +94,7 @@ def land(
     notes = table.prepare(request.columns) if missing or not is_there else []
     # A table registered from leftover files may already contain this request.
     records = records or table.records()
-    writer = Writer(spark, request, sources, table, fingerprint, progress)
+    writer = Writer(spark, request, sources, table, fingerprint, progress, new_key)
     return replace(writer.write(records, batch, above), notes=notes)
 
 
@@ -142,6 +146,23 @@ def find_landed(records: Sequence[LandedRecord], fingerprint: str) -> LandedReco
         if record.is_present and record.request == fingerprint:
             return record
     return None
+
+
+def check_key(request: Request, table: LandingTable, records: Sequence[LandedRecord]) -> None:
+    """Raises RefusedError if the key is not that of the newest landed request that records one.
+
+    batch 1   key id           (1, north)               a history by id
+    batch 2   key id, region   (1, north)  (1, south)   two records, of which it would keep one
+    """
+    last = next((record for record in records if record.is_present and record.key), None)
+    if last and is_other_key(last.key, request.key):
+        raise RefusedError(
+            f"{request.source}: its key is {', '.join(request.key)}, that of batch {last.batch} of"
+            f" {table} is {', '.join(last.key)}; nothing was landed. A history by the former key"
+            " would merge the rows of several records. If the key has changed, build the history"
+            " with what is landed, then land the request with --new-key (in Python new_key=True)"
+            " and change the history's unique_key; or land it in another table, for another history"
+        )
 
 
 def next_batch(
@@ -227,6 +248,7 @@ class Writer:
     table: LandingTable
     fingerprint: str
     progress: Progress | None
+    new_key: bool
 
     def write(self, records: list[LandedRecord], wanted: int | None, above: int) -> Landed:
         for attempt in range(ATTEMPTS):
@@ -235,6 +257,8 @@ class Writer:
             known = find_landed(records, self.fingerprint)
             if known is not None:
                 return Landed(self.request, str(self.table), known.batch, False, {})
+            if not self.new_key:
+                check_key(self.request, self.table, records)
             number = next_batch(self.table, records, wanted, above)
             if self.commit(number, self.table.table_id(records)):
                 counts = self.table.count(number)
@@ -252,6 +276,7 @@ class Writer:
             request=self.fingerprint,
             batch=number,
             table_id=table_id,
+            key=list(self.request.key),
             digests=[[source.file.name, source.file.digest] for source in self.sources],
         )
         listed = {column.name.lower() for column in self.request.columns}

@@ -67,13 +67,17 @@ def refuse_iceberg(spark: SparkSession) -> None:
 
 @dataclass(frozen=True)
 class LandedRecord:
-    """A request in the table's log. `is_present` is false if its rows were undone later."""
+    """A request in the table's log. `is_present` is false if its rows were undone later.
+
+    `key` is empty in records of earlier versions of this package.
+    """
 
     request: str
     batch: int
     landing: str
     table_id: str
     is_present: bool
+    key: tuple[str, ...] = ()
 
 
 def staged_types(columns: Iterable[Column]) -> dict[str, str]:
@@ -478,4 +482,5 @@ def landed_records(
                 record["landing"],
                 record["table_id"],
                 not is_undone,
+                tuple(record.get("key") or ()),
             )

@@ -19,7 +19,9 @@ from dbt_history.commit_log import (
     CommitLogs,
     Entry,
     batch_number,
+    is_other_key,
     is_overwrite,
+    normalized,
     read_log,
     read_record,
     restored_version,
@@ -142,6 +144,8 @@ class Destination:
                 target.landing,
                 above=numbers.taken,
                 limits=self.limits,
+                # `prepare` has checked the key.
+                new_key=True,
                 before_new_columns=lambda: self.apply_all(target),
             )
             if not landed.is_new and not self.is_pending(target, numbers):
@@ -419,15 +423,6 @@ def key_of_undone(
             keys.setdefault(normalized(key), tuple(key))
         missing.discard(number)
     return next(iter(keys.values()), ()) if len(keys) < 2 else None
-
-
-def normalized(key: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(name.lower() for name in key))
-
-
-def is_other_key(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two recorded keys differ; one that is not recorded does not."""
-    return bool(one) and bool(other) and normalized(one) != normalized(other)
 
 
 def landed_text(landed: Landed) -> str:
