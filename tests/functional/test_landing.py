@@ -222,6 +222,46 @@ def test_a_restored_table_accepts_the_request_again_with_a_new_number(
 
 
 @pytest.mark.thorough
+def test_a_request_is_known_after_its_commit_has_left_the_log(
+    table: LandingTable, tmp_path: Path, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries are copied by the next landing; the last one here leaves the log without a copy.
+
+    version   0        1   2   3            4   5 … 15                    16
+    commit    create   1   2   restore: 1   3   properties, checkpoints   4
+    copied    ----------------------------
+    log                                         -----------------------------
+    """
+    monkeypatch.setattr("dbt_history.landing.request_log.KEEP_AFTER", 0)
+    first, second, third = (small(tmp_path / n, table=n).write() for n in "abc")
+    for path in (first, second):
+        assert land_request(table, path).is_new
+    spark = table.spark
+    spark.sql(f"restore table {table.full_name} to version as of 1")
+    assert land_request(table, third).batch == 3
+    for number in range(11):
+        spark.sql(f"alter table {table.full_name} set tblproperties ('n' = '{number}')")
+    place = warehouse / f"{table.schema}.db" / table.name / "_delta_log"
+    checkpoint = max(int(file.name[:20]) for file in place.glob("*.checkpoint*.parquet"))
+    for file in place.glob("*.json"):
+        if file.name[:20].isdigit() and int(file.name[:20]) < checkpoint:
+            file.unlink()
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    spark.sql(f"refresh table {table.full_name}")
+    os.utime(third, (0, 0))
+    # A new process has no log in memory.
+    table = LandingTable(spark, table.schema, table.name)
+
+    assert land_request(table, first).is_new is False
+    with pytest.raises(RefusedError, match="not known whether it was landed"):
+        land_request(table, third)
+    os.utime(second)
+    assert land_request(table, second).batch == 4
+    assert [row["_batch"] for row in rows_of(table)] == [1, 3, 4]
+
+
+@pytest.mark.thorough
 def test_a_request_without_rows_is_also_a_batch(table: LandingTable, tmp_path: Path) -> None:
     nothing = RequestWriter(tmp_path / "a", COLUMNS).write()
     header = RequestWriter(tmp_path / "b", COLUMNS)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from dbt_history.landing import rows
 from dbt_history.landing.errors import BusyError, FileError, LandingError, Problem, RefusedError
 from dbt_history.landing.files import Limits, StoredFile, digest_of, path_below
 from dbt_history.landing.request import Request, RequestFile
+from dbt_history.landing.request_log import SECOND, RequestLog
 from dbt_history.landing.rows import Source
 from dbt_history.landing.table import (
     LandedRecord,
@@ -60,6 +62,7 @@ def land(
     batch: int | None = None,
     above: int = 0,
     new_key: bool = False,
+    keep_log: bool = True,
     limits: Limits | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
@@ -70,6 +73,7 @@ def land(
     `root` is the folder that must contain every file of the request. `batch` is its number; None
     assigns the next one, which is greater than `above`. A request that was landed before changes
     nothing. `new_key` accepts a key that differs from that of the batch before.
+    `keep_log` keeps the requests whose commits leave the table's log in a table beside it.
     `before_new_columns` is called before columns are added to an existing table: they are
     NULL in the rows landed before, and unmodified in update rows.
     """
@@ -78,12 +82,17 @@ def land(
     fingerprint = fingerprint_of(request, sources)
     is_there = table.exists()
     missing = table.check(request.columns)
-    records = table.records() if is_there else []
+    log = RequestLog(table)
+    read_records = log.records if keep_log else table.records
+    records = read_records() if is_there else []
     known = find_landed(records, fingerprint)
     if known is not None:
         return Landed(request, str(table), known.batch, False, {})
     if not new_key:
         check_key(request, table, records)
+    if is_there and keep_log and (since := log.known_since()) is not None:
+        check_age(request, table, since)
+        above = max(above, table.last_landed())
     number = next_batch(table, records, batch, above)
     if dry_run:
         counts = check_all(spark, request, sources, progress)
@@ -93,8 +102,10 @@ def land(
         before_new_columns()
     notes = table.prepare(request.columns) if missing or not is_there else []
     # A table registered from leftover files may already contain this request.
-    records = records or table.records()
-    writer = Writer(spark, request, sources, table, fingerprint, progress, new_key)
+    records = records or read_records()
+    if keep_log:
+        log.keep()
+    writer = Writer(spark, request, sources, table, fingerprint, progress, read_records, new_key)
     return replace(writer.write(records, batch, above), notes=notes)
 
 
@@ -162,6 +173,24 @@ def check_key(request: Request, table: LandingTable, records: Sequence[LandedRec
             " would merge the rows of several records. If the key has changed, build the history"
             " with what is landed, then land the request with --new-key (in Python new_key=True)"
             " and change the history's unique_key; or land it in another table, for another history"
+        )
+
+
+def check_age(request: Request, table: LandingTable, since: int) -> None:
+    """Raises RefusedError for a file older than `since`, before which requests are not known.
+
+    It may have been landed: a later number would make an old request the newest.
+    """
+    try:
+        modified = Path(request.source).stat().st_mtime
+    except (OSError, ValueError):
+        return
+    if modified * SECOND < since:
+        day = datetime.fromtimestamp(since / SECOND, UTC).date()
+        raise RefusedError(
+            f"{request.source}: is older than {day}, and the earlier commits of {table} are no"
+            " longer in its log, so it is not known whether it was landed; nothing was landed."
+            " If it was, move it to another folder; if not, give the file a new time (touch)"
         )
 
 
@@ -248,12 +277,13 @@ class Writer:
     table: LandingTable
     fingerprint: str
     progress: Progress | None
+    read_records: Callable[[], list[LandedRecord]]
     new_key: bool
 
     def write(self, records: list[LandedRecord], wanted: int | None, above: int) -> Landed:
         for attempt in range(ATTEMPTS):
             if attempt:
-                records = self.table.records()
+                records = self.read_records()
             known = find_landed(records, self.fingerprint)
             if known is not None:
                 return Landed(self.request, str(self.table), known.batch, False, {})

@@ -146,6 +146,8 @@ class Destination:
                 limits=self.limits,
                 # `prepare` has checked the key.
                 new_key=True,
+                # A call is repeated at once, not after months.
+                keep_log=False,
                 before_new_columns=lambda: self.apply_all(target),
             )
             if not landed.is_new and not self.is_pending(target, numbers):
