@@ -34,7 +34,7 @@ from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve.certificates import Certificates
 from dbt_history.serve.check import SelfTest
-from dbt_history.serve.destination import Destination, key_of_undone
+from dbt_history.serve.destination import Destination, key_of_undone, undone_changes
 from dbt_history.serve.engine import Engine, find_package
 from dbt_history.serve.logs import JsonFormatter
 from dbt_history.serve.service import SERVICE, Service, start
@@ -290,6 +290,99 @@ def test_the_key_of_undone_batches_is_known_if_they_had_one(
         about = {"batch": number, "key": key and key.split(", ")}
         log.append(({"userMetadata": json.dumps(new_record(**about))}, number != 1))
     assert key_of_undone(log, (2, 3), has_later=has_later) == expected
+
+
+def test_changes_of_a_table_are_found_that_were_undone_with_a_batch() -> None:
+    """The rename and the drop that were undone without a batch in question do not count."""
+    commits = [
+        ("MERGE", new_record(batch=5), False),
+        ("RENAME COLUMN", None, True),
+        ("MERGE", new_record(batch=6), True),
+        ("RESTORE", None, False),
+        ("UPDATE", {"history_migration": {"operation": "update_column_value"}}, True),
+        ("UPDATE", None, True),
+        ("MERGE", new_record(batch=7), True),
+        ("DROP COLUMNS", None, True),
+        ("RESTORE", None, False),
+        ("DROP COLUMNS", None, True),
+        ("RESTORE", None, False),
+    ]
+    log: list[tuple[Entry, bool]] = [
+        ({"version": version, "operation": operation, "userMetadata": json.dumps(record)}, undone)
+        for version, (operation, record, undone) in enumerate(commits)
+    ]
+
+    assert undone_changes(reversed(log), (7,)) == (
+        "update_column_value (version 4)", "DROP COLUMNS (version 7)",
+    )  # fmt: skip
+    assert undone_changes(reversed(log), (8,)) == ()
+
+
+@pytest.mark.thorough
+def test_batches_are_not_applied_to_a_table_from_before_a_change_of_columns(
+    destination: Destination, client: Client
+) -> None:
+    """
+    version   1         2                3          4              5 restore to 3
+    commit    batch 1   name -> title    batch 2    restore to 1   batch 3
+    landed    batch 1 without its name
+
+    Then the table is recreated by hand, and its log has no batch.
+    """
+    spark, name = destination.spark, f"{SCHEMA}.rebuilt"
+    renamed = {("title" if n == "name" else n): type_ for n, type_ in COLUMNS.items()}
+
+    def sent(value: str, day: int) -> RequestWriter:
+        writer = request(destination, "rebuilt", renamed)
+        names = ["title" if part == "name" else part for part in ROW]
+        writer.add_csv("earliest_start", "e.csv", ["id", "_fivetran_start"], [["1", at(day)]])
+        writer.add_csv(
+            "update", "u.csv", names, [["1", UNMODIFIED, value, at(day), END, "true", at(day)]]
+        )
+        return writer
+
+    def restore(version: int) -> None:
+        spark.sql(f"restore table {name} to version as of {version}").collect()
+
+    def latest() -> int:
+        return int(spark.sql(f"describe history {name} limit 1").collect()[0].version)
+
+    def stored() -> list[tuple[Any, ...]]:
+        rows = spark.table(name).orderBy("_fivetran_start").collect()
+        return [(row.title, row.amount) for row in rows]
+
+    assert client.write(upserts(request(destination, "rebuilt"), ("1", "a", "1", 1))).success
+    before = latest()
+    moving = pb.RenameColumn(from_column="name", to_column="title")
+    assert client.migrate(
+        SCHEMA, "rebuilt", rename=pb.RenameOperation(rename_column=moving)
+    ).success
+    second = sent("2", 2)
+    assert client.write(second).success
+    after = latest()
+
+    restore(before)
+    message = client.write(second).task.message
+    assert "batch 2 was undone by a restore or an overwrite, and so was" in message
+    assert "RENAME COLUMN" in message
+    assert "title" not in spark.table(name).columns
+    restore(after)
+    assert client.write(sent("3", 3)).success
+    expected = [("a", Decimal(number)) for number in (1, 2, 3)]
+    assert stored() == expected
+
+    spark.sql(f"create table {name}_2 using delta as select * from {name}")
+    spark.sql(f"drop table {name}")
+    spark.sql(f"alter table {name}_2 rename to {name}")
+    last = sent("4", 4)
+    message = client.write(last).task.message
+    assert "batch 1 is landed and not in the table's log" in message
+    assert stored() == expected
+    for statement in message.split("go on without: ")[1].split("; "):
+        spark.sql(statement)
+    answer = client.write(last)
+    assert answer.success, answer.task.message
+    assert stored() == [*expected, ("a", Decimal(4))]
 
 
 def test_a_call_waits_for_the_call_on_its_table_and_for_no_other(

@@ -368,6 +368,17 @@ class LandingTable(CatalogTable):
         )
         return {row[0] for row in found.collect()}
 
+    def emptied_batches(self, last: int) -> set[int]:
+        """The batches above `last` that have rows and whose rows lost a column."""
+        emptied = int(self.properties().get(EMPTIED, "0"))
+        if emptied <= last:
+            return set()
+        found = self.spark.sql(
+            f"select distinct `_batch` from {self.full_name}"
+            f" where `_batch` > {last} and `_batch` <= {emptied}"
+        )
+        return {row[0] for row in found.collect()}
+
     def append(self, rows: DataFrame, table_id: str, batch: int, record: Mapping[str, Any]) -> None:
         """Append in one commit. Delta skips it if this number or a higher one was landed before."""
         (

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +62,8 @@ class Numbers:
     Batches that a later RESTORE or overwrite undid are not applied. Those of a history table are
     pending, as `last_batch()` says in the model. Landed rows of a table without history are deleted
     once they are applied, so there `check_undone` refuses. `undone_key` is the key that they were
-    applied with, as RESTORE sets back the table's own; none if they had several.
+    applied with, as RESTORE sets back the table's own; none if they had several. `undone_changes`
+    are the changes of the table that were undone together with one of them.
 
         version    1    2    3    4             5
         commit     a    b    c    restore to 1  OPTIMIZE     c is taken, a applied, b, c undone
@@ -71,6 +74,7 @@ class Numbers:
     applied: int
     undone: tuple[int, ...] = ()
     undone_key: tuple[str, ...] | None = ()
+    undone_changes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -134,9 +138,7 @@ class Destination:
         request = parse_request(document, SOURCE, has_period=has_period)
         with self.exclusive(request.schema, request.table) as (target,):
             check_names(request.columns)
-            self.prepare(target, request)
-            numbers = self.numbers(target, has_history=request.has_period)
-            self.check_undone(target, numbers, request.key)
+            numbers = self.prepare(target, request)
             landed = land(
                 target.spark,
                 request,
@@ -183,7 +185,8 @@ class Destination:
         self.maintenance.shutdown(cancel_futures=True)
         self.engine.close()
 
-    def prepare(self, target: Target, request: Request) -> None:
+    def prepare(self, target: Target, request: Request) -> Numbers:
+        """Make the table ready for the request; returns the numbers of its batches."""
         columns, key = request.columns, request.key
         if not target.exists():
             target.create(columns, key)
@@ -197,8 +200,11 @@ class Destination:
             self.apply_all(target)
             target.check_new_key(key)
             fields = target.fields()
+        numbers = self.numbers(target, has_history=request.has_period)
+        self.check_undone(target, numbers, key)
         target.add(columns, fields)
         target.set_key(key)
+        return numbers
 
     def numbers(self, target: Target, *, has_history: bool) -> Numbers:
         """The numbers of batches in the table's log, or recorded from a dropped landing table.
@@ -229,34 +235,45 @@ class Destination:
         has_later = bool(undone) and target.landing.exists()
         has_later = has_later and target.landing.last_landed() > max(taken)
         key = key_of_undone(found, undone, has_later=has_later)
-        return Numbers(has_history, max(taken), applied, undone, key)
+        changes = undone_changes(found, undone) if undone else ()
+        return Numbers(has_history, max(taken), applied, undone, key, changes)
 
     def check_undone(self, target: Target, numbers: Numbers, key: Sequence[str]) -> None:
-        """Raises RefusedError if undone batches cannot be applied again from their landed rows.
+        """Raises RefusedError if batches cannot be applied again from their landed rows.
 
-        A change of mode drops the landing table, and a change of columns empties them in it. Those
-        of a table without history are deleted once they are applied. With another `key` than that
-        of before, a batch would end versions of other records.
+        A change of mode drops the landing table, and a change of columns empties them in it, also
+        for a table that somebody recreated, whose log has none of its batches. Those of a table
+        without history are deleted once they are applied. With another `key` than that of before,
+        a batch would end versions of other records. A batch that follows an undone change of the
+        table does not fit the table from before it.
         """
-        if not numbers.undone:
-            return
         landing, undone = target.landing, numbers.undone
-        whole = landing.whole_batches(undone) if landing.exists() else set()
-        if gone := [number for number in undone if number not in whole]:
+        is_there = landing.exists()
+        emptied = landing.emptied_batches(numbers.applied) if is_there else set()
+        if not undone and not emptied:
+            return
+        whole = landing.whole_batches(undone) if is_there and undone else set()
+        if gone := sorted({*undone, *emptied} - whole):
             why = " since a change of columns or of the mode" if numbers.has_history else ""
             reason = f"its landed rows are gone{why}"
         elif numbers.undone_key is None or is_other_key(numbers.undone_key, key):
             gone, reason = list(undone), f"it had another key than {', '.join(key)}"
+        elif numbers.undone_changes:
+            listed = ", ".join(numbers.undone_changes)
+            gone, reason = list(undone), f"so was a change of the table with it: {listed}"
         else:
             return
         listed, last = ", ".join(map(str, gone)), gone[-1]
         steps = [f"alter table {target} set tblproperties ('{LAST_BATCH}' = '{last}')"]
         if landing.exists():
             steps.insert(0, f"delete from {landing} where `_batch` <= {last}")
+        what, way_out = "is landed and not in the table's log", "If the table has its rows, go"
+        if set(gone) <= set(undone):
+            what = "was undone by a restore or an overwrite"
+            way_out = f"Restore the table to a version with batch {last}, or go"
         raise RefusedError(
-            f"{target}: batch {listed} was undone by a restore or an overwrite, and {reason};"
-            " nothing was landed. Restore the table to a version with batch"
-            f" {last}, or go on without: {'; '.join(steps)}"
+            f"{target}: batch {listed} {what}, and {reason}; nothing was landed."
+            f" {way_out} on without: {'; '.join(steps)}"
         )
 
     def apply(
@@ -425,6 +442,34 @@ def key_of_undone(
             keys.setdefault(normalized(key), tuple(key))
         missing.discard(number)
     return next(iter(keys.values()), ()) if len(keys) < 2 else None
+
+
+def undone_changes(log: Iterable[tuple[Entry, bool]], undone: Collection[int]) -> tuple[str, ...]:
+    """The migrations, renames and drops of columns undone together with a batch, oldest first.
+
+    `log` has the commits, newest first, and whether they were undone; `undone` are the batches.
+
+    version   10        11       12        13              14        15        16
+    commit    batch 5   rename   batch 6   restore to 10   batch 7   batch 8   restore to 14
+    undone              -----------------                            -------
+    """
+    found: list[str] = []
+    for is_undone, part in groupby(log, lambda item: item[1]):
+        entries = [entry for entry, _ in part] if is_undone else []
+        if any(batch_number(entry["userMetadata"]) in undone for entry in entries):
+            found += [change for entry in entries if (change := change_of(entry))]
+    return tuple(reversed(found))
+
+
+def change_of(entry: Entry) -> str:
+    """What a migration, or a rename or drop of a column is called; empty for other commits."""
+    version, operation = entry["version"], entry["operation"]
+    text = entry["userMetadata"] or ""
+    if '"history_migration"' in text:
+        with suppress(ValueError, KeyError, TypeError):
+            return f"{json.loads(text)['history_migration']['operation']} (version {version})"
+    moves = operation == "RENAME COLUMN" or operation.startswith("DROP COLUMN")
+    return f"{operation} (version {version})" if moves else ""
 
 
 def landed_text(landed: Landed) -> str:
