@@ -462,6 +462,8 @@ def test_the_command_lands_a_folder_in_order_and_reports_each_request(
     name = f"{project.schema}.items_landing"
     assert first.output.splitlines() == [
         f"  created {name}",
+        "  its numbers begin at 1 without --batch: a history that has taken batches of another"
+        " landing table takes only numbers above its last one",
         f"request_9.json: landed as batch 1 of {name}: 1 rows (1 upsert)",
         f"request_10.json: landed as batch 2 of {name}: 1 rows (1 upsert)",
     ]

@@ -49,6 +49,10 @@ FILES_GONE = "DELTA_PATH_DOES_NOT_EXIST"
 CATALOG_NAME = "dbt_history.catalog_name"
 # Property: the name that it had before.
 FORMER_NAME = "dbt_history.former_name"
+FIRST_NUMBER = (
+    "its numbers begin at 1 without --batch: a history that has taken batches of another landing"
+    " table takes only numbers above its last one"
+)
 ICEBERG_PACKAGE = "org.apache.iceberg."
 
 log = logging.getLogger("dbt_history.landing")
@@ -256,8 +260,10 @@ class LandingTable(CatalogTable):
         notes = []
         if not self.exists():
             is_new = self.create(columns)
-            notes.append(
-                f"created {self}" if is_new else f"registered {self}, left over from a killed run"
+            notes += (
+                [f"created {self}", FIRST_NUMBER]
+                if is_new
+                else [f"registered {self}, left over from a killed run"]
             )
         missing = self.check(columns)
         if not missing:
