@@ -253,6 +253,30 @@ def test_alter_table_changes_the_key_and_the_type_of_a_key_column(server: Served
 
 
 @pytest.mark.thorough
+def test_a_new_key_that_rows_without_history_do_not_fit_is_refused(server: Served) -> None:
+    columns = {**LIVE, "region": "STRING"}
+    first = server.request("narrower", columns, key=["id", "name"])
+    rows = [["1", "a", day(1), "x"], ["1", "b", day(1), "null"], ["2", "b", day(1), "y"]]
+    first.null = "null"
+    first.add_csv("upsert", "u.csv", list(columns), rows)
+    assert server.client.call("WriteBatch", batch(first)).success
+
+    for key, reason in (
+        (["id"], "1 keys would be those of several rows"),
+        (["id", "name", "region"], "the table has rows without a value in it"),
+        (["id", "name", "new"], "the table has rows without a value in it"),
+    ):
+        other = server.request("narrower", {**columns, "new": "STRING"}, key=key)
+        change = pb.AlterTableRequest(schema_name=SCHEMA, table=table(other))
+        refusal = f"the key cannot become {', '.join(key)}: {reason}"
+        assert refusal in server.client.call("AlterTable", change).task.message
+        assert refusal in server.client.call("WriteBatch", batch(other)).task.message
+    stored = server.rows("narrower", "*", "id, name")
+    assert [row[:2] for row in stored] == [(1, "a"), (1, "b"), (2, "b")]
+    assert len(stored[0]) == len(columns)
+
+
+@pytest.mark.thorough
 def test_operations_on_records_and_tables_that_do_not_exist_are_ignored(server: Served) -> None:
     client = server.client
     moment = Timestamp(seconds=1_800_000_000)

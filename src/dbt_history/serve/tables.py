@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType, DecimalType
 
 from dbt_history.commit_log import (
     USER_METADATA,
+    is_other_key,
     new_record,
     read_log,
     read_record,
@@ -359,25 +360,58 @@ class Target(CatalogTable):
             )
 
     def check_new_key(self, key: Sequence[str]) -> None:
-        """Raises RefusedError if active versions have NULL in a new key: no batch would close them.
+        """Raises RefusedError if stored rows do not fit a new key.
+
+        Those of a history are its active versions: with NULL in the key, no batch would close them.
+        In a table without history no batch would match such a row, and each would overwrite all
+        rows of one key.
 
         key          id         id, region
         stored       1          1, NULL
         next batch              1, north        another record; the version would stay active
+
+        key          id, region               id
+        stored       1, north   1, south      1   1
+        next batch                            1       without history: two equal rows
         """
-        if not key or self.key() == list(key) or not self.is_keyed_history():
+        if not key or self.key() == list(key):
+            return
+        has_history = self.is_history()
+        if has_history and not self.is_keyed_history():
+            return
+        if not has_history and not is_other_key(self.key(), key):
             return
         existing = {name.lower() for name in self.fields()}
         missing = [f"{quoted(name)} is null" for name in key if name.lower() in existing]
         # A column that is still to be added is NULL in all of them.
         missing += ["true" for name in key if name.lower() not in existing]
-        found = self.spark.sql(
-            f"select 1 from {self.full_name} where {quoted(ACTIVE)} and ({' or '.join(missing)})"
-        )
+        lacking = " or ".join(missing)
+        rows = f"{quoted(ACTIVE)} and ({lacking})" if has_history else lacking
+        found = self.spark.sql(f"select 1 from {self.full_name} where {rows}")
         if not found.isEmpty():
+            kind = "active versions" if has_history else "rows"
+            where = "the history" if has_history else "the rows"
             raise RefusedError(
-                f"{self}: the key cannot become {', '.join(key)}: the table has active versions"
-                " without a value in it; set the values first, or send the history to another table"
+                f"{self}: the key cannot become {', '.join(key)}: the table has {kind}"
+                f" without a value in it; set the values first, or send {where} to another table"
+            )
+        if not has_history:
+            self.check_narrower_key(key)
+
+    def check_narrower_key(self, key: Sequence[str]) -> None:
+        """Raises RefusedError if several rows of a table without history have one new key."""
+        wanted = {name.lower() for name in key}
+        by = ", ".join(quoted(name) for name in self.fields() if name.lower() in wanted)
+        if wanted >= {name.lower() for name in self.key()} or not by:
+            return
+        found = self.spark.sql(
+            f"select count(*) from (select 1 from {self.full_name} group by {by}"
+            " having count(*) > 1) as same"
+        )
+        if same := found.collect()[0][0]:
+            raise RefusedError(
+                f"{self}: the key cannot become {', '.join(key)}: {same:,} keys would be those of"
+                " several rows; delete all but one of each, or send the rows to another table"
             )
 
     def change_type(self, name: str, before: str, after: str) -> None:
