@@ -367,6 +367,25 @@ def test_an_update_landed_before_a_new_column_keeps_the_value_of_the_history(
     assert [update[name] for name in more] == [None] * 3
 
 
+@pytest.mark.thorough
+def test_an_update_keeps_a_column_that_another_run_adds_before_its_append(
+    table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = small(tmp_path, table="first"), RequestWriter(tmp_path, COLUMNS)
+    second.add_csv("update", "p", HEADER, [["1", "b", UNMODIFIED, START, END, "true"]])
+    land_request(table, first.write("1.json"))
+    append = LandingTable.append
+
+    def overtaken(self: LandingTable, *arguments: Any) -> None:
+        self.add({"co`lor's": "string"})
+        append(self, *arguments)
+
+    monkeypatch.setattr(LandingTable, "append", overtaken)
+
+    assert land_request(table, second.write("2.json")).counts == {"update": 1}
+    assert [row["_unmodified"] for row in rows_of(table)] == [None, ["amount", "co`lor's"]]
+
+
 def stop(*arguments: Any) -> None:
     raise KeyboardInterrupt
 

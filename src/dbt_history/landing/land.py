@@ -327,7 +327,31 @@ class Writer:
                     " nothing was landed, try again"
                 ) from None
             raise
-        return any(found.landing == landing for found in self.table.records(50))
+        if not any(found.landing == landing for found in self.table.records(50)):
+            return False
+        known = {*listed, *(name.lower() for name in unlisted)}
+        self.keep_values(
+            number, [name for name in self.table.data_columns() if name.lower() not in known]
+        )
+        return True
+
+    def keep_values(self, number: int, added: Sequence[str]) -> None:
+        """Mark columns that another writer added before the append as unmodified.
+
+        this run      reads the columns                  append, with color NULL   color unmodified
+        another run                        adds color
+        """
+        if not added:
+            return
+        for _ in range(ATTEMPTS):
+            with suppress(BusyError):
+                self.table.keep_values(number, added)
+                return
+        raise BusyError(
+            f"{self.request.source}: is landed as batch {number} of {self.table}, and other writers"
+            f" changed it {ATTEMPTS} times. Before the batch is applied, add {', '.join(added)} to"
+            " _unmodified of its update rows"
+        )
 
 
 @contextmanager

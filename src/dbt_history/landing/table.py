@@ -286,15 +286,23 @@ class LandingTable(CatalogTable):
         """
         nulls = (f"cast(null as {type_}) as {quoted(name)}" for name, type_ in missing.items())
         cells = (f"{quoted(name)} = missing.{quoted(name)}" for name in missing)
-        names = f"array({', '.join(map(string_literal, missing))})"
+        self.run(
+            f"merge with schema evolution into {self.full_name} as landed"
+            f" using (select {', '.join(nulls)}) as missing on landed.`_stage` = 'update'"
+            f" when matched then update set {with_unmodified(missing)}, {', '.join(cells)}"
+        )
+
+    def keep_values(self, batch: int, names: Iterable[str]) -> None:
+        """Mark columns as unmodified in the update rows of a batch; BusyError as for `add`."""
+        self.run(
+            f"update {self.full_name} as landed set {with_unmodified(names)}"
+            f" where landed.`_batch` = {batch} and landed.`_stage` = 'update'"
+        )
+
+    def run(self, statement: str) -> None:
+        """Run a statement. Raises BusyError if another writer committed first."""
         try:
-            self.spark.sql(
-                f"merge with schema evolution into {self.full_name} as landed"
-                f" using (select {', '.join(nulls)}) as missing on landed.`_stage` = 'update'"
-                " when matched then update set `_unmodified` ="
-                f" array_union(coalesce(landed.`_unmodified`, array()), {names}),"
-                f" {', '.join(cells)}"
-            )
+            self.spark.sql(statement)
         except PySparkException as error:
             if is_conflict(error):
                 raise BusyError(
@@ -402,6 +410,12 @@ class LandingTable(CatalogTable):
             f"select `_stage`, count(*) from {self.full_name} where `_batch` = {batch} group by 1"
         )
         return {row[0]: row[1] for row in rows.collect()}
+
+
+def with_unmodified(names: Iterable[str]) -> str:
+    """SQL: adds columns to `_unmodified` of the table `landed`."""
+    listed = f"array({', '.join(map(string_literal, names))})"
+    return f"`_unmodified` = array_union(coalesce(landed.`_unmodified`, array()), {listed})"
 
 
 def create_or_register(
