@@ -191,7 +191,7 @@ def tables(dbt_project: Project, spark: SparkSession) -> dict[str, list[dict[str
     last = max(row["txn"] for row in rows)
     create_log_view(spark, rows, "all_writes")
     create_log_view(spark, [row for row in rows if row["txn"] <= last // 2], "some_writes")
-    # Writes without history cannot be decided again once the states are ahead of the outcomes.
+    # With writes without history the whole log would be evaluated, because the states are ahead.
     spark.sql(
         "create or replace temporary view writes_with_history as "
         "select * except (history) from all_writes where space not like 'ND10:%'"

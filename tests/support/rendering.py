@@ -54,8 +54,8 @@ class Renderer:
             statement = sql.strip()
             executed.append(statement)
             for beginning, rows in answers.items():
-                begin, _, part = beginning.partition(" … ")
-                if statement.startswith(begin) and part in statement:
+                begin, *parts = beginning.split(" … ")
+                if statement.startswith(begin) and all(part in statement for part in parts):
                     names = list(rows[0]) if rows else []
                     return "OK", table_from_data_flat([dict(row) for row in rows], names)
             raise AssertionError(f"a statement without an answer: {statement}")
