@@ -313,7 +313,8 @@ def test_a_column_that_comes_with_a_batch_after_the_run_began_is_taken(
         if "create temporary view" in sql and project.spark.table(landing).count() == 1:
             project.spark.sql(f"alter table {landing} add columns (b string)")
             project.spark.sql(
-                f"insert into {landing} values (2, 'upsert', 2, 'a', timestamp'2024-01-02', null, 'b')"
+                f"insert into {landing} values"
+                " (2, 'upsert', 2, 'a', timestamp'2024-01-02', null, 'b')"
             )
 
     with monkeypatch.context() as patch:

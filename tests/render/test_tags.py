@@ -43,7 +43,7 @@ def marked(call: Renderer, *tags: tuple[str, int], **more: list[dict[str, Any]])
     """A table of states that has these tags; the statements executed."""
     call.pretend_relations("states", "history_marks")
     rows = [{"kind": "tag", "name": name, "number": number} for name, number in tags]
-    counted = {"select count(*)": [{"count": 3}]}
+    counted: dict[str, list[dict[str, Any]]] = {"select count(*)": [{"count": 3}]}
     answers = {"select kind": rows, "delete from `golden`.`history_marks`": [], **counted, **more}
     return call.pretend_answers(answers)
 
@@ -88,10 +88,8 @@ def test_of_two_calls_that_set_a_tag_at_once_the_one_that_sees_both_points_gives
         )
         problems: list[str] = []
         call("_look_at_tag_again", tables=[states], tag="released", problems=problems)
-        assert problems == [
-            "states: another call has set the tag to 18 meanwhile; run this one again if it has to"
-            " be 17"
-        ] * refused
+        said = "another call has set the tag to 18 meanwhile; run this one again if it has to be 17"
+        assert problems == [f"states: {said}"] * refused
         removed = [one for one in executed if one.startswith("delete")]
         assert [one.endswith("and instant = '17'") for one in removed] == [True] * refused
 
@@ -119,8 +117,6 @@ def test_states_of_a_tag_that_was_made_meanwhile_are_left(
         call, ("first", 5),
         **{"set": [], "begin": [], "describe history": [], "insert into": []},
     )  # fmt: skip
-    call(
-        "_remove_recorded", table=states, spaces=[{"name": "a", "since": "7"}], caller_name="off"
-    )
+    call("_remove_recorded", table=states, spaces=[{"name": "a", "since": "7"}], caller_name="off")
     (removing,) = [one for one in executed if "delete from" in one]
     assert "and not ((`txn` <= 5L and `txn_next` > 5L))" in removing
