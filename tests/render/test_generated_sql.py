@@ -698,6 +698,7 @@ def test_a_payload_without_content_that_the_log_has_is_refused(
         "txn": "bigint", "position": "bigint", "action": "string", "branch": "string",
         "id": "string", "app_id": "string", "at": "timestamp", **content,
     }  # fmt: skip
+    call.pretend_relations()
     executed = call.pretend_answers(
         {
             "select current_catalog()": [{"catalog": "spark_catalog"}],
