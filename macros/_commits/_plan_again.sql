@@ -16,7 +16,8 @@
 {#
     Plans and writes; repeats both if the table was reset meanwhile. `write` is the pipeline: it
     returns its result, with `reset` (how the table was reset) if it has to be repeated. Then the
-    model's SQL is compiled again, because its constants come from the log.
+    model's SQL is compiled again, because its constants come from the log. `is_unmade`: the table
+    was not made, or replaced, yet.
 #}
 {% macro _write_planned(write, target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% set state = namespace(
@@ -29,12 +30,14 @@
                 'was reset by another writer (' ~ state.result.reset
                     ~ ') during the run: planning again',
             ) %}
-            {# dbt's cache lacks a table that another run has created meanwhile. #}
-            {% do adapter.cache_added(target) %}
+            {% if not state.result.get('is_unmade') %}
+                {# dbt's cache lacks a table that another run has created meanwhile. #}
+                {% do adapter.cache_added(target) %}
+                {% set state.existing = target %}
+            {% endif %}
             {% set state.select_sql = dbt_history._compiled_again(
                 state.result.reset, caller_name,
             ) %}
-            {% set state.existing = target %}
         {% endif %}
         {% set state.result = write(
             target, state.existing, state.select_sql, settings, full_refresh, caller_name,

@@ -80,7 +80,7 @@
     {% set has_numbers = dbt_history._has_numbers(pending, staged, captured) %}
     {% if has_numbers and pending.batches and dbt_history._has_new_columns(select_sql, staged) %}
         {% do dbt_history._drop_staged(staged) %}
-        {% do return({'reset': 'by a new column of its SELECT'}) %}
+        {% do return({'reset': 'by a new column of its SELECT', 'is_unmade': is_new}) %}
     {% endif %}
     {% do dbt_history._refuse_other_owner(
         log or {}, settings, has_numbers, staged, caller_name,
