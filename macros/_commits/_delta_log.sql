@@ -227,12 +227,12 @@
                 {% set walk.epoch = entry.record.get('epoch') if walk.epoch is none
                     else walk.epoch %}
                 {% set walk.is_final = true %}
-                {% set rivals = dbt_history._batches_unseen_by(entry, entries) %}
-                {% set seen = [entry.record.get('seen')] + rivals | map(attribute='seen') | list %}
-                {% set seen = seen | reject('none') | map('int') | list %}
-                {% set walk.is_whole = not seen or entries[-1].version <= (seen | min) + 1 %}
-                {% for rival in rivals if dbt_history._is_misplaced(rival.entry, entries) %}
-                    {% set walk.misplaced = rival.entry %}
+                {% set unseen = dbt_history._unseen_by(entry, entries) %}
+                {% set walk.is_whole = entries[-1].version <= dbt_history._first_needed(
+                    [entry] + unseen, entry.version,
+                ) %}
+                {% for other in unseen if dbt_history._is_misplaced(other, entries) %}
+                    {% set walk.misplaced = other %}
                 {% endfor %}
                 {% set walk.control = walk.control or dbt_history._unseen_control(entry, entries)
                     or entry.record.get('unseen_control') %}
@@ -266,11 +266,8 @@
                                                            unseen_control: suspend  suspended
 #}
 {% macro _unseen_control(batch, entries) %}
-    {% set seen = batch.record.get('seen') %}
     {% set controls = [] %}
-    {% for entry in entries
-        if seen is not none and seen | int < entry.version < batch.version
-            and (entry.record or {}).get('control') %}
+    {% for entry in dbt_history._unseen_by(batch, entries) if (entry.record or {}).get('control') %}
         {% do controls.append(entry.record.control) %}
     {% endfor %}
     {% do return(controls | first if controls else none) %}
@@ -278,18 +275,27 @@
 
 
 {#
-    The batches between the commit that the batch's run had `seen` and the batch itself, newest
-    first: {'entry', 'seen'}.
+    The entries between the commit that the batch's run had `seen` and the batch itself, newest
+    first.
 #}
-{% macro _batches_unseen_by(batch, entries) %}
-    {% set seen = batch.record.get('seen') %}
+{% macro _unseen_by(batch, entries) %}
+    {% set seen = (batch.record or {}).get('seen') %}
     {% set found = [] %}
-    {% for entry in entries
-        if seen is not none and seen | int < entry.version < batch.version
-            and (entry.record or {}).get('batch') is not none %}
-        {% do found.append({'entry': entry, 'seen': entry.record.get('seen')}) %}
+    {% for entry in entries if seen is not none and seen | int < entry.version < batch.version %}
+        {% do found.append(entry) %}
     {% endfor %}
     {% do return(found) %}
+{% endmacro %}
+
+
+{# The oldest version, at most `version`, that tells whether one of these commits is misplaced. #}
+{% macro _first_needed(entries, version) %}
+    {% set versions = [version] %}
+    {% for entry in entries if (entry.record or {}).get('batch') is not none
+        and entry.record.get('seen') is not none %}
+        {% do versions.append(entry.record.seen | int + 1) %}
+    {% endfor %}
+    {% do return(versions | min) %}
 {% endmacro %}
 
 
@@ -298,17 +304,14 @@
     itself: the earlier batches are missing then.
 #}
 {% macro _is_misplaced(entry, entries) %}
-    {% set seen = (entry.record or {}).get('seen') %}
-    {% if seen is none or entry.record.get('batch') is none %}
+    {% if (entry.record or {}).get('batch') is none %}
         {% do return(false) %}
     {% endif %}
-    {% set resets = [] %}
-    {% for other in entries
-        if seen | int < other.version < entry.version
-            and (other.operation == 'RESTORE' or dbt_history._is_reset(other)) %}
-        {% do resets.append(other.version) %}
+    {% for other in dbt_history._unseen_by(entry, entries)
+        if other.operation == 'RESTORE' or dbt_history._is_reset(other) %}
+        {% do return(true) %}
     {% endfor %}
-    {% do return(resets | length > 0) %}
+    {% do return(false) %}
 {% endmacro %}
 
 

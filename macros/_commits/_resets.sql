@@ -54,13 +54,10 @@
 #}
 {% macro _entries_since_log(target, log) %}
     {% set entries = dbt_history._history_entries(target, 10) %}
-    {% set needed = namespace(version=log.seen.version) %}
-    {% for entry in entries if entry.version > log.seen.version %}
-        {% set seen = (entry.record or {}).get('seen') %}
-        {% set needed.version = [needed.version, seen | int + 1] | min if seen is not none
-            else needed.version %}
-    {% endfor %}
-    {% if entries[-1].version > needed.version %}
+    {% set needed = dbt_history._first_needed(
+        entries | selectattr('version', 'gt', log.seen.version), log.seen.version,
+    ) %}
+    {% if entries[-1].version > needed %}
         {% set entries = dbt_history._history_entries(target) %}
     {% endif %}
     {% do return(entries) %}

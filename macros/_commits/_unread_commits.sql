@@ -8,19 +8,36 @@
 #}
 {% macro _unread_commits_of(log) %}
     {% set found = [] %}
-    {% for name, watermark in ((log or {}).get('watermarks') or {}).items()
-        if watermark.get('version') is not none %}
-        {% set source = dbt_history._with_format(
-            load_relation(dbt_history._relation_of_source(name))
-        ) %}
-        {% if source is not none and not source.is_view and not source.is_iceberg %}
-            {% set version = dbt_history._first_unread(source, watermark.version) %}
-            {% do found.append(
-                'version ' ~ version ~ ' of ' ~ name ~ ' (last read: ' ~ watermark.version ~ ')'
-            ) if version is not none %}
-        {% endif %}
+    {% for source in dbt_history._tables_read((log or {}).get('watermarks')) %}
+        {% set last = source.watermark.version %}
+        {% set version = dbt_history._first_unread(source.relation, last, source.newest) %}
+        {% do found.append(
+            'version ' ~ version ~ ' of ' ~ source.name ~ ' (last read: ' ~ last ~ ')'
+        ) if version is not none %}
     {% endfor %}
     {% do return(found | join(', ') or none) %}
+{% endmacro %}
+
+
+{#
+    The Delta tables of watermarks, with their newest version: [{'name', 'relation', 'watermark',
+    'newest'}]. Other sources have no versions to compare.
+#}
+{% macro _tables_read(watermarks) %}
+    {% set found = [] %}
+    {% for name, watermark in (watermarks or {}).items()
+        if watermark.get('version') is not none %}
+        {% set relation = dbt_history._with_format(
+            load_relation(dbt_history._relation_of_source(name))
+        ) %}
+        {% if relation is not none and not relation.is_view and not relation.is_iceberg %}
+            {% do found.append({
+                'name': name, 'relation': relation, 'watermark': watermark,
+                'newest': (dbt_history._history_entries(relation, 1) | first).version,
+            }) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(found) %}
 {% endmacro %}
 
 
@@ -28,8 +45,7 @@
     The first version after `last` that may have changed rows: of a table that was made again its
     newest one, and where the entries have expired the first of them. None if there is none.
 #}
-{% macro _first_unread(source, last) %}
-    {% set newest = (dbt_history._history_entries(source, 1) | first).version %}
+{% macro _first_unread(source, last, newest) %}
     {% if newest <= last %}
         {% do return(newest if newest < last else none) %}
     {% endif %}

@@ -19,16 +19,8 @@
     namespace='@ns:com:here:xyz'
 ) %}
     {%- set xyz = dbt_history._quote(namespace) -%}
-    {%- set bigint = dbt_history.convention('naksha') -%}
-    {%- set terms, starts, ends = ['true'], [], [] -%}
-    {%- if from_txn is not none -%}
-        {%- do starts.append(dbt_history._instant(from_txn, bigint, 'feature_activity')) -%}
-        {%- do terms.append('`txn` >= ' ~ starts[0]) -%}
-    {%- endif -%}
-    {%- if to_txn is not none -%}
-        {%- do ends.append(dbt_history._instant(to_txn, bigint, 'feature_activity')) -%}
-        {%- do terms.append('`txn` <= ' ~ ends[0]) -%}
-    {%- endif -%}
+    {%- set bounds = dbt_history._range_of_txns('`txn`', from_txn, to_txn, 'feature_activity') -%}
+    {%- set terms, starts, ends = bounds.terms, bounds.starts, bounds.ends -%}
     {%- do terms.extend(
         dbt_history._not_cleaned_from(states, starts, ends, 'feature_activity')
     ) -%}

@@ -30,8 +30,6 @@
     squash=false, after=none, limit=none, where=none, namespace='@ns:com:here:xyz', purges=false
 ) %}
     {%- set xyz = dbt_history._quote(namespace) -%}
-    {%- set bigint = dbt_history.convention('naksha') -%}
-    {%- set terms, starts, ends = ['true'], [], [] -%}
     {%- if purges and (after_time, until_time, author, after, limit) | reject('none') | list -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
             'feature_changes', 'of a purge only the transaction is known',
@@ -40,14 +38,8 @@
         )) -%}
     {%- endif -%}
     {%- set txn = '`_change_txn`' if purges else '`txn`' -%}
-    {%- if from_txn is not none -%}
-        {%- do starts.append(dbt_history._instant(from_txn, bigint, 'feature_changes')) -%}
-        {%- do terms.append(txn ~ ' >= ' ~ starts[0]) -%}
-    {%- endif -%}
-    {%- if to_txn is not none -%}
-        {%- do ends.append(dbt_history._instant(to_txn, bigint, 'feature_changes')) -%}
-        {%- do terms.append(txn ~ ' <= ' ~ ends[0]) -%}
-    {%- endif -%}
+    {%- set bounds = dbt_history._range_of_txns(txn, from_txn, to_txn, 'feature_changes') -%}
+    {%- set terms, starts, ends = bounds.terms, bounds.starts, bounds.ends -%}
     {%- for operator, time in [['>', after_time], ['<=', until_time]] if time is not none -%}
         {%- set last = '(select coalesce(max(`txn`), -1L) from '
             ~ dbt_history._states_until(states, namespace, time, 'feature_changes') ~ ')' -%}

@@ -20,3 +20,22 @@
         strictly=true,
     )] | reject('none') | list) -%}
 {% endmacro %}
+
+
+{#
+    A range from one transaction to another, both inclusive: {'terms', 'starts', 'ends'}: terms for
+    WHERE, and the bounds for `_not_cleaned_from`.
+#}
+{% macro _range_of_txns(txn, from_txn, to_txn, caller_name) %}
+    {%- set found = {'terms': ['true'], 'starts': [], 'ends': []} -%}
+    {%- for operator, bound, bounds in [
+        ['>=', from_txn, found.starts], ['<=', to_txn, found.ends],
+    ] if bound is not none -%}
+        {%- set instant = dbt_history._instant(
+            bound, dbt_history.convention('naksha'), caller_name,
+        ) -%}
+        {%- do bounds.append(instant) -%}
+        {%- do found.terms.append(txn ~ ' ' ~ operator ~ ' ' ~ instant) -%}
+    {%- endfor -%}
+    {%- do return(found) -%}
+{% endmacro %}

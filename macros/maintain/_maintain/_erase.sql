@@ -350,16 +350,9 @@
     {% set log = dbt_history._commit_log(dbt_history._with_format(place.relation), '') or {} %}
     {% set watermarks = (log.get('watermarks') or {}) if place.is_log
         or (place.columns and not dbt_history._is_suspended(log)) else {} %}
-    {% for name, watermark in watermarks.items() if watermark.get('version') is not none %}
-        {% set main = dbt_history._with_format(
-            load_relation(dbt_history._relation_of_source(name))
-        ) %}
-        {% set is_there = main is not none and not main.is_view and not main.is_iceberg %}
-        {% set newest = run_query(
-            'describe history ' ~ name ~ ' limit 1'
-        ).rows[0]['version'] | int if is_there else 0 %}
-        {% set unread = dbt_history._unread_changes(place, main, name, watermark, newest, only)
-            if newest > watermark.version else none %}
+    {% for source in dbt_history._tables_read(watermarks)
+        if source.newest > source.watermark.version %}
+        {% set unread = dbt_history._unread_changes(place, source, only) %}
         {% do problems.append(
             place.name ~ ': it has not read ' ~ unread ~ ': '
                 ~ ('resume_history, and ' if dbt_history._is_suspended(log) else '')
@@ -376,9 +369,10 @@
     the key. A feed that is off, or of a table that was made again, is not read: the next run finds
     a difference from the newest rows of the table, which are erased.
 #}
-{% macro _unread_changes(place, main, name, watermark, newest, only) %}
+{% macro _unread_changes(place, source, only) %}
+    {% set name, watermark, newest = source.name, source.watermark, source.newest %}
     {% set part = {'from': watermark.version + 1, 'to': newest} %}
-    {% set columns = dbt_history._table_columns(main) %}
+    {% set columns = dbt_history._table_columns(source.relation) %}
     {% set has_key = not dbt_history._missing_columns(only.keys(), columns)
         and (place.is_log or not dbt_history._key_problems(only, columns)) %}
     {% set problem = dbt_history._feed_problem({'table': name}, part) %}
@@ -397,7 +391,7 @@
         ) %}
     {% endif %}
     {% set altered = [] %}
-    {% for entry in (dbt_history._history_entries(main) if problem is none else [])
+    {% for entry in (dbt_history._history_entries(source.relation) if problem is none else [])
         if entry.version > watermark.version and dbt_history._changes_schema(entry)
             and 'TBLPROPERTIES' not in entry.operation %}
         {% do altered.append(entry.version) %}
