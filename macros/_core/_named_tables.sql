@@ -66,13 +66,21 @@
     {% endif %}
     {% set nodes = [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model' %}
-        {% if node.config.get('materialized') in ['history', 'history_batch']
-                + (['history_append'] if with_logs else [])
-            or node.config.get('incremental_strategy') == 'history_batch' %}
+        {% if dbt_history._makes_versions(node)
+            or (with_logs and node.config.get('materialized') == 'history_append') %}
             {% do nodes.append(node) %}
         {% endif %}
     {% endfor %}
     {% do return(dbt_history._unmistakable_names(nodes) | sort) %}
+{% endmacro %}
+
+
+{# Whether a model makes a version table, by its materialization or as an incremental strategy. #}
+{% macro _makes_versions(node) %}
+    {% do return(
+        node.config.get('materialized') in ['history', 'history_batch']
+        or node.config.get('incremental_strategy') == 'history_batch'
+    ) %}
 {% endmacro %}
 
 

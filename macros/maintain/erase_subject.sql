@@ -14,8 +14,8 @@
     completes the erasure of a killed run, and changes nothing if everything is erased. Older files
     still hold the data until they are vacuumed, which compact_history does. Delete the record in
     its source first and run the tables: a change that one has not read and that would bring the
-    data back is refused. The tables that it is made from, such as a landing table, are named if
-    they are not erased: name them in `mirrors`.
+    data back is refused. The tables that it is made from, such as a landing table, and dbt's
+    snapshots of the same source are named if they are not erased: name them in `mirrors`.
 #}
 {% macro erase_subject(
     table, only, columns=none, mirrors=[], dry_run=false, convention=none, key=none, author=none,
@@ -48,11 +48,8 @@
             info=true,
         ) %}
     {% endfor %}
-    {% for name in dbt_history._not_erased(main, places) %}
-        {% do log(
-            'dbt_history: ' ~ name ~ ', which ' ~ main.name ~ ' is made from, is not erased',
-            info=true,
-        ) %}
+    {% for table in dbt_history._not_erased(main, places) %}
+        {% do log('dbt_history: ' ~ table ~ ', is not erased', info=true) %}
     {% endfor %}
     {% if not dry_run %}
         {% if places | sum(attribute='changed') or not dbt_history._has_erasure(main, only) %}

@@ -215,3 +215,87 @@ def test_the_former_names_of_a_column_are_erased_with_it(call: Renderer, kind: s
         "golden.people_log: home was called place, which is the name of another column, too: erase"
         " this table with columns home and place"
     ]
+
+
+def made_from(name: str, *ids: str, **config: str) -> dict[str, Any]:
+    """A node that reads others; a history_batch model unless `config` says something else."""
+    made = node(name, name.split(".")[2], depends_on={"nodes": list(ids)})
+    return {**made, "config": {**made["config"], **config}}
+
+
+STRATEGY = {"materialized": "incremental", "incremental_strategy": "history_batch"}
+
+
+def know_models_and_snapshots(call: Renderer) -> None:
+    """
+    source people --- model main                    source products --- snapshot taken_of_products
+                   '- model by_strategy
+                   '- view stg_people --- snapshot taken
+    """
+    source = {"resource_type": "source", "schema": "golden"}
+    tables = {
+        f"source.shop.erp.{name}": {**source, "identifier": name} for name in ("people", "products")
+    }
+    people, products = tables
+    nodes = [
+        made_from("model.shop.main", people),
+        made_from("model.shop.by_strategy", people, **STRATEGY),
+        made_from("model.shop.of_products", products, **STRATEGY),
+        made_from("model.shop.other", people, materialized="incremental"),
+        made_from("model.shop.stg_people", people, materialized="view"),
+        made_from("snapshot.shop.taken", "model.shop.stg_people", materialized="snapshot"),
+        made_from("snapshot.shop.taken_of_products", products, materialized="snapshot"),
+    ]
+    know(call, *nodes)
+    call.context["graph"]["sources"] = tables
+    call.pretend_relations(
+        "main", "by_strategy", "of_products", "other", "taken", "taken_of_products", "people"
+    )
+
+    def commit(source: str) -> dict[str, Any]:
+        record = {
+            "dbt_history": "1", "batch": 1, "epoch": 0, "table_id": "t",
+            "watermarks": {f"`golden`.`{source}`": {"version": 4}},
+        }  # fmt: skip
+        return {**COMMIT, "userMetadata": json.dumps(record)}
+
+    call.pretend_answers(
+        {
+            "describe history `golden`.`of_products`": [commit("products")],
+            "describe history": [commit("people")],
+            "describe": [{"name": "id", "type": "bigint", "comment": None}],
+            "show tblproperties": [],
+        }
+    )
+
+
+def test_a_table_of_the_incremental_strategy_is_a_mirror_of_its_source(call: Renderer) -> None:
+    know_models_and_snapshots(call)
+    problems: list[str] = []
+    main = {"name": "main", "relation": call.table("main"), "key": ["id"]}
+
+    assert call("_same_source", main=main, named=[], problems=problems) == ["by_strategy"]
+    assert problems == []
+
+
+def test_a_log_of_writes_has_its_states_in_the_incremental_strategy(call: Renderer) -> None:
+    know(call, made_from("model.shop.states", "model.shop.edits", **STRATEGY),
+         node("model.shop.edits", "edits"))  # fmt: skip
+    call.pretend_relations("edits", "states")
+    main = {"name": "edits", "relation": call.table("edits"), "is_log_of_writes": True}
+    problems: list[str] = []
+
+    found = call("_tables_of_subject", main=main, named=[], problems=problems)
+    assert (found, problems) == (["golden.states"], [])
+
+
+def test_snapshots_of_the_same_source_are_named_as_not_erased(call: Renderer) -> None:
+    know_models_and_snapshots(call)
+    main = {"name": "main", "relation": call.table("main"), "key": ["id"]}
+
+    def left(*places: str) -> list[str]:
+        return call("_not_erased", main=main, places=[{"name": one} for one in places])
+
+    people = "golden.people, which main is made from"
+    assert left("`golden`.`main`") == [people, "golden.taken, a snapshot of the same rows"]
+    assert left("`golden`.`main`", "`golden`.`taken`") == [people]

@@ -113,7 +113,7 @@
         {% endfor %}
     {% else %}
         {% for node in graph.nodes.values() if node.resource_type == 'model'
-            and node.config.get('materialized') == 'history_batch' %}
+            and dbt_history._makes_versions(node) %}
             {% for name in dbt_history._upstream_tables(node) %}
                 {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
                 {% do found.append(node.schema ~ '.' ~ node.alias) if relation is not none
@@ -161,8 +161,9 @@
     ) %}
     {% set uncertain = [] if own.is_certain else [main.name] %}
     {% set found, nodes = [], [] %}
-    {% for node in graph.nodes.values() if node.resource_type == 'model'
-        and node.config.get('materialized') in ['history', 'history_append', 'history_batch'] %}
+    {% for node in graph.nodes.values() if node.resource_type == 'model' and (
+        dbt_history._makes_versions(node) or node.config.get('materialized') == 'history_append'
+    ) %}
         {% do nodes.append(node) %}
     {% endfor %}
     {% set names = dbt_history._unmistakable_names(nodes) %}
@@ -204,6 +205,14 @@
     {% if watermarks is not none and '(select)' not in watermarks %}
         {% do return({'names': names, 'is_certain': true}) %}
     {% endif %}
+    {% set lineage = dbt_history._sources_by_lineage(node) %}
+    {% do return(dict(lineage, names=(names + lineage.names) | unique | list)) %}
+{% endmacro %}
+
+
+{# The sources of a node up to the first table, by dbt's lineage, as `_sources_of` returns them. #}
+{% macro _sources_by_lineage(node) %}
+    {% set names = [] %}
     {% set ids = (node or {}).get('depends_on', {}).get('nodes', []) | list %}
     {% set walk = namespace(ids=ids, is_certain=ids | length > 0) %}
     {% for step in range(1000) if walk.ids %}
@@ -463,20 +472,36 @@
 {% endmacro %}
 
 
-{# The tables with these keys that the erased one is made from, and that are not erased. #}
+{#
+    The tables with these keys that are not erased, each with what it is: those that the erased one
+    is made from, and dbt's snapshots of its source or of itself.
+#}
 {% macro _not_erased(main, places) %}
     {% set node = main.get('node') or dbt_history._node_named(main.name, 'erase_subject') %}
     {% set own = places | map(attribute='name') | map('lower') | list %}
-    {% set names = [] %}
+    {% set kinds = {} %}
+    {% set sources = [dbt_history._quoted_relation(main.relation) | lower]
+        + dbt_history._sources_of(main.relation, node).names %}
+    {% for snapshot in graph.nodes.values() if snapshot.resource_type == 'snapshot'
+        and dbt_history._sources_by_lineage(snapshot).names | select('in', sources) | list %}
+        {% do kinds.update({
+            snapshot.schema ~ '.' ~ snapshot.alias: 'a snapshot of the same rows',
+        }) %}
+    {% endfor %}
     {% for name in dbt_history._upstream_tables(node) %}
+        {% do kinds.update({name: 'which ' ~ main.name ~ ' is made from'}) %}
+    {% endfor %}
+    {% set found = [] %}
+    {% for name, kind in kinds.items() %}
         {% set relation = dbt_history._mirror_relation(name, 'erase_subject') %}
         {% if relation is not none and not relation.is_view
             and dbt_history._quoted_relation(relation) | lower not in own %}
             {% set columns = dbt_history._table_columns(relation) %}
-            {% do names.append(name) if not dbt_history._missing_columns(main.key, columns) %}
+            {% do found.append(name ~ ', ' ~ kind)
+                if not dbt_history._missing_columns(main.key, columns) %}
         {% endif %}
     {% endfor %}
-    {% do return(names | unique | sort) %}
+    {% do return(found | sort) %}
 {% endmacro %}
 
 
