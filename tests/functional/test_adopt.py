@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -35,7 +35,7 @@ def load(project: Project, state: State) -> None:
     frame.write.format("delta").mode("overwrite").saveAsTable(project.table("main"))
 
 
-def snapshot(project: Project, name: str, **config: Any) -> None:
+def snapshot(project: Project, name: str, columns: str = "*", /, **config: Any) -> None:
     """A snapshot of `main`; the package's repairs are dispatched in the tests' project."""
     settings = {
         "target_schema": project.schema, "file_format": "delta", "hard_deletes": "invalidate",
@@ -45,7 +45,7 @@ def snapshot(project: Project, name: str, **config: Any) -> None:
     project.write(
         f"snapshots/{name}.sql",
         f"{{% snapshot {name} %}}\n{{{{ config({text}) }}}}\n"
-        f"select * from {project.table('main')}\n{{% endsnapshot %}}\n",
+        f"select {columns} from {project.table('main')}\n{{% endsnapshot %}}\n",
     )
 
 
@@ -146,6 +146,63 @@ def test_a_snapshot_goes_on_as_a_history(
     load(project, LOADS[5])
     project.dbt("snapshot")
     assert open_rows(project, "kept", until) == open_rows(project, "beside", until)
+
+
+@pytest.mark.thorough
+def test_a_snapshot_of_a_convention_goes_on_with_it(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    load       1          2          3             touched     8            9
+    snapshot   1 Bonn     1 Ulm      2 deleted     .           .            4 Jena
+    history                          nothing new   no version  1 Bonn
+    """
+    columns = "*, true as _fivetran_active"
+    config = {
+        "strategy": "dbt_history.versions", "unique_key": "id", "updated_at": "at",
+        "snapshot_meta_column_names": {
+            "dbt_valid_from": "_fivetran_start", "dbt_valid_to": "_fivetran_end",
+        },
+        "dbt_valid_to_current": "timestamp'9999-12-31 23:59:59.999 UTC'",
+        "meta": {"history": {"convention": "fivetran"}},
+    }  # fmt: skip
+    snapshot(project, "kept", columns, **config)
+    for state in LOADS[:3]:
+        load(project, state)
+        project.dbt("snapshot")
+    before = versions(project, "kept")
+    adopt(project, capsys, "kept")
+
+    project.run("kept")
+    assert versions(project, "kept") == before
+
+    def current() -> dict[int, tuple[Any, ...]]:
+        return {
+            row["id"]: (row["city"], row["at"], row["_fivetran_start"])
+            for row in project.rows("kept")
+            if row["_fivetran_active"]
+        }
+
+    load(project, [(*row[:4], day(7)) for row in LOADS[2]])
+    project.run("kept")
+    assert current() == {1: ("Ulm", day(7), day(2)), 3: (None, day(7), day(3))}
+
+    load(project, [(1, "x", "Bonn", 4, day(8)), (3, "y", None, 3, day(7))])
+    project.run("kept")
+    assert current() == {1: ("Bonn", day(8), day(8)), 3: (None, day(7), day(3))}
+    (ended,) = [
+        row for row in project.rows("kept")
+        if row["city"] == "Ulm" and row["_fivetran_end"] > row["_fivetran_start"]
+    ]  # fmt: skip
+    assert ended["_fivetran_end"] == day(8) - timedelta(milliseconds=1)
+    assert ended["_fivetran_active"] is False
+
+    # And back: the snapshot goes on with the table.
+    (project.path / "models/history/kept.sql").unlink()
+    snapshot(project, "kept", columns, **config)
+    load(project, [(1, "x", "Bonn", 4, day(8)), (4, "y", "Jena", 9, day(9))])
+    project.dbt("snapshot")
+    assert current() == {1: ("Bonn", day(8), day(8)), 4: ("Jena", day(9), day(9))}
 
 
 @pytest.mark.thorough

@@ -294,7 +294,7 @@ def test_snapshots_of_the_same_source_are_named_as_not_erased(call: Renderer) ->
     main = {"name": "main", "relation": call.table("main"), "key": ["id"]}
 
     def left(*places: str) -> list[str]:
-        return call("_not_erased", main=main, places=[{"name": one} for one in places])
+        return list(call("_not_erased", main=main, places=[{"name": one} for one in places]))
 
     people = "golden.people, which main is made from"
     assert left("`golden`.`main`") == [people, "golden.taken, a snapshot of the same rows"]

@@ -37,13 +37,27 @@
 {% endmacro %}
 
 
-{# `meta.history` of the model; what a `history` model does not do is appended to `problems`. #}
+{#
+    `meta.history` of the model; what a `history` model does not do is appended to `problems`. The
+    convention is that of the snapshot's `meta.history`, with the columns and the open end that dbt
+    has written.
+#}
 {% macro _settings_of_snapshot(node, names, stored, problems) %}
-    {% set settings = {'convention': 'dbt_snapshot'} %}
+    {% set said = dbt_history._history_meta(node, 'adopt_snapshot') %}
+    {% set settings = {} if dbt_history._names_convention(said)
+        else {'convention': 'dbt_snapshot'} %}
+    {% for field in ['convention', 'start', 'end', 'active', 'type', 'open_end', 'gap']
+        if field in said %}
+        {% do settings.update({field: 'none' if said[field] is none else said[field]}) %}
+    {% endfor %}
+    {% set convention = dbt_history.convention(dict(settings, node=node.unique_id)) %}
     {% for part, column in {'start': 'dbt_valid_from', 'end': 'dbt_valid_to'}.items()
-        if names[column] != column %}
+        if names[column] != convention[part] %}
         {% do settings.update({part: names[column]}) %}
     {% endfor %}
+    {% if convention.active and convention.active | lower not in stored %}
+        {% do settings.update({'active': 'none'}) %}
+    {% endif %}
     {% if stored.get(names.dbt_valid_from | lower) == 'date' %}
         {% do settings.update({'type': 'date'}) %}
     {% endif %}
@@ -55,13 +69,15 @@
     {% do settings.update({'snapshot_columns': renamed} if renamed else {}) %}
     {% set current = node.config.get('dbt_valid_to_current') %}
     {% if current %}
-        {% set axis = {'type': settings.get('type', 'timestamp')} %}
+        {% set axis = {'type': settings.get('type', convention.type)} %}
         {% set number = run_query(
             'select ' ~ dbt_history._axis_number(
                 'cast(' ~ current ~ ' as ' ~ axis.type ~ ')', axis,
             )
         ).rows[0][0] %}
         {% do settings.update({'open_end': dbt_history._axis_text(number, axis)}) %}
+    {% elif convention.open_end is not none %}
+        {% do settings.update({'open_end': 'none'}) %}
     {% endif %}
     {% set strategy = node.config.get('strategy') %}
     {% if strategy not in ['timestamp', 'check', 'dbt_history.versions'] %}
@@ -76,8 +92,14 @@
         {% do settings.update({'updated_at': updated_at}) %}
     {% endif %}
     {% set checked = node.config.get('check_cols') %}
+    {% set skips_time = updated_at and strategy == 'dbt_history.versions' %}
     {% if checked and checked != 'all' %}
-        {% do settings.update({'track_columns': dbt_history._key_columns(checked)}) %}
+        {% set not_compared = [convention.active] + ([updated_at] if skips_time else []) %}
+        {% do settings.update({'track_columns': dbt_history._key_columns(checked)
+            | reject('in', not_compared) | list}) %}
+    {% elif skips_time %}
+        {# A new time alone makes no version, as in the strategy. #}
+        {% do settings.update({'except': [updated_at]}) %}
     {% endif %}
     {% set deletes = node.config.get('hard_deletes')
         or ('invalidate' if node.config.get('invalidate_hard_deletes') else 'ignore') %}
@@ -147,6 +169,7 @@
         ) %}
     {% endif %}
     {% if overlapping %}
+        {% set before = dbt_history._shift_by_gap('s.`__next`', convention) %}
         {% set same = [] %}
         {% for name in key %}
             {% do same.append(
@@ -161,16 +184,26 @@
             ~ ') over (partition by ' ~ keys ~ ' order by ' ~ start ~ ') as `__next` from ' ~ table
             ~ ')) as s on ' ~ same | join(' and ') ~ ' and t.' ~ start ~ ' = s.' ~ start
             ~ ' and s.`__next` is not null when matched and coalesce(t.' ~ end
-            ~ ' > s.`__next`, true) then update set ' ~ end ~ ' = s.`__next`'
+            ~ ' > ' ~ before ~ ', true) then update set ' ~ end ~ ' = ' ~ before
+            ~ (', ' ~ dbt_history._quote(convention.active) ~ ' = false' if convention.active
+                else '')
         ) %}
     {% endif %}
 {% endmacro %}
 
 
-{# The model's file: the snapshot's SELECT under another materialization. #}
+{#
+    The model's file: the snapshot's SELECT under another materialization. dbt has no name for the
+    active column of a convention, so the snapshot selects it; a history writes it itself.
+#}
 {% macro _adopted_sql(node, key, settings) %}
     {%- set select = modules.re.sub('(?s)[{][{]-?\\s*config\\s*[(].*?[)]\\s*-?[}][}]', '',
         node.get('raw_code') or node.get('raw_sql') or '') | trim -%}
+    {%- set active = dbt_history.convention(settings).active -%}
+    {%- if active -%}
+        {%- set select = 'select * except (' ~ dbt_history._quote(active) ~ ') from (\n' ~ select
+            ~ '\n) as selected' -%}
+    {%- endif -%}
     {%- set lines = [
         '{{', '    config(', "        materialized='history',",
         '        unique_key=' ~ (tojson(key[0]) if key | length == 1 else tojson(key)) ~ ',',

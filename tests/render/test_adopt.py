@@ -1,0 +1,117 @@
+"""The model that `adopt_snapshot` writes for a snapshot; no Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.render.test_named_nodes import know
+from tests.support.rendering import Renderer
+
+OURS = {"strategy": "dbt_history.versions", "unique_key": "id", "updated_at": "at"}
+FIVETRAN = {"dbt_valid_from": "_fivetran_start", "dbt_valid_to": "_fivetran_end"}
+# The snapshot of docs/snapshots.md.
+BY_CONVENTION = {
+    **OURS,
+    "snapshot_meta_column_names": FIVETRAN,
+    "dbt_valid_to_current": "timestamp'9999-12-31 23:59:59.999 UTC'",
+    "meta": {"history": {"convention": "fivetran"}},
+}
+PERIOD = ("dbt_valid_from", "dbt_valid_to")
+STORED = {"id": "bigint", "city": "string", "at": "timestamp"}
+
+
+def adopted(
+    call: Renderer, config: dict[str, Any], *period: str, **types: str
+) -> tuple[dict[str, Any], str]:
+    """The settings and the file of the model that goes on with a snapshot."""
+    node = {
+        "unique_id": "snapshot.shop.kept", "name": "kept", "alias": "kept", "schema": "golden",
+        "resource_type": "snapshot", "config": {"hard_deletes": "invalidate", **config},
+        "raw_code": "{{ config(strategy='x') }}\n\nselect * from people -- all of them",
+    }  # fmt: skip
+    know(call, node)
+    call.context["target"] = {"schema": "golden"}
+    call.pretend_answers({"select unix_micros": [{"end": 253402300799999000}]})
+    names = call("_names_of_snapshot", node=node)
+    stored = {**STORED, **dict.fromkeys(period or PERIOD, "timestamp"), **types}
+    problems: list[str] = []
+    settings = call(
+        "_settings_of_snapshot", node=node, names=names, stored=stored, problems=problems
+    )
+    assert problems == []
+    return settings, call("_adopted_sql", node=node, key=["id"], settings=settings)
+
+
+def test_a_new_time_alone_makes_no_version_as_in_the_strategy(call: Renderer) -> None:
+    assert adopted(call, OURS)[0] == {
+        "convention": "dbt_snapshot", "updated_at": "at", "except": ["at"],
+    }  # fmt: skip
+    named = {**OURS, "check_cols": ["city", "at"]}
+    assert adopted(call, named)[0]["track_columns"] == ["city"]
+    # The strategies of dbt compare it.
+    for strategy, checked in (("timestamp", None), ("check", "all")):
+        found = adopted(call, {**OURS, "strategy": strategy, "check_cols": checked})[0]
+        assert found == {"convention": "dbt_snapshot", "updated_at": "at"}
+    named["strategy"] = "check"
+    assert adopted(call, named)[0]["track_columns"] == ["city", "at"]
+
+
+def test_the_convention_of_a_snapshot_is_that_of_the_model(call: Renderer) -> None:
+    """A history writes the active column itself, so it is left out of the SELECT."""
+    settings, sql = adopted(
+        call, BY_CONVENTION, "_fivetran_start", "_fivetran_end", _fivetran_active="boolean"
+    )
+
+    assert settings == {
+        "convention": "fivetran", "open_end": "9999-12-31 23:59:59.999000 UTC", "updated_at": "at",
+        "except": ["at"],
+    }  # fmt: skip
+    assert sql.endswith(
+        "\n\nselect * except (`_fivetran_active`) from (\n"
+        "select * from people -- all of them\n) as selected"
+    )
+    read = call("_history_settings", caller_name="history", node={
+        "unique_id": "model.shop.kept",
+        "config": {"materialized": "history", "unique_key": "id", "meta": {"history": settings}},
+    })  # fmt: skip
+    assert read["convention"]["active"] == "_fivetran_active"
+    assert read["convention"]["gap"] == "1 millisecond"
+
+
+def test_what_dbt_has_written_overrides_the_convention_of_a_snapshot(call: Renderer) -> None:
+    """dbt's names, NULL while current, and no active column in the SELECT."""
+    settings, sql = adopted(call, {**OURS, "meta": {"history": "fivetran"}})
+
+    assert settings == {
+        "convention": "fivetran", "start": "dbt_valid_from", "end": "dbt_valid_to",
+        "active": "none", "open_end": "none", "updated_at": "at", "except": ["at"],
+    }  # fmt: skip
+    assert sql.endswith("\n\nselect * from people -- all of them")
+    found = call("convention", convention=settings)
+    assert [found["active"], found["open_end"]] == [None, None]
+
+
+@pytest.mark.parametrize("convention", ["dbt_snapshot", "fivetran"])
+def test_the_statement_that_ends_versions_ends_them_by_convention(
+    call: Renderer, convention: str
+) -> None:
+    """Else the next call would find the same versions once more."""
+    call.pretend_answers({"select to_json": [{"row": "{}", "is_double": False}]})
+    problems: list[str] = []
+    call(
+        "_contradictions", relation=call.table("kept"), key=["id"],
+        settings={"convention": convention}, problems=problems,
+    )  # fmt: skip
+
+    end, expected = {
+        "dbt_snapshot": ("`dbt_valid_to`", "s.`__next`"),
+        "fivetran": ("`_fivetran_end`", "(s.`__next` - interval 1 millisecond)"),
+    }[convention]
+    (problem,) = problems
+    assert f"when matched and coalesce(t.{end} > {expected}, true)" in problem
+    assert problem.endswith(
+        f"then update set {end} = {expected}"
+        + (", `_fivetran_active` = false" if convention == "fivetran" else "")
+    )
