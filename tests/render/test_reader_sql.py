@@ -220,6 +220,38 @@ def test_a_text_that_is_almost_a_date_is_refused(call: Renderer, at: str) -> Non
         assert "way out: write a date as 2024-03-02" in str(refused.value)
 
 
+@pytest.mark.parametrize("text", ["golden.records", "`golden`.`records`"])
+def test_the_name_of_a_table_as_text_is_checked_as_its_relation_is(
+    call: Renderer, text: str
+) -> None:
+    """Tags and the retention horizon are those of the table."""
+    call.pretend_relations("history_marks")
+    for macro, arguments in (
+        ("as_of", {"at": "2024-03-03"}),
+        ("as_of", {"at": "tag:year_end"}),
+        ("precedes", {"at": "2024-03-03"}),
+        ("changeset", {"from_at": "2024-03-03", "to_at": "2024-03-04"}),
+        ("current_version", {}),
+    ):
+        found = call(macro, relation=text, convention="fivetran", **arguments)
+        of_relation = call(
+            macro, relation=call.table("records"), convention="fivetran", **arguments
+        )
+        assert "history_marks" in found
+        assert found.replace("`golden`.`records`", "golden.records") == of_relation
+
+
+@pytest.mark.parametrize(
+    "text", ["records", "(select * from golden.records)", "golden.records version as of 3"]
+)
+def test_other_text_has_no_horizon(call: Renderer, text: str) -> None:
+    """A sub-query, a CTE or a temporary view may have other rows than the table."""
+    call.pretend_relations("history_marks")
+    sql = call("as_of", relation=text, at="2024-03-03", convention="fivetran")
+    assert f"from {text}" in sql
+    assert "history_marks" not in sql
+
+
 def test_a_time_may_name_a_region(call: Renderer) -> None:
     sql = call(
         "as_of", relation=call.table("records"), at="2024-03-02 10:00 Europe/Berlin",

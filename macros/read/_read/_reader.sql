@@ -1,13 +1,14 @@
 {#
     The input of a reader: {'from', 'convention', 'table'}. `from` goes into the FROM clause;
-    `table` is the relation, none if text was given. Logs are read as version tables:
+    `table` is the relation, whose tags and retention horizon apply; none if other text than
+    schema.table was given. Logs are read as version tables:
     `{'convention': 'hx', 'key': ...}` and `{'convention': 'events', 'key': ...}`; without a
     convention or a key, what the log's commits record applies.
 #}
 {% macro _reader(relation, convention, caller_name) %}
     {% set from = dbt_history._read_from(relation) %}
-    {% set table = none if relation is string else relation %}
-    {% set is_assumed = not execute and convention is none and table is not none %}
+    {% set table = dbt_history._table_of_text(relation) if relation is string else relation %}
+    {% set is_assumed = not execute and convention is none and relation is not string %}
     {% set convention = dbt_history._convention_of_log(relation, convention) %}
     {% set convention = dbt_history._convention_of(relation, convention, caller_name) %}
     {% if not dbt_history._is_log(convention) %}
@@ -22,6 +23,16 @@
         'from': dbt_history._log_versions(from, log), 'convention': convention, 'table': table,
         'log': log,
     }) %}
+{% endmacro %}
+
+
+{# The table that the text `schema.table` names; none for a sub-query, a CTE or a temporary view. #}
+{% macro _table_of_text(text) %}
+    {% set part = '(?:`[^`.]+`|[A-Za-z0-9_]+)' %}
+    {% do return(
+        dbt_history._named_relation(text, 'as_of')
+            if modules.re.match('^' ~ part ~ '[.]' ~ part ~ '$', text) else none
+    ) %}
 {% endmacro %}
 
 
