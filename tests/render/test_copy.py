@@ -1,4 +1,4 @@
-"""How `copy_table_to_history_mode` makes the copy; no Spark."""
+"""What becomes a history table, and how `copy_table_to_history_mode` makes it; no Spark."""
 
 from __future__ import annotations
 
@@ -50,3 +50,18 @@ def test_files_that_a_killed_copy_has_left_are_registered_or_the_copy_is_made_be
     assert all("create table if not exists `golden`.`copy`" in one for one in registered)
     assert all("location 'file:/w/golden.db/copy'" in one for one in registered)
     assert "location 'file:/w/golden.db/copy__" in beside
+
+
+def test_the_column_of_deletions_may_be_named_or_be_none(call: Renderer) -> None:
+    call.pretend_answers({"select count": [{"count": 1}]})
+
+    def problems(deleted: str | None, **types: str) -> list[str]:
+        migrated = {"relation": call.table("items"), "types": types}
+        return list(call("_soft_delete_problems", migrated=migrated, deleted=deleted))
+
+    (message,) = problems("_fivetran_deleted", id="bigint", _fivetran_synced="timestamp")
+    assert "no boolean column _fivetran_deleted" in message
+    assert "set deleted_column: null if all rows are active" in message
+    assert problems(None, id="bigint", _fivetran_synced="timestamp") == []
+    (message,) = problems(None, id="bigint")
+    assert "a model with materialized='history' keeps the history of any table" in message

@@ -154,11 +154,15 @@
     {% endfor %}
     {% if migrated.types.get('_fivetran_synced') != 'timestamp' %}
         {% do problems.append(
-            'the table has no timestamp column _fivetran_synced: versions would have no start'
+            'the table has no timestamp column _fivetran_synced: versions would have no start (a'
+                ~ " model with materialized='history' keeps the history of any table)"
         ) %}
     {% endif %}
     {% if deleted and migrated.types.get(deleted | lower) != 'boolean' %}
-        {% do problems.append('the table has no boolean column ' ~ deleted) %}
+        {% do problems.append(
+            'the table has no boolean column ' ~ deleted ~ ': name the one that marks deleted rows'
+                ~ ' in deleted_column, or set deleted_column: null if all rows are active'
+        ) %}
     {% endif %}
     {% if not problems %}
         {% set open_rows = 'not coalesce(' ~ dbt_history._quote(deleted) ~ ', false)' if deleted
