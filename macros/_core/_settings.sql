@@ -286,7 +286,8 @@
 
 {#
     Settings in the node's `config` or directly under its `meta`, where nothing reads them. Under
-    `meta` a project may keep notes of its own: only what cannot be one is a problem.
+    `meta` a project may keep notes of its own: only what cannot be one is a problem. Of `deleted`
+    and `except` the columns of the SELECT decide (`_misplaced_columns`).
 #}
 {% macro _misplaced_settings(node, known) %}
     {% set problems = [] %}
@@ -304,16 +305,33 @@
     ] %}
     {% set values = {
         'convention': '^(fivetran|validity|naksha|dbt_snapshot|auto_cdc)$',
-        'source': '^(state|changes)$', 'updated_at': '^[A-Za-z_]+$',
+        'source': '^(state|changes)$', 'updated_at': '^[A-Za-z_]+$', 'mod_user': '^invocation$',
+        'continues': '^model[.]',
     } %}
-    {% for name, value in dbt_history._node_meta(node).items()
+    {% for name, said in dbt_history._node_meta(node).items()
         if name in known and (
             name in names
-            or (name in values and value is string and modules.re.match(values[name], value))
+            or (name in values and modules.re.match(
+                values[name], (dbt_history._columns_of_key(said) or ['']) | first,
+            ))
         ) %}
         {% do problems.append(
             name ~ ' is directly under meta, where nothing reads it: write meta.history.' ~ name
         ) %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{# Problems of `deleted` and `except` directly under `meta` that name columns of the SELECT. #}
+{% macro _misplaced_columns(node, columns) %}
+    {% set names = columns | map(attribute='name') | map('lower') | list %}
+    {% set problems = [] %}
+    {% for name in ['deleted', 'except'] %}
+        {% set said = dbt_history._columns_of_key(dbt_history._node_meta(node).get(name)) or [] %}
+        {% do problems.append(
+            name ~ ' is directly under meta, where nothing reads it: write meta.history.' ~ name
+        ) if said and not said | map('lower') | reject('in', names) | list %}
     {% endfor %}
     {% do return(problems) %}
 {% endmacro %}

@@ -193,6 +193,8 @@ def test_none_may_be_a_text_as_in_yml(call: Renderer, none: Any) -> None:
         ("history", {"updated_at": "at"}, {}, "write meta.history.updated_at"),
         ("batch", {"convention": "fivetran"}, {}, "convention is directly under meta"),
         ("append", {"allow_full_refresh": True}, {}, "allow_full_refresh is directly under meta"),
+        ("append", {"mod_user": "invocation"}, {}, "mod_user is directly under meta"),
+        ("history", {"continues": ["model.shop.old"]}, {}, "continues is directly under meta"),
     ],
     ids=str,
 )
@@ -207,8 +209,32 @@ def test_a_setting_in_a_place_that_nothing_reads_is_refused(
     assert problem in str(refused.value)
 
 
+def test_a_mark_of_deletions_directly_under_meta_is_refused_if_it_names_a_column(
+    call: Renderer,
+) -> None:
+    """Nothing reads it there, so that deletions would be stored as versions."""
+    settings = of_history(call, {"source": "changes"})
+    capture = {"columns": [{"name": one, "type": "string"} for one in ("id", "Gone", "seen")]}
+
+    def check(name: str, value: Any) -> None:
+        call.context = {"model": node({name: value, "history": {"source": "changes"}})}
+        call("_refuse_history_columns", capture=capture, settings=settings)
+
+    for name, value in (("deleted", "gone"), ("except", ["seen", "Gone"])):
+        with pytest.raises(DbtRuntimeError) as refused:
+            check(name, value)
+        assert f"{name} is directly under meta" in str(refused.value)
+        assert f"write meta.history.{name}" in str(refused.value)
+    check("deleted", "2024")
+    check("deleted", True)
+    check("except", ["seen", "Mondays"])
+
+
 def test_notes_of_a_project_under_meta_are_its_own(call: Renderer) -> None:
-    notes = {"source": "crm", "type": "fact", "updated_at": "2024-01-01", "convention": "kimball"}
+    notes = {
+        "source": "crm", "type": "fact", "updated_at": "2024-01-01", "convention": "kimball",
+        "continues": "the table of 2019", "mod_user": True, "deleted": "gone", "except": {"a": 1},
+    }  # fmt: skip
     for of in ("batch", "append"):
         settings(call, {**notes, "history": HISTORY if of == "batch" else True}, of=of)
     call("_history_settings", node=node(notes, materialized="history"), caller_name="history")

@@ -530,7 +530,7 @@ group by {{ dbt_history._quoted(settings.key) | join(', ') }}
         '__gone', '__part', '__newest', '__began',
     ] %}
     {% set types = {} %}
-    {% set problems = [] %}
+    {% set problems = dbt_history._misplaced_columns(model, capture.columns) %}
     {% set ways = [] %}
     {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
     {% for column in capture.columns %}
