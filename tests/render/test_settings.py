@@ -135,6 +135,16 @@ def test_the_page_of_a_materialization_has_a_row_for_each_setting(
     )
 
 
+def test_the_page_of_the_commands_has_a_row_for_each_setting_of_generate(call: Renderer) -> None:
+    problems: list[str] = []
+    call("_generated_model", node=node({}), said={"zzz": 1}, problems=problems)
+    (message,) = problems
+    known = re.search(r"\(known: ([^)]*)\)", message)
+    assert known
+    rows = table_after(page("docs/commands.md").split("## Settings of", 1)[1], "| setting |")
+    assert sorted(known[1].split(", ")) == sorted(row["setting"].strip("`") for row in rows)
+
+
 def test_the_conventions_of_the_guide_are_those_of_the_macro_and_of_python(call: Renderer) -> None:
     rows = table_after(page("docs/guides/how_it_works.md"), "| convention |")
     assert [row["convention"] for row in rows] == [*KNOWN]
