@@ -23,9 +23,17 @@
 {% macro prepare_incremental_history() %}
     {% set caller_name = 'prepare_incremental_history' %}
     {% set settings = dbt_history._history_settings(model, caller_name) %}
-    {% do dbt_history._full_refresh(
-        load_relation(this), dict(settings, allow_full_refresh=false), caller_name,
-    ) %}
+    {# Also without a table: dbt would replace the one that is made below. #}
+    {% if should_full_refresh() %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'dbt would store the staged rows in place of the history',
+            got='--full-refresh (or full_refresh: true) on ' ~ this,
+            expected='a run without it', node=model.unique_id,
+            way_out='set full_refresh: false on the model, which dbt prefers to the option; to'
+                ~ ' build the table again, drop it first',
+        )) %}
+    {% endif %}
+    {% do dbt_history._full_refresh(load_relation(this), settings, caller_name) %}
     {% if model.config.get('on_schema_change') not in [none, 'ignore'] %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'dbt would add the bookkeeping columns to the history table',

@@ -480,3 +480,21 @@ def test_the_default_number_of_tasks_is_named_with_the_line_to_write(
     assert [line.split("  (")[0] for line in lines[1:]] == [
         f"  write: {keys[which][0]}: {keys[which][2]}" for which in written
     ]
+
+
+def test_the_incremental_strategy_refuses_a_full_refresh_also_of_its_first_run(
+    call: Renderer,
+) -> None:
+    """dbt would replace the table that is made for it with the staged rows."""
+    call.context = {
+        "model": node({"history": HISTORY}),
+        "this": call.table("customers"),
+        "should_full_refresh": lambda: True,
+    }
+    statements = call.pretend_answers({})
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("prepare_incremental_history")
+    message = str(refused.value)
+    assert "dbt would store the staged rows in place of the history" in message
+    assert "way out: set full_refresh: false on the model" in message
+    assert not statements
