@@ -247,6 +247,8 @@ def test_malformed_csv_is_refused_with_its_line(rows: bytes, reason: str, tmp_pa
         ("INT", ["2147483648", "1e3"]),
         ("LONG", ["9223372036854775808", "--1"]),
         (("DECIMAL", 5, 2), ["1.234", "1000", "NaN", ""]),
+        (("DECIMAL", 38, 0), [str(2**128 + 1), f"-{2**128 + 1}", f"{2**128 * 10}e-1", "2e99"]),
+        (("DECIMAL", 38, 10), [f"{2**128}.5", "34028236692093846346337460744", "8e35"]),
         ("FLOAT", ["1e39", "abc"]),
         ("DOUBLE", ["1e309", "0x1p3"]),
         ("NAIVE_DATE", ["2023-02-29", "20240101", "0000-01-01"]),
@@ -719,6 +721,30 @@ def test_an_integer_of_a_parquet_file_is_taken_for_a_decimal_that_holds_it(
     assert parquet_cells(tmp_path, ("DECIMAL", 5, 2), refused) == [
         "'1000' is not a valid DECIMAL(5, 2)"
     ]
+
+
+@pytest.mark.parametrize("arrow", [pa.decimal128(38, 0), pa.decimal256(76, 0)], ids=str)
+def test_a_decimal_of_a_parquet_file_is_refused_where_it_does_not_fit(
+    arrow: pa.DataType, tmp_path: Path
+) -> None:
+    taken = [Decimal(10**28 - 1), Decimal(-7), None]
+    found = parquet_cells(tmp_path, ("DECIMAL", 38, 10), pa.array(taken, arrow))
+    assert found == taken
+    # Each is another decimal modulo 2^128 after it is multiplied by 10^10.
+    refused = [9802955382107123939006949581669, -34028236692093846346337460744]
+    cells = pa.array(map(Decimal, refused), arrow)
+    assert parquet_cells(tmp_path, ("DECIMAL", 38, 10), cells) == [
+        f"'{number}' is not a valid DECIMAL(38, 10)" for number in refused
+    ]
+    wide = pa.array([Decimal(10**60)], pa.decimal256(76, 0))
+    (found,) = parquet_cells(tmp_path, "FLOAT", wide)
+    assert found.endswith(" is not a valid FLOAT")
+
+
+def test_nanoseconds_before_their_first_microsecond_are_refused(tmp_path: Path) -> None:
+    cells = pa.array([-(2**63), -(2**63) + 1000], pa.int64()).cast(pa.timestamp("ns"))
+    (found,) = parquet_cells(tmp_path, "NAIVE_DATETIME", cells)
+    assert found.endswith(" is not a valid NAIVE_DATETIME")
 
 
 def test_an_int96_time_of_a_parquet_file_is_read_in_all_years(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dbt_history.landing.request import Markers
-from dbt_history.landing.types import ColumnType
+from dbt_history.landing.types import MAX_PRECISION, ColumnType
 
 BOOLEAN = r"(?i)^(true|false)$"
 INTEGER = r"^[+-]?[0-9]+$"
@@ -99,8 +100,19 @@ def to_integer(text: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def to_decimal(text: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """Arrow computes modulo 2^128, so cells that may exceed it are compared exactly.
+
+    340282366920938463463374607431768211457   2^128 + 1, which Arrow casts to 1
+    5e35                                      as DECIMAL(38, 10): 5 * 10^45 units
+    """
     check_pattern(text, DECIMAL)
-    return pc.cast(text, arrow)
+    values = pc.cast(text, arrow)
+    is_long = pc.greater(pc.binary_length(text), MAX_PRECISION - arrow.scale)
+    may_exceed = pc.or_(is_long, pc.match_substring(text, "e", ignore_case=True))
+    exact = map(Decimal, pc.filter(text, may_exceed).to_pylist())
+    if list(exact) != pc.filter(values, may_exceed).to_pylist():
+        raise ValueError("out of range")
+    return values
 
 
 def to_float(text: pa.Array, arrow: pa.DataType) -> pa.Array:

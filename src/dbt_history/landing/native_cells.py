@@ -50,10 +50,10 @@ def from_bytes(type_: ColumnType) -> Convert:
 
 def from_native(type_: ColumnType) -> Convert:
     def convert(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
-        # Arrow casts an integer only to a decimal that holds every integer of its type.
-        is_number = pa.types.is_floating(cells.type) or pa.types.is_integer(cells.type)
-        goes_by_text = pa.types.is_string(arrow) or (is_number and pa.types.is_decimal(arrow))
-        if goes_by_text:
+        # Arrow casts an integer only to a decimal that holds every integer of its type, and a
+        # decimal to one of more decimal places modulo 2^128.
+        is_to_decimal = kind_of(cells.type) == "number" and pa.types.is_decimal(arrow)
+        if pa.types.is_string(arrow) or (is_to_decimal and cells.type != arrow):
             return CASTS[type_.name](pc.cast(cells, pa.string()), arrow)
         if kind_of(cells.type) != kind_of(arrow):
             raise ValueError("another kind of value")
@@ -73,7 +73,7 @@ def kind_of(type_: pa.DataType) -> str:
 
 def to_number(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
     values = pc.cast(cells, arrow)
-    if pa.types.is_floating(arrow) and pa.types.is_floating(cells.type):
+    if pa.types.is_floating(arrow):
         overflown = pc.and_not(pc.is_inf(values), pc.is_inf(cells))
         if pc.any(overflown).as_py():
             raise ValueError("out of range")
@@ -83,7 +83,11 @@ def to_number(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
 def to_time(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Truncate to microseconds. Raises ValueError if a date would lose a time of day."""
     if pa.types.is_timestamp(cells.type) and cells.type.unit == "ns":
-        cells = pc.floor_temporal(cells, unit="microsecond")
+        floored = pc.floor_temporal(cells, unit="microsecond")
+        # Arrow wraps the first microsecond of nanoseconds, in 1677, to the last one.
+        if pc.any(pc.greater(floored, cells)).as_py():
+            raise ValueError("out of range")
+        cells = floored
     values = pc.cast(cells, arrow)
     if pa.types.is_date(arrow) and pa.types.is_timestamp(cells.type):
         midnights = pc.cast(pc.cast(values, pa.timestamp("us")), cells.type)
