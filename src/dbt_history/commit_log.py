@@ -7,6 +7,7 @@ version.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,6 +83,8 @@ def read_log(spark: SparkSession, table: str, limit: int | None = None) -> list[
 # The number of commits that a table that was read before usually has fewer of since then.
 NEWEST = 20
 REMEMBERED = ("version", "at", "operation", "operationParameters", "userMetadata")
+# The seconds after which a log is read as a whole again.
+REMEMBERED_FOR = 24 * 3600
 
 
 @dataclass
@@ -93,26 +96,52 @@ class CommitLogs:
 
     known     0  1  2  3  4
     newest          2  3  4  5  6    4 is the same in both, so the log is 0 1 and 2 to 6
+
+    A log is forgotten a day after it was read as a whole, with the commits that Delta has removed
+    since, and the logs of tables that were dropped.
     """
 
-    known: dict[str, list[Entry]] = field(default_factory=dict)
+    # By table: when its log was read as a whole, and the commits.
+    known: dict[str, tuple[float, list[Entry]]] = field(default_factory=dict)
 
     def read(self, spark: SparkSession, table: str) -> list[Entry]:
-        """The commits of a table, newest first, with the columns `REMEMBERED`."""
-        known = self.known.get(table, [])
+        """The commits of a table, newest first, with the columns `REMEMBERED`.
+
+        The records are without the digests of files, which are most of their size.
+        """
+        self.forget()
+        read_at, known = self.known.get(table, (0.0, []))
         found = _remembered(read_log(spark, table, NEWEST)) if known else []
         if known and known[0] in found:
             # Fewer commits than asked for are the whole log: older ones were cleaned up.
             oldest = found[-1]["version"] if len(found) == NEWEST else 0
             found += [entry for entry in known if entry["version"] < oldest]
         else:
+            read_at = time.monotonic()
             found = _remembered(read_log(spark, table))
-        self.known[table] = found
+        self.known[table] = read_at, found
         return found
+
+    def forget(self) -> None:
+        # A copy, because calls for several tables read at the same time.
+        for table, (read_at, _) in list(self.known.items()):
+            if time.monotonic() - read_at > REMEMBERED_FOR:
+                self.known.pop(table, None)
 
 
 def _remembered(log: Iterable[Entry]) -> list[Entry]:
-    return [{name: entry[name] for name in REMEMBERED} for entry in log]
+    return [
+        {name: entry[name] for name in REMEMBERED}
+        | {"userMetadata": without_digests(entry["userMetadata"])}
+        for entry in log
+    ]
+
+
+def without_digests(metadata: str | None) -> str | None:
+    record = read_record(metadata)
+    if not record or "digests" not in record:
+        return metadata
+    return json.dumps({name: value for name, value in record.items() if name != "digests"})
 
 
 def with_undone(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -189,6 +190,35 @@ def test_a_log_that_was_read_before_is_read_from_its_newest_commits(
     assert [entry["userMetadata"] for entry in first] == [f"a {n}" for n in range(29, -1, -1)]
     assert [entry["userMetadata"] for entry in again] == [entry["userMetadata"] for entry in log]
     assert asked == [None, *limits]
+
+
+def test_a_log_is_forgotten_after_a_day_and_its_digests_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, int | None]] = []
+    now = 0.0
+    record = commit_log.new_record(batch=7, digests=[["a.csv", "f0"]])
+    (entry,) = log_of("a", 5)
+    log = [{**entry, "userMetadata": json.dumps(record)}, *log_of("a", *range(5))]
+
+    def read(_spark: object, table: str, limit: int | None = None) -> list[Entry]:
+        asked.append((table, limit))
+        return log
+
+    monkeypatch.setattr(commit_log, "read_log", read)
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    logs = commit_log.CommitLogs()
+    spark: Any = None
+    for hour in (0.0, 23.0, 25.0):
+        now = hour * 3600
+        newest = logs.read(spark, "t")[0]
+    now = 50 * 3600.0
+    logs.read(spark, "u")
+
+    assert commit_log.batch_number(newest["userMetadata"]) == 7
+    assert "digests" not in newest["userMetadata"]
+    assert asked == [("t", None), ("t", 20), ("t", None), ("u", None)]
+    assert list(logs.known) == ["u"]
 
 
 def test_a_migration_passes_every_character_of_its_arguments_to_dbt() -> None:
