@@ -100,6 +100,13 @@ def test_a_symbolic_link_anywhere_in_the_path_is_refused(is_folder: bool, tmp_pa
     assert "is a symbolic link or below one" in problems(writer.write())
 
 
+def test_a_path_with_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    writer = small(tmp_path)
+    writer.files["replace_files"] += ["a" * 300]
+
+    assert "aaa: cannot be opened: File name too long" in problems(writer.write())
+
+
 def test_a_path_that_is_no_regular_file_is_refused_without_blocking(tmp_path: Path) -> None:
     writer = small(tmp_path)
     os.mkfifo(tmp_path / "pipe")

@@ -1196,6 +1196,17 @@ def test_certificates_are_reloaded_and_health_and_reflection_need_no_token(
     server.stop(None).wait()
 
 
+def test_a_certificate_that_is_replaced_with_its_size_and_time_is_reloaded(tmp_path: Path) -> None:
+    certificates, public = certificate_files(tmp_path)
+    before = (tmp_path / "cert").stat()
+    assert certificates.changed() is None
+    (tmp_path / "cert").write_bytes(public)
+    os.utime(tmp_path / "cert", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert certificates.changed() is not None
+    assert certificates.changed() is None
+
+
 def test_a_log_record_of_a_call_is_the_json_object_of_the_guide(
     destination: Destination, caplog: pytest.LogCaptureFixture
 ) -> None:

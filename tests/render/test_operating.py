@@ -19,12 +19,14 @@ from flit_core import buildapi  # type: ignore[import-untyped]
 
 from dbt_history import commit_log
 from dbt_history.commit_log import Entry
+from dbt_history.landing.errors import RefusedError
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve import engine
 from dbt_history.serve.command import serve_command
 from dbt_history.serve.engine import find_package, yaml_text
 from dbt_history.serve.migrations import MIGRATIONS
 from dbt_history.serve.service import SERVICE
+from dbt_history.serve.tables import Target
 from tests.support.markdown import blocks, page, table_after
 from tests.support.project import ROOT
 
@@ -190,6 +192,13 @@ def test_a_log_that_was_read_before_is_read_from_its_newest_commits(
     assert [entry["userMetadata"] for entry in first] == [f"a {n}" for n in range(29, -1, -1)]
     assert [entry["userMetadata"] for entry in again] == [entry["userMetadata"] for entry in log]
     assert asked == [None, *limits]
+
+
+def test_a_table_whose_landing_table_has_too_long_a_name_is_refused() -> None:
+    spark: Any = None
+    assert Target(spark, "shop", "a" * 236).landing.name.endswith("a__landing")
+    with pytest.raises(RefusedError, match="it has 237 characters, more than 236"):
+        Target(spark, "shop", "a" * 237)
 
 
 def test_a_log_is_forgotten_after_a_day_and_its_digests_at_once(

@@ -106,7 +106,7 @@ def open_below(root: str, path: str) -> Iterator[io.BufferedReader]:
 
 def is_link(root: str, path: str) -> bool:
     parts = PurePosixPath(path).parts
-    return any(Path(root, *parts[:count]).is_symlink() for count in range(1, len(parts) + 1))
+    return any(os.path.islink(Path(root, *parts[:count])) for count in range(1, len(parts) + 1))
 
 
 def digest_of(root: str, path: str) -> tuple[str, int]:

@@ -58,7 +58,8 @@ class Certificates:
 
     def stamp_of_files(self) -> object:
         found = (path.stat() for path in (self.key, self.chain))
-        return [(file.st_mtime_ns, file.st_size, file.st_ino) for file in found]
+        # A copy can keep the size and the time of the data (cp -p), but not that of the change.
+        return [(f.st_mtime_ns, f.st_ctime_ns, f.st_size, f.st_ino) for f in found]
 
     def read(self) -> grpc.ServerCertificateConfiguration:
         key, chain = self.key.read_bytes(), self.chain.read_bytes()

@@ -40,6 +40,8 @@ from dbt_history.landing.table import (
 from dbt_history.landing.types import ColumnType
 
 LANDING_SUFFIX = "__landing"
+# A folder's name has at most 255 bytes; that of a landing table in another folder has both suffixes.
+MAX_NAME = 255 - len(f"{LANDING_SUFFIX}__01234567")
 # Prefix of a column with a new type until it replaces the old column.
 NEW_PREFIX = "__new_"
 KEY, TYPES, LAST_BATCH = "dbt_history.key", "dbt_history.types", "dbt_history.last_batch"
@@ -88,6 +90,11 @@ class Target(CatalogTable):
                 )
         if self.name.lower().endswith(LANDING_SUFFIX):
             raise RefusedError(f"names that end with {LANDING_SUFFIX} are for landing tables")
+        if len(self.name) > MAX_NAME:
+            raise RefusedError(
+                f"{self.name!r} is not a valid name: it has {len(self.name)} characters, more than"
+                f" {MAX_NAME}"
+            )
 
     @cached_property
     def landing(self) -> LandingTable:
