@@ -7,28 +7,34 @@ import re
 import shlex
 import shutil
 import subprocess
+import threading
+import time
 import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import click
+import grpc
 import pytest
 from dbt.config.utils import parse_cli_yaml_string
 from flit_core import buildapi  # type: ignore[import-untyped]
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dbt_history import commit_log
 from dbt_history.commit_log import Entry
 from dbt_history.landing.errors import RefusedError
 from dbt_history.serve import destination_pb2 as pb
-from dbt_history.serve import engine
+from dbt_history.serve import engine, service
 from dbt_history.serve.command import serve_command
+from dbt_history.serve.destination import CLIENT_WAITS, Destination
 from dbt_history.serve.engine import find_package, yaml_text
 from dbt_history.serve.migrations import MIGRATIONS
 from dbt_history.serve.service import SERVICE
 from dbt_history.serve.tables import Target
 from tests.support.markdown import blocks, page, table_after
 from tests.support.project import ROOT
+from tests.support.waiting import TIMEOUT
 
 GUIDE = "docs/guides/landing.md"
 CONTAINERFILE = "Containerfile"
@@ -192,6 +198,50 @@ def test_a_log_that_was_read_before_is_read_from_its_newest_commits(
     assert [entry["userMetadata"] for entry in first] == [f"a {n}" for n in range(29, -1, -1)]
     assert [entry["userMetadata"] for entry in again] == [entry["userMetadata"] for entry in log]
     assert asked == [None, *limits]
+
+
+class LockedUntilTheClientHasLeft:
+    """In place of the lock of a table."""
+
+    def __init__(self) -> None:
+        self.is_waiting = threading.Event()
+
+    def __enter__(self) -> None:
+        self.is_waiting.set()
+        while CLIENT_WAITS.get()():
+            time.sleep(0.01)
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_a_waiting_call_blocks_no_health_check_and_does_nothing_once_its_client_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MAX_WORKERS", 1)
+    none: Any = None
+    destination = Destination(none, tmp_path, none)
+    lock: Any = LockedUntilTheClientHasLeft()
+    destination.locks["shop.items"] = lock
+    own = service.Service(destination)
+    server, port = service.start(own, "127.0.0.1:0")
+    columns = [pb.Column(name="id", type=pb.DataType.INT)]
+    request = pb.CreateTableRequest(
+        schema_name="shop", table=pb.Table(name="items", columns=columns)
+    )
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        waiting = service.stub(channel, "CreateTable").future(request)
+        assert lock.is_waiting.wait(TIMEOUT)
+        check = health_pb2_grpc.HealthStub(channel).Check
+        status = check(health_pb2.HealthCheckRequest(), timeout=TIMEOUT / 20).status
+        waiting.cancel()
+        while own.metrics.registry.get_sample_value("dbt_history_calls_in_progress"):
+            time.sleep(0.01)
+        server.stop(None).wait()
+
+    assert status == health_pb2.HealthCheckResponse.SERVING
+    labels = {"call": "CreateTable", "outcome": "unavailable"}
+    assert own.metrics.registry.get_sample_value("dbt_history_calls_total", labels) == 1
 
 
 def test_a_table_whose_landing_table_has_too_long_a_name_is_refused() -> None:

@@ -106,7 +106,9 @@ def open_below(root: str, path: str) -> Iterator[io.BufferedReader]:
 
 def is_link(root: str, path: str) -> bool:
     parts = PurePosixPath(path).parts
-    return any(os.path.islink(Path(root, *parts[:count])) for count in range(1, len(parts) + 1))
+    paths = (Path(root, *parts[:count]) for count in range(1, len(parts) + 1))
+    # Path.is_symlink raises OSError, for example for a name that is too long.
+    return any(os.path.islink(found) for found in paths)  # noqa: PTH114
 
 
 def digest_of(root: str, path: str) -> tuple[str, int]:

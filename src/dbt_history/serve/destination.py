@@ -6,9 +6,10 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -29,7 +30,7 @@ from dbt_history.commit_log import (
     restored_version,
     with_undone,
 )
-from dbt_history.landing.errors import RefusedError, first_line
+from dbt_history.landing.errors import BusyError, RefusedError, first_line
 from dbt_history.landing.files import Limits
 from dbt_history.landing.land import Landed, land
 from dbt_history.landing.request import START, Column, Request, parse_request
@@ -45,6 +46,8 @@ log = logging.getLogger("dbt_history.serve")
 SOURCE = "request"
 COMPACT_EVERY = 100
 SKIPPED = re.compile(r"\b([1-9]\d*) skipped")
+# Whether the client of the current call still waits for its answer.
+CLIENT_WAITS: ContextVar[Callable[[], bool]] = ContextVar("CLIENT_WAITS", default=lambda: True)
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,11 @@ class Destination:
 
     @contextmanager
     def exclusive(self, schema: str, *names: str) -> Iterator[list[Target]]:
-        """Tables that no other call changes meanwhile, in a session that no other call uses."""
+        """Tables that no other call changes meanwhile, in a session that no other call uses.
+
+        Raises BusyError if the client has left while its call waited: the client may have repeated
+        the call since, and made later ones.
+        """
         places = {str(Target(self.spark, schema, name)).lower() for name in names}
         with ExitStack() as stack:
             # In one order, so that two calls never wait for each other.
@@ -115,6 +122,8 @@ class Destination:
                 with self.locking:
                     lock = self.locks.setdefault(place, threading.Lock())
                 stack.enter_context(lock)
+            if not CLIENT_WAITS.get()():
+                raise BusyError("the client has ended the call; nothing was done")
             spark = stack.enter_context(self.own_session())
             yield [Target(spark, schema, name, self.logs) for name in names]
 

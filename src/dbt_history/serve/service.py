@@ -20,13 +20,13 @@ from dbt_history.conventions import FIVETRAN_DELETED, FIVETRAN_SYNCED
 from dbt_history.landing.errors import BusyError, RefusedError, first_line
 from dbt_history.landing.request import START, Column, Reader, read_type
 from dbt_history.serve import destination_pb2 as pb
-from dbt_history.serve.destination import Destination
+from dbt_history.serve.destination import CLIENT_WAITS, Destination
 from dbt_history.serve.metrics import Metrics
 from dbt_history.serve.migrations import migrate
 
 SERVICE = pb.DESCRIPTOR.services_by_name["DestinationConnector"]
 TOKEN = "token"
-# More than the calls that wait for a table, so that the health service answers.
+# More than the calls that usually wait for a table.
 MAX_WORKERS = 64
 CHECKS = {"spark": "Spark answers", "files": "The folder of the batch files is readable"}
 
@@ -36,6 +36,15 @@ Call = Callable[[Any, grpc.ServicerContext], Any]
 Answer = TypeVar("Answer")
 
 
+def health_service() -> health.HealthServicer:
+    """Answers in a thread of its own: calls that wait for a table may occupy all others."""
+    pool = futures.ThreadPoolExecutor(1, "health")
+    found = health.HealthServicer(experimental_thread_pool=pool)
+    # gRPC reads it from the method. The class sets it for Watch only.
+    found.Check.__func__.experimental_thread_pool = pool
+    return found
+
+
 @dataclass
 class Service:
     """The calls of the contract. Without a token, every client that can connect may write."""
@@ -43,7 +52,7 @@ class Service:
     destination: Destination
     token: str | None = None
     metrics: Metrics = field(default_factory=Metrics)
-    health: health.HealthServicer = field(default_factory=health.HealthServicer)
+    health: health.HealthServicer = field(default_factory=health_service)
 
     # -- calls without a token ---------------------------------------------------------------------
 
@@ -188,6 +197,7 @@ class Service:
     def perform(self, request: Any, context: grpc.ServicerContext, work: Callable[[], str]) -> str:
         """Do the work of a call. Returns the reason if it was refused, else an empty text."""
         self.check_token(request.configuration, context)
+        CLIENT_WAITS.set(context.is_active)
         name, table = type(request).__name__.removesuffix("Request"), table_name_of(request)
         began = time.monotonic()
 

@@ -40,7 +40,7 @@ from dbt_history.landing.table import (
 from dbt_history.landing.types import ColumnType
 
 LANDING_SUFFIX = "__landing"
-# A folder's name has at most 255 bytes; that of a landing table in another folder has both suffixes.
+# A folder's name has at most 255 bytes, and that of a landing table may have a second suffix.
 MAX_NAME = 255 - len(f"{LANDING_SUFFIX}__01234567")
 # Prefix of a column with a new type until it replaces the old column.
 NEW_PREFIX = "__new_"
