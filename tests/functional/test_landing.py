@@ -293,6 +293,26 @@ def test_an_invalid_cell_at_the_end_of_one_file_refuses_the_whole_request(
     assert rows_of(table) == []
 
 
+@pytest.mark.thorough
+def test_a_request_of_more_files_than_one_function_reads_is_landed_as_one_batch(
+    table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dbt_history.landing.land.FILES_PER_FUNCTION", 2)
+    writer = RequestWriter(tmp_path, COLUMNS, is_encrypted=True)
+    for number in range(1, 6):
+        writer.add_csv("upsert", f"{number}.csv", HEADER, upserts((str(number), "a", "1")))
+    path = writer.write()
+    writer.add_csv("update", "6.csv", ["id", "_fivetran_start"], [["6", START], ["x", START]])
+    wrong = writer.write("wrong.json")
+
+    assert land_request(table, path, dry_run=True).counts == {"upsert": 5}
+    with pytest.raises(RefusedError, match="line 3, column id: 'x' is not a valid LONG"):
+        land_request(table, wrong)
+    assert land_request(table, path).counts == {"upsert": 5}
+    found = [(row["id"], row["_order"] // 10**12, row["_batch"]) for row in rows_of(table)]
+    assert found == [(number, number, 1) for number in range(1, 6)]
+
+
 def test_a_dry_run_reads_everything_and_writes_nothing(table: LandingTable, tmp_path: Path) -> None:
     writer = small(tmp_path)
 

@@ -20,12 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql.types import StructType
 
 from dbt_history.landing import Limits, RefusedError, csv_cells, parse_request
 from dbt_history.landing import read_request as read
 from dbt_history.landing.command import find_requests
 from dbt_history.landing.files import CHUNK, path_below
-from dbt_history.landing.land import find_sources
+from dbt_history.landing.land import find_sources, read_each
 from dbt_history.landing.parquet_cells import SealedFile, spooled
 from dbt_history.landing.rows import FileReader, checked, staged_rows
 from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter, csv_text, parquet
@@ -760,6 +762,49 @@ def test_an_int96_time_of_a_parquet_file_is_read_in_all_years(tmp_path: Path) ->
 
     found = parquet_cells(tmp_path, "NAIVE_DATETIME", cells, use_deprecated_int96_timestamps=True)
     assert found == times
+
+
+class Functions:
+    """A Spark that keeps the functions of a statement."""
+
+    def __init__(self) -> None:
+        self.found: list[Callable[..., Any]] = []
+        self.tasks = 0
+
+    def range(self, start: int, end: int, step: int, tasks: int) -> Functions:
+        assert (start, end, step) == (0, tasks, 1)
+        self.tasks += tasks
+        return self
+
+    def mapInArrow(self, function: Callable[..., Any], schema: object) -> Functions:  # noqa: N802
+        self.found.append(function)
+        return self
+
+    def unionAll(self, other: Functions) -> Functions:  # noqa: N802
+        assert other is self
+        return self
+
+
+def test_no_function_with_keys_is_so_large_that_spark_writes_it_to_disk(tmp_path: Path) -> None:
+    path = small(tmp_path, is_encrypted=True).write()
+    (source,) = find_sources(read(path), tmp_path, Limits())
+    assert source.file.key
+    sources = [
+        replace(
+            source,
+            place=place,
+            file=replace(source.file, name=f"{place:0200}", path=f"{place:0200}",
+                         digest=f"{place:064}", key=os.urandom(32)),
+        )
+        for place in range(1, 4002)
+    ]  # fmt: skip
+    spark: Any = Functions()
+
+    read_each(spark, sources, staged_rows, StructType())
+
+    assert spark.tasks == 4001
+    serializer: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
+    assert all(len(serializer.dumps(function)) < 1 << 18 for function in spark.found)
 
 
 MEMORY = """

@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from dbt_history.commit_log import is_conflict, is_other_key, new_record
 from dbt_history.landing import rows
@@ -34,6 +36,8 @@ from dbt_history.landing.table import (
 
 ATTEMPTS = 6
 MAX_THREADS = 8
+# A serialized function has some 300 bytes per file.
+FILES_PER_FUNCTION = 200
 LANDING_ERROR = "dbt_history.landing.errors."
 
 # Called with the number of files read and the number of all files.
@@ -219,50 +223,69 @@ def check_heads(request: Request, sources: Sequence[Source]) -> None:
 
 
 def staged(spark: SparkSession, request: Request, sources: Sequence[Source]) -> DataFrame:
-    """The rows of all files, one task per file.
-
-    Encryption keys are in the serialized function only, so query plans do not show them.
-    """
+    """The rows of all files."""
     schema = staged_schema(request.columns)
     if not sources:
         return spark.createDataFrame([], schema)
-    by_place = list(sources)
+    return read_each(spark, sources, rows.staged_rows, schema)
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+
+def read_each(
+    spark: SparkSession,
+    sources: Sequence[Source],
+    read: Callable[[Source], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    """What a function returns for each file, one task per file.
+
+    Encryption keys are in the serialized functions only, so query plans do not show them. Spark
+    writes a function of more than 1 MB to its temporary folder, so one has a part of the files.
+    """
+    starts = range(0, len(sources), FILES_PER_FUNCTION)
+    parts = (sources[first : first + FILES_PER_FUNCTION] for first in starts)
+    frames = (read_part(spark, part, read, schema) for part in parts)
+    return reduce(lambda before, frame: before.unionAll(frame), frames)
+
+
+def read_part(
+    spark: SparkSession,
+    part: Sequence[Source],
+    read: Callable[[Source], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                yield from rows.staged_rows(by_place[place])
+                yield from read(part[place])
 
-    count = len(by_place)
-    return spark.range(0, count, 1, count).mapInArrow(read, schema)
+    count = len(part)
+    return spark.range(0, count, 1, count).mapInArrow(run, schema)
+
+
+def report(source: Source) -> Iterator[pa.RecordBatch]:
+    """The place of a file, its number of rows and its problems, as JSON."""
+    reading = rows.checked(source)
+    found = [[p.text, p.file, p.line, p.column] for p in reading.problems]
+    text = json.dumps([source.place, reading.rows, found])
+    yield pa.RecordBatch.from_pydict({"report": [text]})
 
 
 def check_all(
     spark: SparkSession, request: Request, sources: Sequence[Source], progress: Progress | None
 ) -> dict[str, int]:
     """Read all files completely and report all problems. Returns the number of rows by stage."""
-    by_place = list(sources)
-
-    def check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for place in batch.column(0).to_pylist():
-                reading = rows.checked(by_place[place])
-                found = [[p.text, p.file, p.line, p.column] for p in reading.problems]
-                report = json.dumps([place, reading.rows, found])
-                yield pa.RecordBatch.from_pydict({"report": [report]})
-
-    count = len(by_place)
-    if not count:
+    if not sources:
         return {}
-    reports = spark.range(0, count, 1, count).mapInArrow(check, "report string")
-    with shown_progress(spark, count, progress):
+    reports = read_each(spark, sources, report, StructType().add("report", "string"))
+    with shown_progress(spark, len(sources), progress):
         found = sorted(json.loads(row[0]) for row in reports.collect())
     problems = [Problem(*values) for _, _, listed in found for values in listed]
     if problems:
         raise refusal(request, problems)
     counts: dict[str, int] = {}
+    stages = {source.place: source.stage for source in sources}
     for place, number, _ in found:
-        stage = by_place[place].stage
+        stage = stages[place]
         counts[stage] = counts.get(stage, 0) + number
     return counts
 
