@@ -74,6 +74,8 @@ def test_the_commands_of_the_unit_and_the_containers_are_valid(tmp_path: Path) -
     assert called == "serve"
     assert parsed(arguments, tmp_path / "unit")["metrics"] == ("127.0.0.1", 9090)
     assert settings["KillMode"] == "mixed"
+    own = "%C/" + settings["CacheDirectory"]
+    assert f"\nEnvironment=TMPDIR={own} SPARK_LOCAL_DIRS={own}\n" in unit
 
     (entry,) = re.findall(r"^ENTRYPOINT \[(.*)\]$", page(CONTAINERFILE), re.M)
     own = [part.strip().strip('"') for part in entry.split(",")][2:]
