@@ -344,6 +344,15 @@ def test_values_of_columns_are_migrated(server: Served) -> None:
         (1, "it's", datetime(2005, 5, 23, 20, 57)), (2, "it's", datetime(2005, 5, 23, 20, 57)),
     ]  # fmt: skip
 
+    migrate(server, "valued", **with_default("raw", pb.BINARY, "Zm9v"))
+    assert server.rows("valued", "distinct raw", "raw") == [(b"foo",)]
+    for added in (("no", pb.UTC_DATETIME, "10:00"), ("no", pb.DECIMAL, "0.12345678901")):
+        answer = server.client.migrate(SCHEMA, "valued", **with_default(*added))
+        assert f"column no: {added[2]!r} is not a valid" in answer.task.message
+    to_minute = pb.UpdateColumnValueOperation(column="at", value="10:00")
+    answer = server.client.migrate(SCHEMA, "valued", update_column_value=to_minute)
+    assert "column at: '10:00' is not a valid UTC_DATETIME" in answer.task.message
+
     def update(column: str, value: str) -> list[tuple[Any, ...]]:
         operation = pb.UpdateColumnValueOperation(column=column, value=value)
         migrate(server, "valued", update_column_value=operation)

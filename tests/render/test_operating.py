@@ -23,13 +23,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dbt_history import commit_log
 from dbt_history.commit_log import Entry
-from dbt_history.landing.errors import RefusedError
+from dbt_history.landing.errors import RefusedError, first_line
+from dbt_history.landing.types import ColumnType
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve import engine, service
 from dbt_history.serve.command import serve_command
 from dbt_history.serve.destination import CLIENT_WAITS, Destination
 from dbt_history.serve.engine import find_package, yaml_text
-from dbt_history.serve.migrations import MIGRATIONS
+from dbt_history.serve.migrations import MIGRATIONS, migrated_value
 from dbt_history.serve.service import SERVICE
 from dbt_history.serve.tables import Target
 from tests.support.markdown import blocks, page, table_after
@@ -291,6 +292,37 @@ def test_a_migration_passes_every_character_of_its_arguments_to_dbt() -> None:
     assert parse_cli_yaml_string(text, "args") == arguments
     assert text.isascii()
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "value"),
+    [
+        (ColumnType("DECIMAL", 5, 2), "1.50", "1.50"),
+        (ColumnType("DECIMAL", 5, 2), "1.239", None),
+        (ColumnType("UTC_DATETIME"), "2005-05-23T20:57:00Z", "2005-05-23T20:57:00Z"),
+        (ColumnType("UTC_DATETIME"), "10:00", None),
+        (ColumnType("NAIVE_TIME"), "10:00:00.1234567", "10:00:00.123456"),
+        (ColumnType("BOOLEAN"), "yes", None),
+        (ColumnType("BINARY"), "Zm9v", "foo"),
+        (ColumnType("BINARY"), "foo", None),
+        (ColumnType("STRING"), "", ""),
+    ],
+    ids=str,
+)
+def test_a_value_of_a_migration_is_one_that_a_batch_can_have(
+    type_: ColumnType, text: str, value: str | None
+) -> None:
+    if value is not None:
+        assert migrated_value("c", text, type_) == value
+        return
+    with pytest.raises(RefusedError, match=re.escape(f"c: {text!r} is not a valid {type_}")) as no:
+        migrated_value("c", text, type_)
+    assert text not in first_line(no.value)
+
+
+def test_a_binary_value_of_a_migration_must_be_text() -> None:
+    with pytest.raises(RefusedError, match="column c: a BINARY value .* that is not UTF-8"):
+        migrated_value("c", "/w==", ColumnType("BINARY"))
 
 
 def test_arguments_that_dbt_refuses_are_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from dbt_history.conventions import FIVETRAN_DELETED
-from dbt_history.landing.errors import RefusedError
+from dbt_history.landing.cells import CASTS
+from dbt_history.landing.errors import Problem, RefusedError, abbreviated
 from dbt_history.landing.request import ACTIVE, PERIOD, Column
 from dbt_history.landing.table import create_or_register, property_list, quoted
 from dbt_history.landing.types import DEFAULT_DECIMAL, KNOWN, ColumnType
@@ -49,9 +52,28 @@ def check_new_name(name: str) -> None:
     check_names([Column(name, ColumnType("STRING"))])
 
 
-def default_value(text: str, type_: ColumnType) -> str | None:
+def default_value(column: str, text: str, type_: ColumnType) -> str | None:
     """A default for the macros; an empty text is None except for text types."""
-    return text if text or type_.name in TEXTS else None
+    return migrated_value(column, text, type_) if text or type_.name in TEXTS else None
+
+
+def migrated_value(column: str, text: str, type_: ColumnType) -> str:
+    """A value for the macros, as a batch has it in a cell. Raises RefusedError for another text.
+
+    Spark's cast, by which the macros write it, would round a decimal and complete a time:
+
+    '1.239' as DECIMAL(5, 2)   1.24       '10:00' as UTC_DATETIME   today     both are refused
+    'Zm9v' as BINARY           foo, whose bytes the macros take from a text
+    """
+    problem = f"{abbreviated(text)} is not a valid {type_}"
+    try:
+        value = CASTS[type_.name](pa.array([text]), type_.arrow)[0].as_py()
+        if type_.name == "BINARY":
+            problem = "a BINARY value of a migration that is not UTF-8 cannot be set"
+            return str(value.decode())
+    except (pa.ArrowNotImplementedError, ValueError):
+        raise RefusedError("the value is refused", [Problem(problem, column=column)]) from None
+    return str(value) if type_.name in TEXTS else text
 
 
 def drop_table(destination: Destination, details: pb.MigrationDetails, wanted: bool) -> str:
@@ -88,7 +110,7 @@ def add_column_in_history_mode(
         arguments = {
             "table": str(target),
             "column": operation.column,
-            "default": default_value(operation.default_value, type_),
+            "default": default_value(operation.column, operation.default_value, type_),
             "at": operation.operation_timestamp,
             "key": target.key(),
             "type": type_.spark,
@@ -107,7 +129,7 @@ def add_column_with_default_value(
         arguments = {
             "table": str(target),
             "column": operation.column,
-            "default": default_value(operation.default_value, type_),
+            "default": default_value(operation.column, operation.default_value, type_),
             "type": type_.spark,
         }
         destination.engine.run_operation("add_column_with_default_value", arguments)
@@ -121,11 +143,13 @@ def update_column_value(
     operation: pb.UpdateColumnValueOperation,
 ) -> str:
     with destination.changing(details.schema, details.table) as target:
-        arguments = {
-            "table": str(target),
-            "column": operation.column,
-            "value": VALUES.get(operation.value, operation.value),
-        }
+        types = {column.name.lower(): column.type for column, _ in target.columns()}
+        type_ = types.get(operation.column.lower())
+        value = VALUES.get(operation.value, operation.value)
+        # The macro refuses a column that does not exist, or has a type that no batch has.
+        if value is not None and type_ is not None and type_.name in CASTS:
+            value = migrated_value(operation.column, value, type_)
+        arguments = {"table": str(target), "column": operation.column, "value": value}
         destination.engine.run_operation("update_column_value", arguments)
     return "set a column"
 
