@@ -53,6 +53,28 @@ def test_requests_of_several_folders_are_in_the_order_of_their_paths(tmp_path: P
     ]
 
 
+def test_files_in_the_order_of_a_shell_are_landed_by_their_paths_and_others_as_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def order(*names: str) -> list[str]:
+        for name in names:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).touch()
+        paths = find_requests(tuple(tmp_path / name for name in names))
+        return [path.relative_to(tmp_path).as_posix() for path in paths]
+
+    # requests/*.json, day_*/*.json and b/*.json a/*.json
+    assert order("r/1.json", "r/10.json", "r/2.json") == ["r/1.json", "r/2.json", "r/10.json"]
+    assert order("day_10/r.json", "day_9/r.json") == ["day_9/r.json", "day_10/r.json"]
+    assert order("b/10.json", "b/2.json", "a/10.json", "a/2.json") == [
+        "b/2.json", "b/10.json", "a/2.json", "a/10.json",
+    ]  # fmt: skip
+    for given in (["r/10.json", "r/2.json", "r/1.json"], ["b/2.json", "r/1.json", "a/2.json"]):
+        assert order(*given) == given
+    monkeypatch.setattr("locale.strxfrm", str.lower)
+    assert order("r/a10.json", "r/A2.json") == ["r/A2.json", "r/a10.json"]
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import locale
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain, groupby
 from pathlib import Path
 
 import click
@@ -37,21 +40,48 @@ class Size(click.ParamType[int]):
 def find_requests(paths: tuple[Path, ...]) -> list[Path]:
     """The requests in landing order: as given; of a folder or pattern by their paths."""
     found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            inside = sorted(path.glob("*.json"), key=natural_order)
-            if not inside:
-                raise click.UsageError(f"no *.json in {path}")
-            found += inside
-        elif not path.exists() and any(letter in str(path) for letter in "*?["):
-            anchor = Path(path.anchor) if path.is_absolute() else Path()
-            matching = sorted(anchor.glob(str(path.relative_to(path.anchor))), key=natural_order)
-            if not matching:
-                raise click.UsageError(f"nothing matches {path}")
-            found += matching
-        else:
-            found.append(path)
+    for are_files, group in groupby(paths, key=Path.is_file):
+        part = list(group)
+        found += without_shell_order(part) if are_files else chain(*map(listed, part))
     return list(dict.fromkeys(found))
+
+
+def listed(path: Path) -> list[Path]:
+    """The requests in a folder or that match a pattern."""
+    if path.is_dir():
+        inside = sorted(path.glob("*.json"), key=natural_order)
+        if not inside:
+            raise click.UsageError(f"no *.json in {path}")
+        return inside
+    if not path.exists() and any(letter in str(path) for letter in "*?["):
+        anchor = Path(path.anchor) if path.is_absolute() else Path()
+        matching = sorted(anchor.glob(str(path.relative_to(path.anchor))), key=natural_order)
+        if not matching:
+            raise click.UsageError(f"nothing matches {path}")
+        return matching
+    return [path]
+
+
+def without_shell_order(files: list[Path]) -> list[Path]:
+    """Files as given; those in the order of a pattern that the shell has expanded by their paths.
+
+    land b/*.json a/*.json      b/1 b/10 b/2   a/1 a/10 a/2
+    landed                      b/1 b/2 b/10   a/1 a/2 a/10
+    """
+    if is_shell_order(files):
+        return sorted(files, key=natural_order)
+    folders = (list(group) for _, group in groupby(files, key=lambda file: file.parent))
+    return [
+        file
+        for part in folders
+        for file in (sorted(part, key=natural_order) if is_shell_order(part) else part)
+    ]
+
+
+def is_shell_order(files: list[Path]) -> bool:
+    """Whether a shell would list the files in this order, by code points or in its locale."""
+    names = [str(file) for file in files]
+    return names in (sorted(names), sorted(names, key=locale.strxfrm))
 
 
 def natural_order(path: Path) -> tuple[list[list[tuple[int, str]]], str]:
@@ -121,6 +151,10 @@ def land_command(
     patterns. They are landed in order, each as one batch in one commit. A request that was landed
     before changes nothing; a refused request lands nothing.
 
+    Those of a folder or pattern are landed in the order of their paths, request_2 before
+    request_10. So are files in alphabetical order, in which a shell expands a pattern; files in any
+    other order are landed as given.
+
     \b
     Examples: dbt-history land requests/
               dbt-history land request.json --schema raw --dry-run
@@ -131,6 +165,8 @@ def land_command(
                 2  the options are invalid
                 3  Spark failed, or concurrent writers won every attempt
     """
+    with suppress(locale.Error):
+        locale.setlocale(locale.LC_COLLATE, "")
     paths = find_requests(requests)
     if batch is not None and len(paths) > 1:
         raise click.UsageError(f"--batch is only for a single request, got {len(paths)}")
