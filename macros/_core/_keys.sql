@@ -1,13 +1,18 @@
 {#
     The key of a node's records, as a list, by the first of these that says one: `unique_key`,
     `meta.history.key`, a primary key among the constraints, the column that has the tests `unique`
-    and `not_null`. Empty if none does, or if several columns have both tests.
+    and `not_null`. Empty if none does, or if several columns have both tests. `has_versions`: a
+    record has several rows, so that what is unique in the table is no key of the records.
+
+        customer_sk    customer_id    valid_from
+        1              A              March          customer_sk is unique, the key is customer_id
+        2              A              April
 #}
-{% macro _key_of_node(node) %}
+{% macro _key_of_node(node, has_versions=false) %}
     {% set meta = dbt_history._node_meta(node).get('history') %}
     {% set said = (node.get('config') or {}).get('unique_key')
         or (meta.get('key') if meta is mapping else none) %}
-    {% if said %}{% do return(dbt_history._key_columns(said)) %}{% endif %}
+    {% if said or has_versions %}{% do return(dbt_history._key_columns(said)) %}{% endif %}
     {% set constrained = dbt_history._constrained_key(node) %}
     {% do return(constrained or dbt_history._tested_key(node)) %}
 {% endmacro %}
@@ -42,4 +47,14 @@
     {% endfor %}
     {% set both = tested.unique | select('in', tested.not_null) | unique | list %}
     {% do return(both if both | length == 1 else []) %}
+{% endmacro %}
+
+
+{# The columns of a key that are columns of the period: with them each version would be a record. #}
+{% macro _period_columns_in(key, convention) %}
+    {% set period = [convention.start, convention.end, convention.active] | reject('none')
+        | map('lower') | list %}
+    {% set found = [] %}
+    {% for column in key if column | lower in period %}{% do found.append(column) %}{% endfor %}
+    {% do return(found) %}
 {% endmacro %}

@@ -39,6 +39,14 @@
                 {% do problems.append(name ~ ': an append-only table keeps all rows for ever') %}
             {% elif not keeps_rows and not found.key %}
                 {% do problems.append(name ~ ': say which columns are the key') %}
+            {% elif not keeps_rows
+                and dbt_history._period_columns_in(found.key, found.convention) %}
+                {% do problems.append(
+                    name ~ ': the key names '
+                        ~ dbt_history._period_columns_in(found.key, found.convention) | join(', ')
+                        ~ ', a column of the period: it is the key of the record, not of the'
+                        ~ ' version'
+                ) %}
             {% endif %}
             {% do none if is_missing
                 else tables.append({
@@ -94,7 +102,9 @@
         else 'validity' if node and (node.config or {}).get('materialized') == 'history'
         else default %}
     {% do return({
-        'key': dbt_history._key_columns(key) or (dbt_history._key_of_node(node) if node else []),
+        'key': dbt_history._key_columns(key) or (
+            dbt_history._key_of_node(node, has_versions=true) if node else []
+        ),
         'convention': dbt_history.convention(convention) if convention
             else dbt_history._node_convention(node, meta, default),
     }) %}
@@ -119,13 +129,14 @@
     The key of a relation's records, as a list: the argument, else what the model, source, snapshot
     or seed behind it says, else, with `or_own`, what the model that is being run says; there a
     missing key is the caller's problem. dbt knows all of them when it runs; before that the key may
-    be empty.
+    be empty. `convention`: that of a table of versions.
 #}
-{% macro _key_of(relation, key, caller_name, or_own=false) %}
+{% macro _key_of(relation, key, caller_name, or_own=false, convention=none) %}
     {% set said = dbt_history._key_columns(key) %}
-    {% if said or not execute %}{% do return(said) %}{% endif %}
-    {% set node = dbt_history._node_of_relation(relation) %}
-    {% set found = dbt_history._key_of_node(node) if node is not none else [] %}
+    {% if not execute or (said and convention is none) %}{% do return(said) %}{% endif %}
+    {% set node = none if said else dbt_history._node_of_relation(relation) %}
+    {% set found = said if node is none
+        else dbt_history._key_of_node(node, has_versions=convention is not none) %}
     {% set own = dbt_history._node_of_context() if or_own else none %}
     {% if not found and own is not none %}
         {% set found = dbt_history._key_columns((model.config or {}).get('unique_key')) %}
@@ -136,8 +147,20 @@
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'no key is known', got=relation,
             expected='a key: as an argument, or said of the table by unique_key, meta.history.key,'
-                ~ ' a primary key constraint, or the tests unique and not_null of one column',
+                ~ ' a primary key constraint, or the tests unique and not_null of one column'
+                if convention is none
+                else 'the key of the records: as an argument, or said of the table by unique_key or'
+                    ~ ' meta.history.key (a column that is unique identifies a version)',
             node=dbt_history._node_of_context(),
+        )) %}
+    {% endif %}
+    {% set of_period = dbt_history._period_columns_in(found, convention) if convention else [] %}
+    {% if of_period %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the key contains a column of the period: ' ~ of_period | join(', '),
+            got=found | join(', '), expected='the key of the record, not of the version',
+            node=dbt_history._node_of_context(),
+            way_out='name the key of the record as the argument key',
         )) %}
     {% endif %}
     {% do return(found) %}

@@ -14,7 +14,9 @@
 {%- set convention = dbt_history.convention(
     dbt_history._convention_of(model, convention, 'no_gap_between_versions'),
 ) -%}
-{%- set key = dbt_history._key_of(model, key, 'no_gap_between_versions') -%}
+{%- set key = dbt_history._key_of(
+    model, key, 'no_gap_between_versions', convention=convention,
+) -%}
 {%- set start = dbt_history._quote(convention.start) -%}
 {%- set unit = minimum_gap or convention.gap
     or ('1 millisecond' if convention.type == 'timestamp' else 1) -%}

@@ -7,7 +7,9 @@
 {%- set convention = dbt_history.convention(
     dbt_history._convention_of(model, convention, 'one_active_version'),
 ) -%}
-{%- set key = dbt_history._key_of(model, key, 'one_active_version') -%}
+{%- set key = dbt_history._key_of(
+    model, key, 'one_active_version', convention=convention,
+) -%}
 {%- set keys = dbt_history._quoted(key) -%}
 {%- set start = dbt_history._quote(convention.start) -%}
 with

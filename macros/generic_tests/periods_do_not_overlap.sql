@@ -7,7 +7,9 @@
 {%- set convention = dbt_history.convention(
     dbt_history._convention_of(model, convention, 'periods_do_not_overlap'),
 ) -%}
-{%- set key = dbt_history._key_of(model, key, 'periods_do_not_overlap') -%}
+{%- set key = dbt_history._key_of(
+    model, key, 'periods_do_not_overlap', convention=convention,
+) -%}
 with
 {{ dbt_history._ctes_of_neighbours(model, key, convention) }}
 

@@ -58,7 +58,7 @@
             'name': alias, 'convention': reader.convention, 'from': reader.from,
             'table': reader.table, 'log': reader.get('log'),
             'key': dbt_history._quoted(dbt_history._key_of(
-                said.relation, own_key, 'history_join',
+                said.relation, own_key, 'history_join', convention=reader.convention,
             )),
             'start': alias ~ '.' ~ dbt_history._quote(reader.convention.start),
             'until': dbt_history._end_of_period(reader.convention, alias ~ '.'),
