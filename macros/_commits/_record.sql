@@ -41,3 +41,13 @@
     {% endfor %}
     {% do return(said) %}
 {% endmacro %}
+
+
+{# The run-operation that a commit records; none if it is a commit of somebody else. #}
+{% macro _recorded_operation(entry) %}
+    {% set said = entry.record or entry.said %}
+    {% if said is string %}
+        {% set said = fromjson(said, none) if said.startswith('{') else none %}
+    {% endif %}
+    {% do return(said.get('history_operation') if said is mapping else none) %}
+{% endmacro %}

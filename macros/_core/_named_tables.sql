@@ -176,7 +176,7 @@
     {% if not execute or graph is not defined %}
         {% do return(none) %}
     {% elif relation is string %}
-        {% do return(dbt_history._node_of_filtered(relation)) %}
+        {% do return((dbt_history._filtered_table(relation) or {}).get('node')) %}
     {% elif not relation.identifier %}
         {% do return(none) %}
     {% endif %}
@@ -204,10 +204,10 @@
 
 
 {#
-    The node whose rows a generic test with `where` gets, as the text `(select * from schema.table
-    where …) dbt_subquery`; none for other text.
+    The table whose rows a generic test with `where` gets, as the text `(select * from schema.table
+    where …) dbt_subquery`: {'node', 'relation'}; none for other text.
 #}
-{% macro _node_of_filtered(text) %}
+{% macro _filtered_table(text) %}
     {% set test = model if model is defined and model is mapping else {} %}
     {% if test.get('resource_type') != 'test' or not (test.get('config') or {}).get('where') %}
         {% do return(none) %}
@@ -217,10 +217,24 @@
     {% set node = (graph.get('nodes') or {}).get(id) or (graph.get('sources') or {}).get(id) %}
     {% set plain = text.replace('`', '').split() | join(' ') | lower %}
     {% for table in [node or {}, (node or {}).get('defer_relation') or {}] if table %}
-        {% set name = table.schema ~ '.' ~ (table.get('alias') or table.get('identifier')) %}
-        {% if ('from ' ~ name ~ ' ') | lower in plain %}{% do return(node) %}{% endif %}
+        {% set identifier = table.get('alias') or table.get('identifier') %}
+        {% if ('from ' ~ table.schema ~ '.' ~ identifier ~ ' ') | lower in plain %}
+            {% do return({'node': node, 'relation': api.Relation.create(
+                database=table.get('database'), schema=table.schema, identifier=identifier,
+            )}) %}
+        {% endif %}
     {% endfor %}
     {% do return(none) %}
+{% endmacro %}
+
+
+{# The table of a generic test, also with `where`; none if it is not known. #}
+{% macro _tested_table(tested) %}
+    {% if tested is not string %}{% do return(tested) %}{% endif %}
+    {% do return(
+        (dbt_history._filtered_table(tested) or {}).get('relation')
+            if execute and graph is defined else none
+    ) %}
 {% endmacro %}
 
 

@@ -163,3 +163,19 @@
     {% do dbt_history._create_own_table(marks, create) %}
     {% do return(marks) %}
 {% endmacro %}
+
+
+{#
+    Whether data of a log may have been erased: by its commits, and, where those have expired, by
+    any erasure in the marks of its schema, which name the table of the call only.
+#}
+{% macro _may_be_erased(relation) %}
+    {% for entry in dbt_history._history_entries(relation)
+        if dbt_history._recorded_operation(entry) == 'erase_subject' %}
+        {% do return(true) %}
+    {% endfor %}
+    {% set marks = dbt_history._marks(relation) %}
+    {% do return(
+        marks is not none and dbt_history._count_rows(marks, "kind = 'erasure'") > 0
+    ) %}
+{% endmacro %}

@@ -40,13 +40,3 @@ union all
 select cast(null as string) as problem
 where 1 = 0
 {% endtest %}
-
-
-{# The run-operation that a commit records; none if it is a commit of somebody else. #}
-{% macro _recorded_operation(entry) %}
-    {% set said = entry.record or entry.said %}
-    {% if said is string %}
-        {% set said = fromjson(said, none) if said.startswith('{') else none %}
-    {% endif %}
-    {% do return(said.get('history_operation') if said is mapping else none) %}
-{% endmacro %}

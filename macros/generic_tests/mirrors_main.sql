@@ -4,10 +4,19 @@
 #}
 {% test mirrors_main(model, main, key=none, id=none) %}
 {%- set columns = [] -%}
-{%- set mirror = dbt_history._renames_of(model) -%}
+{%- set mirror = dbt_history._renames_of(dbt_history._tested_table(model)) -%}
 {%- set own_id = id or mirror.id or main.identifier ~ '_hx_id' -%}
 {%- do mirror.update({'id': own_id}) -%}
 {%- if execute -%}
+    {%- if model is string -%}
+        {%- do exceptions.raise_compiler_error(dbt_history._message(
+            'mirrors_main', 'the test is of a whole table: where would choose rows of the mirror'
+                ~ ' only, and not of its main table',
+            got=model, expected='a test without where',
+            way_out="remove where from the test, or set it to '' if the project sets it for all"
+                ~ ' tests',
+        )) -%}
+    {%- endif -%}
     {%- if dbt_history._is_missing(main) and flags.WHICH in ['test', 'build'] -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
             'mirrors_main', 'the main table does not exist', got=main,

@@ -102,6 +102,35 @@ def test_a_subject_is_erased_in_all_logs_of_its_source(
 
 
 @pytest.mark.thorough
+def test_the_link_of_a_reference_that_was_erased_is_right(
+    recorded: Project, spark: SparkSession
+) -> None:
+    """A filtered test, too; a link to a row that does not exist fails as before."""
+    reference = {"column": "boss", "history": "ref('people_hx')", "name": "led_by"}
+    tests = [
+        {"dbt_history.history_references_exist": {
+            "name": name, "arguments": {"references": [reference]}, "config": {"where": where},
+        }}
+        for name, where in (("all", ""), ("of_1", "id = 1"), ("of_2", "id = 2"))
+    ]  # fmt: skip
+    models = [{"name": "people_hx", "data_tests": tests}]
+    recorded.write("models/tests.yml", yaml.safe_dump({"version": 2, "models": models}))
+    recorded.run(*LOGS)
+    assert outcomes(recorded) == {"all": "pass", "of_1": "pass", "of_2": "pass"}
+
+    arguments = {"table": "people_hx", "only": {"id": 2}, "reason": "request"}
+    recorded.dbt("run-operation", "erase_subject", "--args", json.dumps(arguments))
+
+    found = {(row["boss"], row["led_by"]) for row in recorded.rows("people_hx") if row["id"] == 2}
+    assert found == {(None, 1), (None, 3)}
+    assert outcomes(recorded) == {"all": "pass", "of_1": "pass", "of_2": "pass"}
+    log = recorded.table("people_hx")
+    spark.sql(f"alter table {log} set tblproperties ('delta.appendOnly' = 'false')")
+    spark.sql(f"update {log} set led_by = 99 where led_by = 3")
+    assert outcomes(recorded) == {"all": "fail", "of_1": "pass", "of_2": "fail"}
+
+
+@pytest.mark.thorough
 def test_what_makes_a_row_of_a_log_is_not_erased(recorded: Project) -> None:
     columns = ["people_hx_id", "led_by", "mod_time", "deleted", "name"]
     arguments = {"table": "people_hx", "only": {"id": 1}, "columns": columns}

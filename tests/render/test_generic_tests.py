@@ -128,3 +128,63 @@ def test_a_column_of_the_period_is_no_part_of_the_key(call: Renderer) -> None:
             "_maintained", table="customers", convention="validity", key=None,
             caller_name="verify_history",
         )  # fmt: skip
+
+
+# Mirrors
+
+
+@pytest.mark.parametrize("by", ["commit", "mark", "nothing"])
+def test_a_link_without_a_reference_is_right_only_after_an_erasure(call: Renderer, by: str) -> None:
+    call.pretend_relations("staff_hx", *(["history_marks"] if by == "mark" else []))
+    know(call, model_node("staff_hx"), model={"unique_id": "test.shop.t", "resource_type": "test"})
+    erasure = commit(
+        2, "UPDATE",
+        userMetadata=json.dumps({"history_operation": "erase_subject"}),
+    )  # fmt: skip
+    log = [*([erasure] if by == "commit" else []), batch(1)]
+    call.pretend_answers({
+        "describe history `golden`.`staff_hx`": log,
+        "select count(*) from `golden`.`history_marks` where kind = 'erasure'": [{"count": 1}],
+    })  # fmt: skip
+    reference = {
+        "column": "boss", "key": "id", "id": "staff_hx_id", "name": "led_by",
+        "history": call.table("staff_hx"),
+    }  # fmt: skip
+    sql = call(
+        "test_history_references_exist", model=call.table("staff_hx"), references=[reference]
+    )
+    erased = (
+        "else log.`led_by` is null or coalesce((log.`boss` is null or referenced.`id` <=>"
+        " log.`boss`) and referenced.`staff_hx_id` is not null, false)"
+    )
+    assert (erased in sql) == (by != "nothing")
+    assert "else log.`led_by` is null" in sql
+
+
+def test_references_of_a_filtered_mirror_are_under_their_former_names(call: Renderer) -> None:
+    rows = filtered(call, "staff_hx")
+    call.pretend_relations("staff_hx")
+    about = {"hx": {"id": "staff_hx_id", "key": ["id"], "renamed": {"boss": ["lead"]},
+                    "until": {}, "reused": []}}  # fmt: skip
+    call.pretend_answers({
+        "describe history `golden`.`staff_hx`": [batch(1, about), commit(0, "CREATE TABLE")],
+        "describe `golden`.`staff_hx`": [
+            {"col_name": name, "data_type": "bigint", "comment": None}
+            for name in ("id", "boss", "lead", "staff_hx_id", "led_by")
+        ],
+    })  # fmt: skip
+    reference = {"column": "boss", "history": call.table("staff_hx"), "name": "led_by"}
+    sql = call("test_history_references_exist", model=rows, references=[reference], id="own")
+    assert f"from (select * from {rows}) as log" in sql
+    # The link is to the mirror itself, by the id of the argument or of its commits.
+    assert "referenced.`staff_hx_id` = log.`led_by`" in sql
+    assert "log.`lead`" in sql
+
+
+def test_a_filtered_mirror_is_not_compared_with_its_main_table(call: Renderer) -> None:
+    rows = filtered(call, "staff_hx")
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("test_mirrors_main", model=rows, main=call.table("staff"), key="id")
+    message = str(refused.value)
+    assert "dbt_history.mirrors_main: the test is of a whole table" in message
+    assert "way out: remove where from the test, or set it to ''" in message

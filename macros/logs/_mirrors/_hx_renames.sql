@@ -25,13 +25,13 @@
 
 
 {#
-    The columns of a mirror: {'renamed', 'until', 'reused', 'names' of its columns, 'id'}. A test
-    with `where` gets a query instead of the table.
+    The columns of a mirror: {'renamed', 'until', 'reused', 'names' of its columns, 'id'}; of none,
+    and of a table that is not there, nothing is known.
 #}
 {% macro _renames_of(mirror) %}
     {% set found = {'renamed': {}, 'names': [], 'id': none} %}
     {% set table = dbt_history._with_format(load_relation(mirror))
-        if execute and mirror is not string else none %}
+        if execute and mirror is not none else none %}
     {% if table is not none and not table.is_view %}
         {% set about = (dbt_history._commit_log(table, '').about or {}).get('hx') or {} %}
         {% do found.update({'id': about.get('id')}) %}

@@ -111,24 +111,8 @@
     {% for row in run_query(dbt_history.test_is_append_only(table.relation)).rows %}
         {% do problems.append(table.name ~ ' was changed: ' ~ row[0]) %}
     {% endfor %}
-    {% do call.update({'erased': dbt_history._may_be_erased(table)}) %}
+    {% do call.update({'erased': dbt_history._may_be_erased(table.relation)}) %}
     {% do dbt_history._check_reverted_columns(call, problems) %}
-{% endmacro %}
-
-
-{#
-    Whether data of a log may have been erased: by its commits, and, where those have expired, by
-    any erasure in the marks of its schema, which name the table of the call only.
-#}
-{% macro _may_be_erased(table) %}
-    {% for entry in dbt_history._history_entries(table.relation)
-        if dbt_history._recorded_operation(entry) == 'erase_subject' %}
-        {% do return(true) %}
-    {% endfor %}
-    {% set marks = dbt_history._marks(table.relation) %}
-    {% do return(
-        marks is not none and dbt_history._count_rows(marks, "kind = 'erasure'") > 0
-    ) %}
 {% endmacro %}
 
 
