@@ -1,6 +1,6 @@
 {#
     The log is protected against updates and deletes, and its commits, as far as they are kept,
-    contain none, except for the recorded updates of `erase_subject`.
+    contain none and drop no column, except for the recorded ones of `erase_subject` and `serve`.
 #}
 {% test is_append_only(model) %}
 {%- set problems = [] -%}
@@ -22,11 +22,16 @@
     {%- for entry in dbt_history._history_entries(table) -%}
         {%- set overwrites = entry.operation == 'WRITE'
             and entry.parameters.get('mode') == 'Overwrite' -%}
-        {%- set is_erasure = entry.operation == 'UPDATE'
-            and dbt_history._recorded_operation(entry) == 'erase_subject' -%}
+        {%- set recorded = {'UPDATE': 'erase_subject', 'DROP COLUMNS': 'drop_column'}.get(
+            entry.operation,
+        ) -%}
+        {%- set is_ours = recorded and dbt_history._recorded_operation(entry) == recorded -%}
         {%- set changes_rows = overwrites or 'REPLACE TABLE' in entry.operation
-            or entry.operation in ['DELETE', 'UPDATE', 'MERGE', 'TRUNCATE', 'RESTORE'] -%}
-        {%- if changes_rows and not is_erasure -%}
+            or entry.operation in [
+                'DELETE', 'UPDATE', 'MERGE', 'TRUNCATE', 'RESTORE', 'DROP COLUMNS',
+                'REPLACE COLUMNS',
+            ] -%}
+        {%- if changes_rows and not is_ours -%}
             {%- do problems.append(
                 'version ' ~ entry.version ~ ' of the table was written by ' ~ entry.operation
             ) -%}

@@ -1,9 +1,9 @@
 {#
     Checks a history table against everything that can be recomputed: the rules of periods; from the
-    table's log the number of rows, and commits of others that changed rows, emptied or replaced the
-    table; and, with `source`, the current versions against the table they mirror (only its columns
-    are compared). Differences are an error. A mirror or an event table is compared with its main
-    table without being told, if it has read all commits of it.
+    table's log the number of rows, and commits of others that changed rows, dropped columns,
+    emptied or replaced the table; and, with `source`, the current versions against the table they
+    mirror (only its columns are compared). Differences are an error. A mirror or an event table is
+    compared with its main table without being told, if it has read all commits of it.
 
     dbt run-operation verify_history --args '{table: customers, source: stg_customers}'
 #}

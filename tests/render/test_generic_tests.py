@@ -188,3 +188,92 @@ def test_a_filtered_mirror_is_not_compared_with_its_main_table(call: Renderer) -
     message = str(refused.value)
     assert "dbt_history.mirrors_main: the test is of a whole table" in message
     assert "way out: remove where from the test, or set it to ''" in message
+
+
+# verify_history
+
+
+@pytest.mark.parametrize(
+    ("materialized", "operation", "is_found"),
+    [
+        ("snapshot", "MERGE", False),
+        ("snapshot", "UPDATE", True),
+        ("incremental", "MERGE", False),
+        ("incremental", "WRITE", False),
+        ("incremental", "DELETE", True),
+        ("seed", "TRUNCATE", False),
+        ("seed", "WRITE", False),
+        ("seed", "MERGE", True),
+        ("table", "CREATE OR REPLACE TABLE AS SELECT", False),
+        ("table", "MERGE", True),
+        ("history", "MERGE", True),
+        ("history", "CREATE OR REPLACE TABLE AS SELECT", True),
+        ("history", "DROP COLUMNS", True),
+        ("history", "REPLACE COLUMNS", True),
+        ("history", "ADD COLUMNS", False),
+    ],
+)
+def test_what_dbt_itself_does_to_its_table_was_not_done_by_hand(
+    call: Renderer, materialized: str, operation: str, is_found: bool
+) -> None:
+    """
+    version   0      1               2           3
+              WRITE  clean_history   operation   clean_history
+    """
+    cleaned = {"history_operation": "clean_history"}
+    entries = [
+        entry(3, "DELETE", cleaned), entry(2, operation), entry(1, "DELETE", cleaned),
+        entry(0, "WRITE"),
+    ]  # fmt: skip
+    table = {"node": {"config": {"materialized": materialized}}}
+    found = call("_foreign_commits", table=table, entries=entries)
+    assert [text.split(", ")[0] for text in found] == (
+        [f"commit 2 ({operation}"] if is_found else []
+    )
+    what = "columns" if "COLUMNS" in operation else "rows"
+    assert all(text.endswith(f"changed {what} by hand") for text in found)
+
+
+@pytest.mark.parametrize("name", ["change_type", "drop_column"])
+def test_a_change_of_columns_by_serve_was_not_made_by_hand(call: Renderer, name: str) -> None:
+    record = {"history_operation": name}
+    entries = [
+        entry(3, "DROP COLUMNS", record), entry(2, "UPDATE", record),
+        entry(1, "MERGE", {"history_operation": "x"}),
+    ]  # fmt: skip
+    assert call("_foreign_commits", table={"node": None}, entries=entries) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "lost"),
+    [
+        (entry(0, "CONVERT", numConvertedFiles=3), []),
+        (entry(0, "WRITE"), []),
+        (entry(0, "CREATE TABLE AS SELECT"), []),
+        (entry(0, "CREATE TABLE AS SELECT", numOutputRows=5), ["3 rows, where its log makes 6"]),
+        (entry(0, "CREATE OR REPLACE TABLE"), ["3 rows, where its log makes 1"]),
+        (entry(0, "CREATE TABLE"), ["3 rows, where its log makes 1"]),
+    ],
+)
+def test_rows_are_counted_only_if_each_commit_says_how_many_it_wrote(
+    call: Renderer, first: dict[str, Any], lost: list[str]
+) -> None:
+    call.pretend_answers({"select count(*) from `golden`.`h`": [{"count": 3}]})
+    entries = [entry(1, "WRITE", numOutputRows=1), first]
+    assert call("_lost_rows", table={"relation": call.table("h")}, entries=entries) == lost
+
+
+def test_a_column_may_have_the_name_of_a_column_of_the_comparison(call: Renderer) -> None:
+    know(call)
+    call.pretend_relations("h", "main")
+    columns = [{"col_name": "side", "data_type": "int", "comment": None}]
+    executed = call.pretend_answers({
+        "describe ": columns, "select count_if": [{"more": 0, "less": 0}],
+    })  # fmt: skip
+    table = {
+        "relation": call.table("h"), "log": None,
+        "convention": call("convention", convention="validity"),
+    }  # fmt: skip
+    assert call("_differs_from", table=table, source="golden.main") == []
+    assert "select 1 as `__side`, `side` as `side`" in executed[-1]
+    assert "sum(`__side`)" in executed[-1]

@@ -12,7 +12,8 @@ import time
 import tomllib
 import zipfile
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import click
 import grpc
@@ -334,3 +335,50 @@ def test_arguments_that_dbt_refuses_are_in_no_message(monkeypatch: pytest.Monkey
 
     running.close()
     assert str(failed.value) == "dbt refused the arguments of its command"
+
+
+class RecordingSession:
+    """A session that keeps its statements, each with the record that its commit would have."""
+
+    def __init__(self) -> None:
+        self.record: str | None = None
+        self.statements: list[tuple[str, str | None]] = []
+        self.conf = SimpleNamespace(set=self.set, unset=self.unset)
+
+    def set(self, name: str, value: str) -> None:
+        assert name == commit_log.USER_METADATA
+        self.record = value
+
+    def unset(self, name: str) -> None:
+        assert name == commit_log.USER_METADATA
+        self.record = None
+
+    def sql(self, statement: str) -> None:
+        self.statements.append((statement, self.record))
+
+
+def test_what_serve_does_to_the_rows_and_columns_of_a_table_is_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`verify_history` takes an update or a drop without a record for a change by hand."""
+    session = RecordingSession()
+    target = Target(cast(Any, session), "shop", "items")
+    for name in ("drop_landed", "enable", "enable_for", "set_properties", "forget_migrations"):
+        monkeypatch.setattr(Target, name, lambda *_: None)
+
+    target.change_type("n", "double", "string")
+    target.drop_column("m")
+
+    found = [
+        (statement.split("`items` ")[1].split("`")[0], json.loads(record or "{}"))
+        for statement, record in session.statements
+    ]
+    assert [(begin, record.get("history_operation")) for begin, record in found] == [
+        ("add columns (", None),
+        ("set ", "change_type"),
+        ("drop column ", "drop_column"),
+        ("rename column ", None),
+        ("drop column ", "drop_column"),
+    ]
+    # It is no record of a batch: what it says of the table's batches does not change.
+    assert not any(commit_log.read_record(record) for _, record in session.statements)

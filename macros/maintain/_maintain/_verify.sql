@@ -83,7 +83,8 @@
         {% set is_replaced = 'REPLACE TABLE' in entry.operation %}
         {% set sum.is_whole = entry.operation == 'TRUNCATE' or is_replaced
             or entry.version == 0 or entry.get('is_first', false) %}
-        {% if entry.operation in ['RESTORE', 'CLONE'] or entry.parameters.get('mode') == 'Overwrite'
+        {% if entry.operation in ['RESTORE', 'CLONE', 'CONVERT']
+            or entry.parameters.get('mode') == 'Overwrite'
             or ('REPLACE' in entry.operation and not is_replaced) %}
             {% set sum.is_known = false %}
         {% elif entry.operation == 'MERGE' %}
@@ -96,7 +97,8 @@
             'WRITE', 'CREATE TABLE AS SELECT', 'STREAMING UPDATE', 'COPY INTO',
         ] %}
             {% set sum.is_known = sum.is_known
-                and ('numOutputRows' in metrics or 'REPLACE TABLE AS' not in entry.operation) %}
+                and ('numOutputRows' in metrics
+                    or (is_replaced and 'REPLACE TABLE AS' not in entry.operation)) %}
             {% set sum.rows = sum.rows + (metrics.get('numOutputRows', 0) | int) %}
         {% endif %}
     {% endfor %}
@@ -111,21 +113,19 @@
 
 
 {#
-    Commits of others that changed rows, or emptied or replaced the table, since the package manages
-    it: a manual change of a value violates no rule and no count.
+    Commits of others that changed rows, dropped columns, or emptied or replaced the table, since
+    the package manages it: a manual change of a value violates no rule and no count.
 
         version   0      1        2       3       4        5         6
                   WRITE  MERGE    UPDATE  MERGE   UPDATE   RESTORE   OPTIMIZE
                          batch 1  found   batch 2 undone   to 3
                   '- before the first batch: the adopted table
 
-    A table of a materialization of dbt's own is replaced by dbt, without a record.
+    What a materialization of dbt's own does to its table has no record: see `_own_changes_of_dbt`.
 #}
 {% macro _foreign_commits(table, entries) %}
     {% set settings = table.node.config if table.node is not none else {} %}
-    {% set is_rebuilt = settings.get('incremental_strategy') != 'history_batch' and settings.get(
-        'materialized', 'history'
-    ) not in ['history', 'history_batch', 'history_append'] %}
+    {% set by_dbt = dbt_history._own_changes_of_dbt(settings) %}
     {% set walk = namespace(found=[], since_ours=[], resume_at=none) %}
     {% for entry in entries if walk.resume_at is none or entry.version <= walk.resume_at %}
         {% if entry.operation == 'RESTORE' %}
@@ -134,18 +134,34 @@
             or 'history_migration' in (entry.said or '') %}
             {% set walk.found = walk.found + walk.since_ours %}
             {% set walk.since_ours = [] %}
-        {% elif entry.operation in [
+        {% elif (entry.operation in [
             'WRITE', 'MERGE', 'UPDATE', 'DELETE', 'STREAMING UPDATE', 'COPY INTO', 'TRUNCATE',
-            'CLONE',
-        ] or ('REPLACE TABLE' in entry.operation and not is_rebuilt) %}
+            'CLONE', 'DROP COLUMNS', 'REPLACE COLUMNS',
+        ] and entry.operation not in by_dbt)
+            or ('REPLACE TABLE' in entry.operation and 'REPLACE TABLE' not in by_dbt) %}
             {% set walk.since_ours = walk.since_ours + [
                 'commit ' ~ entry.version ~ ' (' ~ entry.operation ~ ', '
                     ~ (entry.user or 'unknown user') ~ ', ' ~ entry.timestamp
-                    ~ ') changed rows by hand'
+                    ~ (') changed columns by hand' if 'COLUMNS' in entry.operation
+                        else ') changed rows by hand')
             ] %}
         {% endif %}
     {% endfor %}
     {% do return(walk.found) %}
+{% endmacro %}
+
+
+{# The operations by which a materialization of dbt's own changes its table; none of the others. #}
+{% macro _own_changes_of_dbt(settings) %}
+    {% set materialized = settings.get('materialized', 'history') %}
+    {% if settings.get('incremental_strategy') == 'history_batch'
+        or materialized in ['history', 'history_batch', 'history_append'] %}
+        {% do return([]) %}
+    {% endif %}
+    {% do return(['REPLACE TABLE'] + {
+        'snapshot': ['MERGE'], 'incremental': ['MERGE', 'WRITE', 'DROP COLUMNS'],
+        'seed': ['WRITE', 'TRUNCATE'],
+    }.get(materialized, [])) %}
 {% endmacro %}
 
 
@@ -171,9 +187,9 @@
         ) %}
     {% endfor %}
     {% set row = run_query(
-        'select count_if(surplus > 0), count_if(surplus < 0) from (select sum(side) as surplus'
-            ~ ' from (select 1 as side, ' ~ cells | join(', ')
-        ~ ' from ' ~ current ~ ' union all select -1 as side, '
+        'select count_if(surplus > 0), count_if(surplus < 0) from (select sum(`__side`) as surplus'
+            ~ ' from (select 1 as `__side`, ' ~ cells | join(', ')
+        ~ ' from ' ~ current ~ ' union all select -1 as `__side`, '
         ~ cells | join(', ') ~ ' from ' ~ other ~ ') as sides group by '
         ~ dbt_history._quoted(columns | map(attribute='name')) | join(', ') ~ ') as rows'
     ).rows[0] %}

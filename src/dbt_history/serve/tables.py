@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -247,14 +248,18 @@ class Target(CatalogTable):
         """
         if self.key() == list(key):
             return
-        is_logged = self.is_keyed_history()
-        if is_logged:
-            self.spark.conf.set(USER_METADATA, json.dumps(new_record(key=list(key))))
-        try:
+        record = self.recorded(new_record(key=list(key)))
+        with record if self.is_keyed_history() else nullcontext():
             self.set_properties({KEY: json.dumps(list(key))})
+
+    @contextmanager
+    def recorded(self, record: Mapping[str, Any]) -> Iterator[None]:
+        """Write the record into the commits of the block."""
+        self.spark.conf.set(USER_METADATA, json.dumps(record))
+        try:
+            yield
         finally:
-            if is_logged:
-                self.spark.conf.unset(USER_METADATA)
+            self.spark.conf.unset(USER_METADATA)
 
     def is_keyed_history(self) -> bool:
         """Whether a commit of this history, one that was not undone, records the key.
@@ -297,7 +302,12 @@ class Target(CatalogTable):
         self.enable("delta.columnMapping.mode", "name")
         self.forget_migrations(name)
         log.warning("%s: drops the column %s with its values", self, quoted(name))
-        self.spark.sql(f"alter table {self.full_name} drop column {quoted(name)}")
+        self.drop_of(self.full_name, quoted(name))
+
+    def drop_of(self, table: str, column: str) -> None:
+        """Drop a column, both quoted, with a record: a drop without one was made by hand."""
+        with self.recorded(operation_record("drop_column")):
+            self.spark.sql(f"alter table {table} drop column {column}")
 
     def forget_migrations(self, name: str) -> None:
         """Remove the properties of migrations of a column: a later column of the name is another.
@@ -319,8 +329,7 @@ class Target(CatalogTable):
             if not landing.has_mapping():
                 landing.set_property("delta.columnMapping.mode", "name")
             landing.set_emptied()
-            column = quoted(fields[name.lower()])
-            self.spark.sql(f"alter table {landing.full_name} drop column {column}")
+            self.drop_of(landing.full_name, quoted(fields[name.lower()]))
 
     def landed_fields(self) -> Any:
         return self.spark.table(self.landing.full_name).schema
@@ -433,11 +442,12 @@ class Target(CatalogTable):
         new, old = quoted(NEW_PREFIX + name), quoted(name)
         self.set_properties({CHANGING: NEW_PREFIX + name})
         self.spark.sql(f"alter table {self.full_name} add columns ({new} {after})")
-        self.spark.sql(
-            f"update {self.full_name} set {new} = try_cast({old} as {after})"
-            f" where {old} is not null"
-        )
-        self.spark.sql(f"alter table {self.full_name} drop column {old}")
+        with self.recorded(operation_record("change_type")):
+            self.spark.sql(
+                f"update {self.full_name} set {new} = try_cast({old} as {after})"
+                f" where {old} is not null"
+            )
+        self.drop_of(self.full_name, old)
         self.spark.sql(f"alter table {self.full_name} rename column {new} to {old}")
 
     def finish_changes(self, fields: dict[str, DataType]) -> dict[str, DataType]:
@@ -449,7 +459,7 @@ class Target(CatalogTable):
             return fields
         old = new.removeprefix(NEW_PREFIX)
         if old in fields:
-            self.spark.sql(f"alter table {self.full_name} drop column {quoted(new)}")
+            self.drop_of(self.full_name, quoted(new))
         else:
             self.spark.sql(
                 f"alter table {self.full_name} rename column {quoted(new)} to {quoted(old)}"
@@ -477,6 +487,11 @@ def is_history(names: Iterable[str]) -> bool:
 
 def names_without(names: Iterable[str], others: Sequence[str]) -> list[str]:
     return [name for name in names if name not in others]
+
+
+def operation_record(name: str) -> dict[str, str]:
+    """The record of a change that is no batch; `verify_history` and `is_append_only` know it."""
+    return {"history_operation": name}
 
 
 def own_properties(columns: Iterable[Column], key: Sequence[str]) -> dict[str, str]:
