@@ -98,9 +98,14 @@
 #}
 {% macro _table_settings(node, convention, key, caller_name, default='fivetran') %}
     {% set meta = dbt_history._history_meta(node, caller_name) if node else {} %}
-    {% set default = 'dbt_snapshot' if node and node.resource_type == 'snapshot'
-        else 'validity' if node and (node.config or {}).get('materialized') == 'history'
+    {% set default = 'validity' if node and (node.config or {}).get('materialized') == 'history'
         else default %}
+    {% set is_snapshot = node and node.resource_type == 'snapshot' %}
+    {% if is_snapshot and convention is none and not dbt_history._names_convention(meta) %}
+        {% set meta = dict(
+            dbt_history._convention_of_snapshot(node, meta.get('type')), **meta
+        ) %}
+    {% endif %}
     {% do return({
         'key': dbt_history._key_columns(key) or (
             dbt_history._key_of_node(node, has_versions=true) if node else []
@@ -248,4 +253,38 @@
         {% do names.update({column: said or column}) %}
     {% endfor %}
     {% do return(names) %}
+{% endmacro %}
+
+
+{#
+    How a snapshot stores a period, as a mapping: the convention that `said`, its `meta.history`,
+    names, with the columns and the open end that dbt writes. `type`: that of its start.
+#}
+{% macro _convention_of_snapshot(node, type, said={}) %}
+    {% set settings = {} if dbt_history._names_convention(said)
+        else {'convention': 'dbt_snapshot'} %}
+    {% for field in ['convention', 'start', 'end', 'active', 'type', 'open_end', 'gap']
+        if field in said %}
+        {% do settings.update({field: 'none' if said[field] is none else said[field]}) %}
+    {% endfor %}
+    {% set convention = dbt_history.convention(dict(settings, node=node.unique_id)) %}
+    {% set names = dbt_history._names_of_snapshot(node) %}
+    {% for part, column in {'start': 'dbt_valid_from', 'end': 'dbt_valid_to'}.items()
+        if names[column] != convention[part] %}
+        {% do settings.update({part: names[column]}) %}
+    {% endfor %}
+    {% do settings.update({'type': type} if type == 'date' else {}) %}
+    {% set current = node.config.get('dbt_valid_to_current') %}
+    {% if current %}
+        {% set axis = {'type': settings.get('type', convention.type)} %}
+        {% set number = run_query(
+            'select ' ~ dbt_history._axis_number(
+                'cast(' ~ current ~ ' as ' ~ axis.type ~ ')', axis,
+            )
+        ).rows[0][0] %}
+        {% do settings.update({'open_end': dbt_history._axis_text(number, axis)}) %}
+    {% elif convention.open_end is not none %}
+        {% do settings.update({'open_end': 'none'}) %}
+    {% endif %}
+    {% do return(settings) %}
 {% endmacro %}

@@ -277,3 +277,42 @@ def test_a_column_may_have_the_name_of_a_column_of_the_comparison(call: Renderer
     assert call("_differs_from", table=table, source="golden.main") == []
     assert "select 1 as `__side`, `side` as `side`" in executed[-1]
     assert "sum(`__side`)" in executed[-1]
+
+
+# The convention of a snapshot
+
+
+@pytest.mark.parametrize("type_", [None, "date"])
+def test_the_convention_of_a_snapshot_has_its_names_and_its_open_end(
+    call: Renderer, type_: str | None
+) -> None:
+    config = {
+        "unique_key": "id", "dbt_valid_to_current": "to_date('9999-12-31')",
+        "snapshot_meta_column_names": {"dbt_valid_from": "since", "dbt_valid_to": "until"},
+        **({"meta": {"history": {"type": type_}}} if type_ else {}),
+    }  # fmt: skip
+    node = {**model_node("people", config=config), "resource_type": "snapshot"}
+    know(call, node)
+    number = 2932896 if type_ == "date" else 2932896 * 86_400_000_000
+    cast = "select unix_date(cast(" if type_ == "date" else "select unix_micros(cast("
+    call.pretend_answers({f"{cast}to_date('9999-12-31') as": [{"number": number}]})
+
+    found = call(
+        "_convention_of", relation=call.table("people"), convention=None, caller_name="as_of"
+    )
+
+    assert (found["start"], found["end"]) == ("since", "until")
+    assert found["open_end"] == ("9999-12-31" if type_ else "9999-12-31 00:00:00 UTC")
+    sql = call("test_period_is_well_formed", model=call.table("people"))
+    assert "`since` is null" in sql
+    assert "or `until` is null" in sql
+
+
+def test_a_snapshot_that_names_its_convention_has_that_one(call: Renderer) -> None:
+    config = {"dbt_valid_to_current": "x", "meta": {"history": "fivetran"}}
+    node = {**model_node("people", config=config), "resource_type": "snapshot"}
+    know(call, node)
+    found = call(
+        "_convention_of", relation=call.table("people"), convention=None, caller_name="as_of"
+    )
+    assert found["name"] == "fivetran"

@@ -37,29 +37,15 @@
 {% endmacro %}
 
 
-{#
-    `meta.history` of the model; what a `history` model does not do is appended to `problems`. The
-    convention is that of the snapshot's `meta.history`, with the columns and the open end that dbt
-    has written.
-#}
+{# `meta.history` of the model; what a `history` model does not do is appended to `problems`. #}
 {% macro _settings_of_snapshot(node, names, stored, problems) %}
     {% set said = dbt_history._history_meta(node, 'adopt_snapshot') %}
-    {% set settings = {} if dbt_history._names_convention(said)
-        else {'convention': 'dbt_snapshot'} %}
-    {% for field in ['convention', 'start', 'end', 'active', 'type', 'open_end', 'gap']
-        if field in said %}
-        {% do settings.update({field: 'none' if said[field] is none else said[field]}) %}
-    {% endfor %}
-    {% set convention = dbt_history.convention(dict(settings, node=node.unique_id)) %}
-    {% for part, column in {'start': 'dbt_valid_from', 'end': 'dbt_valid_to'}.items()
-        if names[column] != convention[part] %}
-        {% do settings.update({part: names[column]}) %}
-    {% endfor %}
-    {% if convention.active and convention.active | lower not in stored %}
+    {% set settings = dbt_history._convention_of_snapshot(
+        node, stored.get(names.dbt_valid_from | lower), said,
+    ) %}
+    {% set active = dbt_history.convention(settings).active %}
+    {% if active and active | lower not in stored %}
         {% do settings.update({'active': 'none'}) %}
-    {% endif %}
-    {% if stored.get(names.dbt_valid_from | lower) == 'date' %}
-        {% do settings.update({'type': 'date'}) %}
     {% endif %}
     {% set renamed = {} %}
     {% for column in ['dbt_scd_id', 'dbt_updated_at', 'dbt_is_deleted']
@@ -67,18 +53,6 @@
         {% do renamed.update({column: names[column]}) %}
     {% endfor %}
     {% do settings.update({'snapshot_columns': renamed} if renamed else {}) %}
-    {% set current = node.config.get('dbt_valid_to_current') %}
-    {% if current %}
-        {% set axis = {'type': settings.get('type', convention.type)} %}
-        {% set number = run_query(
-            'select ' ~ dbt_history._axis_number(
-                'cast(' ~ current ~ ' as ' ~ axis.type ~ ')', axis,
-            )
-        ).rows[0][0] %}
-        {% do settings.update({'open_end': dbt_history._axis_text(number, axis)}) %}
-    {% elif convention.open_end is not none %}
-        {% do settings.update({'open_end': 'none'}) %}
-    {% endif %}
     {% set strategy = node.config.get('strategy') %}
     {% if strategy not in ['timestamp', 'check', 'dbt_history.versions'] %}
         {% do problems.append('its strategy is ' ~ strategy) %}
@@ -94,7 +68,7 @@
     {% set checked = node.config.get('check_cols') %}
     {% set skips_time = updated_at and strategy == 'dbt_history.versions' %}
     {% if checked and checked != 'all' %}
-        {% set not_compared = [convention.active] + ([updated_at] if skips_time else []) %}
+        {% set not_compared = [active] + ([updated_at] if skips_time else []) %}
         {% do settings.update({'track_columns': dbt_history._key_columns(checked)
             | reject('in', not_compared) | list}) %}
     {% elif skips_time %}
