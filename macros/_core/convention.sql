@@ -19,11 +19,7 @@
     {% if record['type'] not in ['timestamp', 'bigint', 'date'] %}
         {% do problems.append('type is ' ~ record['type']) %}
     {% endif %}
-    {% set gaps = {
-        'timestamp': '^(0|[0-9]+ (microsecond|millisecond|second|minute|hour|day)s?)$',
-        'bigint': '^[0-9]+$', 'date': '^[0-9]+( days?)?$',
-    } %}
-    {% if not modules.re.match(gaps.get(record['type'], '.'), record['gap'] | string) %}
+    {% if not dbt_history._is_gap(record['gap'], record['type']) %}
         {% do problems.append('gap is ' ~ record['gap']) %}
     {% endif %}
     {% if record['open_end'] is not none
@@ -33,6 +29,16 @@
         ) %}
     {% endif %}
     {% do return(problems) %}
+{% endmacro %}
+
+
+{# Whether this is a gap on an axis of this type, in the form that `_shift_by_gap` accepts. #}
+{% macro _is_gap(gap, type) %}
+    {% set forms = {
+        'timestamp': '^(0|[0-9]+ (microsecond|millisecond|second|minute|hour|day)s?)$',
+        'bigint': '^[0-9]+$', 'date': '^[0-9]+( days?)?$',
+    } %}
+    {% do return(modules.re.match(forms.get(type, '.'), gap | string) is not none) %}
 {% endmacro %}
 
 

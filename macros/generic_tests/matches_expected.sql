@@ -4,6 +4,14 @@
     unexpected, and how many times.
 #}
 {% test matches_expected(model, expected, columns=none) %}
+{%- for side in [model, expected]
+    if execute and '__dbt__cte__' in side | string and flags.WHICH in ['test', 'build'] -%}
+    {%- do exceptions.raise_compiler_error(dbt_history._message(
+        'matches_expected', 'an ephemeral model has no table whose columns are known', got=side,
+        expected='a table, a view, a seed or a sub-query in parentheses on each side',
+        way_out='make the model a view, or write its rows as a seed or a sub-query',
+    )) -%}
+{%- endfor -%}
 {%- if not execute or dbt_history._is_missing(model) or dbt_history._is_missing(expected) -%}
 {#-
     If the SQL is compiled before the tables are built (`dbt compile`, `dbt docs generate`), the

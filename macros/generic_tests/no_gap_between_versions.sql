@@ -18,6 +18,16 @@
     model, key, 'no_gap_between_versions', convention=convention,
 ) -%}
 {%- set start = dbt_history._quote(convention.start) -%}
+{%- if minimum_gap is not none and not dbt_history._is_gap(minimum_gap, convention.type) -%}
+    {%- do exceptions.raise_compiler_error(dbt_history._message(
+        'no_gap_between_versions', 'this minimum_gap cannot be used', got=minimum_gap,
+        expected='one number with one unit, microsecond to day, such as 1 hour or 36 hours'
+            if convention.type == 'timestamp' else 'a number, such as 1',
+    )) -%}
+{%- endif -%}
+{#- A gap of zero may be a text, too; every gap is as long. #}
+{%- set minimum_gap = none if modules.re.match('^0+( |$)', minimum_gap | string)
+    else minimum_gap -%}
 {%- set unit = minimum_gap or convention.gap
     or ('1 millisecond' if convention.type == 'timestamp' else 1) -%}
 with

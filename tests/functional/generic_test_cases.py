@@ -513,6 +513,29 @@ PERIOD_IS_WELL_FORMED: list[Line] = [
         1,
         {"key": "id", "convention": CLOSED_DATES},
     ),
+    (
+        "a period may start at the open end, and not after it",
+        periods(
+            "date",
+            (1, "2099-12-31", "2099-12-31"),
+            (2, "2100-01-01", "2099-12-31"),
+            (3, "2100-01-01", "2100-01-01"),
+        ),
+        1,
+        {"key": "id", "convention": EARLY_DATES},
+    ),
+    (
+        "the smallest number as a start does not overflow",
+        periods("bigint", (1, -MAX_BIGINT, MAX_BIGINT), (2, 5, -MAX_BIGINT)),
+        1,
+        {"key": "id", "convention": {**NUMBERS_WITH_MAXIMUM, "gap": 2}},
+    ),
+    (
+        "a column may have any name",
+        "select 1 as id, 5L as valid_from, 4L as valid_to, 'a' as _until",
+        1,
+        {"key": "id", "convention": NUMBERS},
+    ),
     ("odd column names", odd(("a", "x", 1, 99, True), ("a", "y", 5, 2, False)), 1, ODD),
 ]
 

@@ -316,3 +316,80 @@ def test_a_snapshot_that_names_its_convention_has_that_one(call: Renderer) -> No
         "_convention_of", relation=call.table("people"), convention=None, caller_name="as_of"
     )
     assert found["name"] == "fivetran"
+
+
+# Other tests
+
+
+def test_the_rows_of_an_ephemeral_model_are_not_compared(call: Renderer) -> None:
+    know(call, flags=SimpleNamespace(WHICH="test"))
+    ephemeral = call.relation.create(identifier="__dbt__cte__rows", type="cte")
+    for sides in (
+        {"model": call.table("h"), "expected": ephemeral},
+        {"model": ephemeral, "expected": call.table("h")},
+        {"model": call.table("h"), "expected": f"(select * from {ephemeral})"},
+    ):
+        with pytest.raises(DbtRuntimeError) as refused:
+            call("test_matches_expected", columns=["id"], **sides)
+        assert "dbt_history.matches_expected: an ephemeral model has no table" in str(refused.value)
+    know(call, flags=SimpleNamespace(WHICH="compile"))
+    sql = call("test_matches_expected", model=call.table("h"), expected=ephemeral)
+    assert "except all" in sql
+
+
+@pytest.mark.parametrize(
+    ("gap", "type_", "condition"),
+    [
+        ("1 day 12 hours", "timestamp", None),
+        ("1 week", "timestamp", None),
+        (1, "timestamp", None),
+        ("1 hour", "bigint", None),
+        (-1, "bigint", None),
+        (True, "date", None),
+        ("36 hours", "timestamp", "129600000000L) >= _earlier.until"),
+        ("90 minutes", "timestamp", "(`valid_from` - interval 90 minutes) >= _earlier.until"),
+        (10, "bigint", "(`valid_from` - 10L) >= _earlier.until"),
+        ("2 days", "date", "date_sub(`valid_from`, 2) >= _earlier.until"),
+        ("0", "timestamp", "(`valid_from` - interval 1 millisecond) > _earlier.until"),
+        (None, "timestamp", "(`valid_from` - interval 1 millisecond) > _earlier.until"),
+    ],
+)
+def test_the_minimum_of_a_gap_is_one_number_with_one_unit(
+    call: Renderer, gap: Any, type_: str, condition: str | None
+) -> None:
+    know(call)
+    arguments = {
+        "model": call.table("h"), "key": "id", "minimum_gap": gap,
+        "convention": {"convention": "validity", "type": type_},
+    }  # fmt: skip
+    if condition is None:
+        with pytest.raises(DbtRuntimeError, match="no_gap_between_versions: this minimum_gap"):
+            call("test_no_gap_between_versions", **arguments)
+    else:
+        assert condition in call("test_no_gap_between_versions", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("operation", "said", "is_reported"),
+    [
+        ("DROP COLUMNS", None, True),
+        ("DROP COLUMNS", "drop_column", False),
+        ("DROP COLUMNS", "erase_subject", True),
+        ("REPLACE COLUMNS", None, True),
+        ("UPDATE", "erase_subject", False),
+        ("UPDATE", "drop_column", True),
+        ("ADD COLUMNS", None, False),
+    ],
+)
+def test_a_log_keeps_its_columns(
+    call: Renderer, operation: str, said: str | None, is_reported: bool
+) -> None:
+    know(call)
+    call.pretend_relations("log")
+    record = json.dumps({"history_operation": said}) if said else None
+    call.pretend_answers({
+        "show tblproperties": [{"key": "delta.appendOnly", "value": "true"}],
+        "describe history": [commit(1, operation, userMetadata=record)],
+    })  # fmt: skip
+    sql = call("test_is_append_only", model=call.table("log"))
+    assert (f"version 1 of the table was written by {operation}" in sql) == is_reported
