@@ -1,9 +1,9 @@
 {#
     A snapshot strategy: `strategy: dbt_history.versions`. A record gets a new version when any
     checked column differs; NULLs are compared null-safe, maps by their entries. `check_cols`
-    (default: all except the active column and those in `updated_at`) are the compared columns. With
-    `updated_at` the new version starts at that time, and a row that is not newer than the stored
-    version is ignored; without it, the version starts now.
+    are the compared columns, each of them a column of the SELECT (default: all except the active
+    column and the one in `updated_at`). With `updated_at` the new version starts at that time, and
+    a row that is not newer than the stored version is ignored; without it, the version starts now.
 
     The key is one struct, so that a list of columns, unusual names and NULL in a key work.
 #}
@@ -15,7 +15,8 @@
     {% set updated_at = config.get('updated_at') %}
     {% set key = 'struct(' ~ dbt_history._quoted(keys) | join(', ') ~ ')' %}
     {% set starts_at = updated_at or snapshot_get_time() %}
-    {% set changed = dbt_history._row_differs(node, snapshotted_rel, current_rel, keys, updated_at)
+    {% set checked = dbt_history._checked_columns(node, keys, updated_at) %}
+    {% set changed = dbt_history._row_differs(node, snapshotted_rel, current_rel, checked)
         if target_exists else 'true' %}
     {% if updated_at %}
         {% set changed = '(' ~ changed ~ ') and ' ~ current_rel ~ '.' ~ updated_at ~ ' > '
@@ -36,26 +37,46 @@
 {% endmacro %}
 
 
-{# SQL that is true if a checked column differs, or does not exist yet. #}
-{% macro _row_differs(node, snapshotted_rel, current_rel, keys, updated_at) %}
+{# The compared columns: name to type. A name in `check_cols` that the SELECT lacks is refused. #}
+{% macro _checked_columns(node, keys, updated_at) %}
     {% set history = dbt_history._history_meta(node, 'snapshot_versions_strategy') %}
     {% set convention = dbt_history.convention(history) if history else {} %}
-    {% set types = dbt_history._types_of_query('select * from (' ~ node['compiled_code'] ~ ')') %}
-    {% set check_cols = config.get('check_cols') or 'all' %}
-    {% set left_out = [] %}
-    {% for name in keys + [updated_at, convention.active] if name %}
-        {% do left_out.append(name | lower) %}
+    {# The SELECT may end with a comment. #}
+    {% set columns = dbt_history._query_columns(
+        'select * from (\n' ~ node['compiled_code'] ~ '\n)'
+    ) %}
+    {% set named = dbt_history._key_columns(config.get('check_cols') or 'all') %}
+    {% set has_all = named | map('lower') | list == ['all'] %}
+    {% set missing = [] if has_all else dbt_history._missing_columns(named, columns) %}
+    {% if missing %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'snapshot_versions_strategy', 'the SELECT has no column that check_cols names',
+            got=missing | join(', '),
+            expected='all, or columns of the SELECT: '
+                ~ columns | map(attribute='name') | join(', '),
+            node=node.name,
+        )) %}
+    {% endif %}
+    {% set checked = {} %}
+    {% set left_out = keys + ([updated_at, convention.active] if has_all else []) %}
+    {% for column in dbt_history._without(columns, left_out)
+        if has_all or column.name | lower in named | map('lower') | list %}
+        {% do checked.update({column.name: column.type}) %}
     {% endfor %}
+    {% do return(checked) %}
+{% endmacro %}
+
+
+{# SQL that is true if a checked column differs, or does not exist yet. #}
+{% macro _row_differs(node, snapshotted_rel, current_rel, checked) %}
     {% set relation = adapter.get_relation(
         database=none, schema=node.schema, identifier=node.alias,
     ) %}
     {% set stored = dbt_history._table_columns(relation) | map(
         attribute='name'
     ) | map('lower') | list %}
-    {% set wanted = types.keys() | map('lower') | list if check_cols == 'all'
-        else check_cols | map('lower') | list %}
     {% set differences = [] %}
-    {% for name, type in types.items() if name | lower in wanted and name | lower not in left_out %}
+    {% for name, type in checked.items() %}
         {% if name | lower not in stored %}
             {% do return('true') %}
         {% endif %}
