@@ -22,7 +22,8 @@
     of numbers, or an SQL expression. On an axis of days `_commit_timestamp` is its day in UTC; an
     expression is cast, so that a timestamp becomes its day in the session's time zone. The position
     of a commit (an expression with one of these two columns) never decreases for a record: a commit
-    with an earlier clock time gets the time of the previous commit. An event's own time is used as
+    with an earlier clock time gets the time of the previous commit, and a source that was made
+    again with a lower version is refused (`_earlier_numbers.sql`). An event's own time is used as
     it is, in any order. Of several changes of a record at one point the last one is kept, by
     `sequence` and then by commit, so where versions have their own numbers (`naksha`) the version
     number is the point. Without `at`, the first column of `sequence` is the position. `delete_when`
@@ -68,6 +69,7 @@
         merge_equal, track_columns, except, ignore_null_updates, key, convention,
     ) -%}
     {%- set source = dbt_history._read_from(changes) -%}
+    {%- do dbt_history._refuse_earlier_number(source, at, convention) -%}
     {%- set partly_said = {} if dbt_history._is_position_of_commit(at) or ignore_null_updates
         else dbt_history._partly_said(source, dbt_history._key_columns(key)) -%}
     {%- set names = dbt_history._query_columns('select * from ' ~ source ~ ' as changes')

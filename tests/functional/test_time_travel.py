@@ -83,6 +83,43 @@ def test_tables_become_version_tables_and_a_pinned_version_does_not_change(
 
 
 @pytest.mark.thorough
+def test_numbers_of_a_source_that_was_made_again_continue(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.sql(f"create schema {project.schema}")
+    products = project.table("products")
+    feed = "using delta tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    changes = f"dbt_history.changes({relation(project.schema, 'products')}, 'id')"
+
+    def history(at: str) -> None:
+        rows = f"dbt_history.batch_rows({changes}, at='{at}')"
+        project.history("numbered", f"select * from {{{{ {rows} }}}}", **NUMBERS)
+
+    history("_commit_version")
+    spark.sql(f"create table {products} {feed} as select 1L as id, 'a' as name union select 2, 'b'")
+    project.run("numbered")
+    spark.sql(f"update {products} set name = 'x' where id = 1")
+    project.run("numbered")
+    spark.sql(f"drop table {products}")
+    spark.sql(f"create table {products} {feed} as select 1L as id, 'y' as name")
+
+    refused = project.run("numbered", check=False)
+    assert "way out: at='_commit_version + 2' from now on" in refused.message("numbered")
+    history("_commit_version + 2")
+    project.run("numbered")
+    spark.sql(f"update {products} set name = 'z'")
+    project.run("numbered")
+
+    found = [
+        tuple(row[name] for name in ("id", "name", "valid_from", "valid_to"))
+        for row in project.rows("numbered")
+    ]
+    assert sorted(found) == [
+        (1, "a", 0, 1), (1, "x", 1, 2), (1, "y", 2, 3), (1, "z", 3, MAXIMUM), (2, "b", 0, 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.thorough
 def test_changes_are_netted_per_point_and_starts_never_decrease_for_a_record(
     call: Renderer, spark: SparkSession
 ) -> None:

@@ -161,6 +161,46 @@ def test_changes_by_comparison_with_the_stored_state(call: Renderer) -> None:
     assert_golden("capture/changes_by_comparison", sql)
 
 
+@pytest.mark.parametrize("at", ["_commit_version", "_commit_version + 3"])
+def test_a_source_that_was_made_again_with_a_lower_version_is_no_position(
+    call: Renderer, at: str
+) -> None:
+    """Its difference would come before versions of the table, which would stay current."""
+    compile_in(call, "customer_history", "history_batch")
+    call.pretend_relations("customers", "customer_history")
+    numbers = {"convention": "validity", "type": "bigint"}
+    config = {"unique_key": "id", "meta": {"history": numbers}}
+    call.context["model"]["config"].update(config)
+    again = {"describe detail `golden`.`customers`": [
+        {"id": "another", "format": "delta", "location": "file:/warehouse/customers",
+         "properties": "{}"}
+    ]}  # fmt: skip
+    stored = {**CUSTOMERS, "valid_from": "bigint", "valid_to": "bigint"}
+    position = f"select cast({at} as bigint) as point, newest.version from (select 5L as"
+    answers: dict[str, Sequence[Mapping[str, Any]]] = {
+        **CUSTOMER_SOURCE,
+        **again,
+        "describe history `golden`.`customer_history`": captured("customers", 3),
+        "describe `golden`.`customer_history`": described(stored),
+    }
+
+    def rows(newest: int) -> Any:
+        call.pretend_answers({**answers, position: [{"point": 5, "version": newest}]})
+        changes = call("changes", relation=call.table("customers"), key="id")
+        return call("batch_rows", changes=changes, key="id", convention=numbers, at=at)
+
+    assert '"again_at": 5' in rows(4)
+    with pytest.raises(DbtRuntimeError) as refused:
+        rows(7)
+    assert f"way out: at='{at} + 3' from now on" in str(refused.value)
+    assert "`golden`.`customers` at 5" in str(refused.value)
+
+    # The next commits of a source are later than those before them, without a query.
+    call.pretend_answers({**answers, **CUSTOMER_SOURCE})
+    changes = call("changes", relation=call.table("customers"), key="id")
+    call("batch_rows", changes=changes, key="id", convention=numbers, at=at)
+
+
 def test_a_difference_reads_the_log_under_the_former_names_of_columns(call: Renderer) -> None:
     """`name` became `label` in version 3, `label` became `title` in version 5; version 4 wrote it.
 

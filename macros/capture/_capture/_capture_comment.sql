@@ -15,6 +15,10 @@
     {%- endfor -%}
     {%- do note.update({'bookkeeping': bookkeeping}) if bookkeeping -%}
     {%- do note.update({'former': capture.taken.former}) if capture.taken.get('former') -%}
+    {#- Of another table than the one that was read before: its version may be any. -#}
+    {%- if (capture.diff or {}).get('state') and not capture.get('is_same') -%}
+        {%- do note.update({'again_at': capture.diff.number}) -%}
+    {%- endif -%}
     {#-
         The known state has the rows of all sources: whether there are several, the whole SELECT
         shows. A log may have taken another source before, which this one replaces.
