@@ -259,12 +259,18 @@ if(
 
 {#
     The changes with a deletion of every record at each truncation. The records are those of the
-    other changes, and those of the model's table that are open, or end after the first truncation.
+    other changes, and those of the model's table that are in force at the first truncation or later.
+    A stored end is a gap before the end of the period:
+
+        [ stored end ] gap      in force until here
+                        ^ truncation
 #}
 {% macro _with_truncations(source, names, key, convention, at, truncate_when) %}
     {%- set keys = dbt_history._key_columns(key) -%}
     {%- set is_truncation = 'coalesce((' ~ truncate_when ~ '), false)' -%}
     {%- set table = load_relation(this) -%}
+    {%- set first = '(select min(' ~ dbt_history._point_of_change(at, convention) ~ ') from '
+        ~ source ~ ' as `changes` where ' ~ is_truncation ~ ')' -%}
     {%- set sql -%}
 (
     select * from {{ source }} as `changes` where not {{ is_truncation }}
@@ -289,11 +295,8 @@ if(
         select {{ dbt_history._quoted(keys) | join(', ') }}
         from {{ dbt_history._quoted_relation(table) }} as `stored`
         where {{ dbt_history._is_open(convention) }}
-            or {{ dbt_history._quote(convention.end) }} > (
-                select min({{ dbt_history._point_of_change(at, convention) }})
-                from {{ source }} as `changes`
-                where {{ is_truncation }}
-            )
+            or {{ dbt_history._quote(convention.end) }} >
+                {{ dbt_history._shift_by_gap(first, convention) }}
         {%- else %}
         group by {{ dbt_history._quoted(keys) | join(', ') }}
         {%- endif %}

@@ -191,6 +191,22 @@ def test_only_a_column_of_the_commits_is_the_position_of_a_commit(
     assert ("max(cast(" in sql) is is_of_commit
 
 
+def test_a_truncation_ends_records_in_the_gap_after_their_stored_end(call: Renderer) -> None:
+    """A stored end of 10 January with a gap of a day: in force on the 10th, until the 11th."""
+    call.context = {"this": call.table("records"), "execute": True}
+    call.pretend_relations("records")
+    columns = {"id": "bigint", "op": "string", "happened": "date", "_change_type": "string"}
+    described = [{"col_name": name, "data_type": type_, "comment": None}
+                 for name, type_ in columns.items()]  # fmt: skip
+    call.pretend_answers({"describe query": described})
+    arguments = {"changes": "feed", "key": "id", "at": "happened", "truncate_when": "op = 'T'"}
+    first = "(select min(cast(happened as date)) from feed as `changes` where "
+    first += "coalesce((op = 'T'), false))"
+    for gap, limit in [(1, f"date_sub({first}, 1)"), (0, first)]:
+        sql = call("batch_rows", convention=ODD | {"gap": gap}, **arguments)
+        assert f"or `end` > {limit}" in " ".join(sql.split())
+
+
 def test_two_axes_equal_the_golden_sql(call: Renderer) -> None:
     call.pretend_relations("history_marks")
     valid = {"start": "holds_from", "end": "holds_to"}
