@@ -13,8 +13,9 @@
 
     One or more of: `before` (a time, a version, a tag), `age` ('90 days'), `keep_versions` (the
     number of newest versions to keep per record); a version is removed only if all the given limits
-    allow it. Open versions are always kept, and so are versions in force at the instant of a tag
-    and those that `keep_referenced` refers to. `dry_run` counts and writes nothing.
+    allow it. Open versions are always kept, and so are versions in force at the instant of a tag,
+    those that `keep_referenced` refers to and, without `before` or `age`, those that end in the
+    future. `dry_run` counts and writes nothing.
 
     For feature states also `up_to`, a transaction, and `keep_transactions`, the number of last
     transactions to keep (of the log `transactions` with their numbers; without it txn is the

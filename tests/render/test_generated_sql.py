@@ -1005,6 +1005,36 @@ def test_a_rewind_of_days_is_refused_where_it_would_replace_a_version(call: Rend
     assert_golden("maintain/rewind_begin", executed[-1])
 
 
+@pytest.mark.parametrize(
+    ("convention", "has_ended"),
+    [
+        ("fivetran", "(`_fivetran_end` <= (current_timestamp() - interval 1 millisecond) and"),
+        ({"start": "from", "end": "to", "type": "date"}, "`to` <= date_from_unix_date(cast("),
+        ({"start": "from", "end": "to", "type": "bigint"}, "not (`to` is null)\n"),
+    ],
+)
+def test_cleaning_by_number_keeps_versions_in_force_and_null_keys(
+    call: Renderer, convention: Any, has_ended: str
+) -> None:
+    """The newest version may start in the future. A snapshot's key may be NULL."""
+    executed = call.pretend_answers({"begin": [], "set": []})
+    call.pretend_relations()
+    table = {
+        "relation": call.table("records"), "key": ["id", "part"],
+        "convention": call("convention", convention=convention),
+    }  # fmt: skip
+    start = f"`{table['convention']['start']}`"
+    limit = {"keep_versions": 1, "keep_referenced": []}
+    plan = {"retention_horizon": "7" if "bigint" in str(convention) else "2024-01-15"}
+    call("_remove_versions", table=table, limit=limit, plan=plan)
+
+    merge = executed[-1]
+    assert has_ended in merge
+    assert "`_place` > 1" in merge
+    for name in ("`id`", "`part`", start):
+        assert f"and history.{name} <=> gone.{name}" in merge
+
+
 def test_a_rewind_is_refused_where_it_would_delete_a_feature_without_history(
     call: Renderer,
 ) -> None:

@@ -190,6 +190,11 @@
         {%- do terms.append(dbt_history._ended_by(
             convention, dbt_history._literal(limit.cutoff, convention), strictly=true,
         )) -%}
+    {%- elif convention.type != 'bigint' -%}
+        {#- The newest version may start in the future: the one before it is in force. -#}
+        {%- do terms.append(dbt_history._ended_by(
+            convention, dbt_history._point('now', {'convention': convention}, 'clean_history'),
+        )) -%}
     {%- elif convention.open_end is not none -%}
         {%- do terms.append(
             dbt_history._quote(convention.end) ~ ' < ' ~ dbt_history._open_end(convention)
@@ -337,7 +342,7 @@
             dbt_history._quote(convention.end), 'history.' ~ dbt_history._quote(convention.end),
         ) }}
             {%- for name in dbt_history._quoted(names) %}
-            and history.{{ name }} = gone.{{ name }}
+            and history.{{ name }} <=> gone.{{ name }}
             {%- endfor %}
         when matched then delete
         {%- endif %}
