@@ -120,3 +120,31 @@ def test_states_of_a_tag_that_was_made_meanwhile_are_left(
     call("_remove_recorded", table=states, spaces=[{"name": "a", "since": "7"}], caller_name="off")
     (removing,) = [one for one in executed if "delete from" in one]
     assert "and not ((`txn` <= 5L and `txn_next` > 5L))" in removing
+
+
+@pytest.mark.parametrize(
+    ("owner", "tables", "marks", "is_moved"),
+    [
+        ("model.shop.Orders", (), 2, True),
+        ("model.shop.orders.v1", (), 2, True),
+        ("model.shop.orders", (), 0, False),
+        ("model.shop.orders", ("orders",), 2, False),
+        ("model.shop.sales", (), 2, False),
+        ("model.shop.other", (), 2, False),
+        (None, (), 2, False),
+    ],
+)
+def test_marks_of_a_renamed_table_are_moved_unless_another_has_its_name(
+    call: Renderer, owner: str | None, tables: tuple[str, ...], marks: int, is_moved: bool
+) -> None:
+    call.context = {"execute": True}
+    call.pretend_relations("sales", "history_marks", *tables)
+    executed = call.pretend_answers({"select count(*)": [{"count": marks}], "update": []})
+    continues = ["model.shop.Orders", "model.shop.orders", "model.shop.orders.v1"]
+    continues.append("model.shop.sales")
+    arguments = {"relation": call.table("sales"), "owner": owner, "continues": continues}
+    call("_take_over_marks", **arguments)
+    former = "orders_v1" if str(owner).endswith("v1") else "orders"
+    update = "update `golden`.`history_marks` set table_name = 'sales' where table_name = "
+    assert (f"{update}'{former}'" in executed) is is_moved
+    assert any(sql.startswith("update") for sql in executed) is is_moved

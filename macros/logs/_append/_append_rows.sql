@@ -64,6 +64,7 @@
     {% set read = dbt_history._log_and_rows(target, is_new, is_numbered, caller_name) %}
     {% set log, stored = read.log, read.rows %}
     {% do dbt_history._refuse_other_owner(log, settings, true, staged, caller_name) %}
+    {% do dbt_history._take_over_marks(target, log.owner, settings.get('continues', [])) %}
     {% if dbt_history._is_compiled_before_reset(captured, log)
         or dbt_history._is_filtered_before_reset(log) %}
         {% do dbt_history._drop_staged(staged) %}

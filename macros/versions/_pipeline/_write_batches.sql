@@ -85,6 +85,9 @@
     {% do dbt_history._refuse_other_owner(
         log or {}, settings, has_numbers, staged, caller_name,
     ) %}
+    {% do dbt_history._take_over_marks(
+        target, (log or {}).get('owner'), settings.get('continues', []),
+    ) %}
     {% set number = dbt_history._number_of_batch(select_sql, log) %}
     {# `history` has planned for hidden rows already. #}
     {% if caller_name != 'history'
