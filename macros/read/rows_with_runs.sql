@@ -10,8 +10,9 @@
     Delta keeps the commit of each row if the table has row tracking:
     tblproperties={'delta.enableRowTracking': 'true'} in the model. OPTIMIZE, RESTORE and a MERGE
     that does not change the row preserve it. Rows written before row tracking was enabled have no
-    run. A version that was closed later has the run that closed it. `runs`: the model that stores
-    `history_runs`, or that sub-query itself.
+    run. A version that was closed later has the run that closed it. A table that was dropped and
+    built again gives its versions again: the latest run with a version applies. `runs`: the model
+    that stores `history_runs`, or that sub-query itself.
 #}
 {% macro rows_with_runs(relation, runs) %}
     {%- if execute -%} {%- do dbt_history._refuse_untracked(relation) -%} {%- endif -%}
@@ -21,7 +22,7 @@
     select
         history.*
         {%- for name in said %},
-        runs.`{{ name }}` as `_{{ name }}`
+        runs.run.`{{ name }}` as `_{{ name }}`
         {%- endfor %}
     from (
         select
@@ -30,12 +31,20 @@
         from {{ relation }}
     ) as history
     left join (
-        select distinct
-            `{{ said | join('`, `') }}`,
-            explode(`versions`) as version
-        from {{ runs }} as written
-        where `schema` = {{ dbt_history._string_literal(relation.schema) }}
-            and `table` = {{ dbt_history._string_literal(relation.identifier) }}
+        select
+            version,
+            max_by(struct(`{{ said | join('`, `') }}`), struct(`at`, `last_version`)) as run
+        from (
+            select
+                `{{ said | join('`, `') }}`,
+                `at`,
+                `last_version`,
+                explode(`versions`) as version
+            from {{ runs }} as written
+            where `schema` = {{ dbt_history._string_literal(relation.schema) }}
+                and `table` = {{ dbt_history._string_literal(relation.identifier) }}
+        ) as commits
+        group by version
     ) as runs
         on history.`_commit_version` = runs.version
 )

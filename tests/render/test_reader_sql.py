@@ -71,6 +71,7 @@ CASES: dict[str, tuple[str, dict[str, str], dict[str, Any], bool]] = {
         {"from_at": "2024-03-03", "to_at": "2024-03-04", "key": ["id", "end"]},
         True,
     ),
+    "rows_with_runs": ("rows_with_runs", {"relation": "records", "runs": "runs"}, {}, False),
     "latest": ("latest", {"hx": "customers_hx"}, {"key": "id", "up_to": 5, "after": 2}, False),
     "latest_with_an_id_of_another_name": (
         "latest",
