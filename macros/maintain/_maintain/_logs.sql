@@ -77,7 +77,7 @@
     {% endfor %}
     {% do return({
         'name': name, 'relation': relation, 'node': node, 'key': log.key, 'log': log,
-        'convention': dbt_history.convention({'start': '_valid_from', 'end': '_valid_to'}),
+        'convention': dbt_history.convention({'start': '__valid_from', 'end': '__valid_to'}),
         'main_columns': dbt_history._main_columns_of(log, relation),
         'main': log.id[:-6] if log.kind == 'hx' and (
             sources | length != 1 or sources[0].identifier == log.id[:-6] | lower

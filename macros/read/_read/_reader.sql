@@ -18,7 +18,7 @@
         }) %}
     {% endif %}
     {% set log = dbt_history._log_settings(relation, convention, caller_name) %}
-    {% set convention = dbt_history.convention({'start': '_valid_from', 'end': '_valid_to'}) %}
+    {% set convention = dbt_history.convention({'start': '__valid_from', 'end': '__valid_to'}) %}
     {% do return({
         'from': dbt_history._log_versions(from, log), 'convention': convention, 'table': table,
         'log': log,
@@ -114,11 +114,11 @@
     select * from (
         select
             *,
-            {{ log.time }} as `_valid_from`,
+            {{ log.time }} as `__valid_from`,
             lead({{ log.time }}) over (
                 partition by {{ dbt_history._quoted(log.key) | join(', ') }}
                 order by {{ log.order | join(', ') }}
-            ) as `_valid_to`
+            ) as `__valid_to`
         from {{ from }} as log
     ) as versions
     where {{ log.begins }}
@@ -134,19 +134,19 @@
     {%- for column in order -%}{%- do newest.append(column ~ ' desc') -%}{%- endfor -%}
     {%- set sql -%}
 (
-    select * except (`_place`) from (
+    select * except (`__place`) from (
         select
             *,
             row_number() over (
                 partition by {{ dbt_history._quoted(key) | join(', ') }}
                 order by {{ newest | join(', ') }}
-            ) as `_place`
+            ) as `__place`
         from {{ from }} as log
         {%- if filter %}
         where {{ filter | join('\n            and ') }}
         {%- endif %}
     ) as newest
-    where `_place` = 1 and {{ begins }}
+    where `__place` = 1 and {{ begins }}
 )
     {%- endset -%}
     {%- do return(sql) -%}
