@@ -1,4 +1,4 @@
-"""The columns that the snapshot strategy compares, without Spark."""
+"""The columns that the snapshot strategy compares, and those of a period; no Spark."""
 
 from __future__ import annotations
 
@@ -58,3 +58,27 @@ def test_check_cols_that_the_select_does_not_have_are_refused_in_the_first_run(
     assert "the SELECT has no column that check_cols names" in message
     assert f"got: {missing}\n" in message
     assert "all, or columns of the SELECT: id, name, City, seen_at" in message
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "problems"),
+    [
+        ("timestamp", "timestamp", []),
+        ("date", "date", []),
+        ("timestamp_ntz", "timestamp_ntz", ["dbt_valid_from", "ends"]),
+        ("timestamp", "string", ["ends"]),
+    ],
+)
+def test_a_snapshot_is_adopted_if_its_period_has_types_of_a_history(
+    call: Renderer, start: str, end: str, problems: list[str]
+) -> None:
+    call.context = {"execute": True}
+    names = dict.fromkeys(["dbt_scd_id", "dbt_updated_at", "dbt_is_deleted"], "other")
+    names |= {"dbt_valid_from": "dbt_valid_from", "dbt_valid_to": "ends"}
+    found: list[str] = []
+    call(
+        "_settings_of_snapshot", node=NODE | {"config": {"strategy": "check"}}, names=names,
+        stored={"dbt_valid_from": start, "ends": end}, problems=found,
+    )  # fmt: skip
+    assert [problem.split(" is ")[0] for problem in found] == problems
+    assert all("a history has a timestamp or a date there" in problem for problem in found)

@@ -47,6 +47,12 @@
     {% if active and active | lower not in stored %}
         {% do settings.update({'active': 'none'}) %}
     {% endif %}
+    {% for column in [names.dbt_valid_from, names.dbt_valid_to]
+        if stored.get(column | lower, 'timestamp') not in ['timestamp', 'date'] %}
+        {% do problems.append(
+            column ~ ' is ' ~ stored[column | lower] ~ ': a history has a timestamp or a date there'
+        ) %}
+    {% endfor %}
     {% set renamed = {} %}
     {% for column in ['dbt_scd_id', 'dbt_updated_at', 'dbt_is_deleted']
         if names[column] != column and names[column] | lower in stored %}
