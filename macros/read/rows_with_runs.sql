@@ -19,34 +19,47 @@
     {%- set said = ['invocation_id', 'author', 'application', 'message'] -%}
     {%- set sql -%}
 (
+    with
+
+    commits as (
+
+        select
+            `{{ said | join('`, `') }}`,
+            `at`,
+            `last_version`,
+            explode(`versions`) as version
+        from {{ runs }} as written
+        where `schema` = {{ dbt_history._string_literal(relation.schema) }}
+            and `table` = {{ dbt_history._string_literal(relation.identifier) }}
+
+    ),
+
+    runs as (
+
+        select
+            version,
+            max_by(struct(`{{ said | join('`, `') }}`), struct(`at`, `last_version`)) as run
+        from commits
+        group by version
+
+    ),
+
+    history as (
+
+        select
+            *,
+            `_metadata`.`row_commit_version` as `_commit_version`
+        from {{ relation }}
+
+    )
+
     select
         history.*
         {%- for name in said %},
         runs.run.`{{ name }}` as `_{{ name }}`
         {%- endfor %}
-    from (
-        select
-            *,
-            `_metadata`.`row_commit_version` as `_commit_version`
-        from {{ relation }}
-    ) as history
-    left join (
-        select
-            version,
-            max_by(struct(`{{ said | join('`, `') }}`), struct(`at`, `last_version`)) as run
-        from (
-            select
-                `{{ said | join('`, `') }}`,
-                `at`,
-                `last_version`,
-                explode(`versions`) as version
-            from {{ runs }} as written
-            where `schema` = {{ dbt_history._string_literal(relation.schema) }}
-                and `table` = {{ dbt_history._string_literal(relation.identifier) }}
-        ) as commits
-        group by version
-    ) as runs
-        on history.`_commit_version` = runs.version
+    from history
+    left outer join runs on history.`_commit_version` = runs.version
 )
     {%- endset -%}
     {%- do return(sql) -%}

@@ -259,7 +259,7 @@ if(
 
 {#
     The changes with a deletion of every record at each truncation. The records are those of the
-    other changes, and those of the model's table that are in force at the first truncation or later.
+    other changes, and those of the model's table in force at the first truncation or later.
     A stored end is a gap before the end of the period:
 
         [ stored end ] gap      in force until here
