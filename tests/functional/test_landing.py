@@ -7,6 +7,7 @@ import json
 import os
 from datetime import datetime
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -297,7 +298,8 @@ def test_an_invalid_cell_at_the_end_of_one_file_refuses_the_whole_request(
 def test_a_request_of_more_files_than_one_function_reads_is_landed_as_one_batch(
     table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dbt_history.landing.land.FILES_PER_FUNCTION", 2)
+    # The package has a function of the module's name.
+    monkeypatch.setattr(import_module("dbt_history.landing.land"), "FILES_PER_FUNCTION", 2)
     writer = RequestWriter(tmp_path, COLUMNS, is_encrypted=True)
     for number in range(1, 6):
         writer.add_csv("upsert", f"{number}.csv", HEADER, upserts((str(number), "a", "1")))
