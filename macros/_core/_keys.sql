@@ -48,13 +48,3 @@
     {% set both = tested.unique | select('in', tested.not_null) | unique | list %}
     {% do return(both if both | length == 1 else []) %}
 {% endmacro %}
-
-
-{# The columns of a key that are columns of the period: with them each version would be a record. #}
-{% macro _period_columns_in(key, convention) %}
-    {% set period = [convention.start, convention.end, convention.active] | reject('none')
-        | map('lower') | list %}
-    {% set found = [] %}
-    {% for column in key if column | lower in period %}{% do found.append(column) %}{% endfor %}
-    {% do return(found) %}
-{% endmacro %}

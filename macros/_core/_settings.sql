@@ -125,10 +125,7 @@
                 ~ ' column'
         ) %}
     {% endif %}
-    {% for column in key
-        if column | lower in [
-            convention.start | lower, convention.end | lower, (convention.active or '') | lower,
-        ] %}
+    {% for column in dbt_history._period_columns_in(key, convention) %}
         {% do problems.append(
             'unique_key names ' ~ column
                 ~ ', a column of the period: it is the key of the record, not of the version'

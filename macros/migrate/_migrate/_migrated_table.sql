@@ -56,7 +56,7 @@
     {% for name in names %}
         {% if name | lower not in migrated.types %}
             {% do problems.append('the table has no column ' ~ name ~ ', named as key') %}
-        {% elif name | lower in [convention.start, convention.end, convention.active] %}
+        {% elif dbt_history._period_columns_in([name], convention) %}
             {% do problems.append('key names ' ~ name ~ ', a column of the period') %}
         {% endif %}
     {% endfor %}
