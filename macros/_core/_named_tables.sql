@@ -28,6 +28,8 @@
                 identifier=node.alias if node else parts[1],
             )) %}
             {% set is_missing = relation is none or relation.is_view %}
+            {% set of_period = [] if keeps_rows
+                else dbt_history._period_columns_in(found.key, found.convention) %}
             {% if is_missing and table == 'all' %}
                 {% do log(
                     'dbt_history: ' ~ name ~ ' is left out: the table does not exist yet',
@@ -39,11 +41,9 @@
                 {% do problems.append(name ~ ': an append-only table keeps all rows for ever') %}
             {% elif not keeps_rows and not found.key %}
                 {% do problems.append(name ~ ': say which columns are the key') %}
-            {% elif not keeps_rows
-                and dbt_history._period_columns_in(found.key, found.convention) %}
+            {% elif of_period %}
                 {% do problems.append(
-                    name ~ ': the key names '
-                        ~ dbt_history._period_columns_in(found.key, found.convention) | join(', ')
+                    name ~ ': the key names ' ~ of_period | join(', ')
                         ~ ', a column of the period: it is the key of the record, not of the'
                         ~ ' version'
                 ) %}

@@ -12,16 +12,15 @@
     {% set marks = dbt_history._marks(relation) if owner in continues else none %}
     {% if marks is none %}{% do return(none) %}{% endif %}
     {% set former = owner.split('.')[2:] | join('_') | lower %}
-    {% set is_former = ' where table_name = ' ~ dbt_history._string_literal(former) %}
-    {% set marks_name = dbt_history._quoted_relation(marks) %}
+    {% set is_former = 'table_name = ' ~ dbt_history._string_literal(former) %}
     {% if former == relation.identifier | lower
         or load_relation(relation.incorporate(path={'identifier': former})) is not none
-        or run_query('select count(*) from ' ~ marks_name ~ is_former).rows[0][0] | int == 0 %}
+        or not dbt_history._count_rows(marks, is_former) %}
         {% do return(none) %}
     {% endif %}
     {% do run_query(
-        'update ' ~ marks_name ~ ' set table_name = '
-            ~ dbt_history._string_literal(relation.identifier | lower) ~ is_former
+        'update ' ~ dbt_history._quoted_relation(marks) ~ ' set table_name = '
+            ~ dbt_history._string_literal(relation.identifier | lower) ~ ' where ' ~ is_former
     ) %}
     {% do dbt_history._log_info(
         'continues', relation, 'has the tags, horizon and other marks of ' ~ former,
