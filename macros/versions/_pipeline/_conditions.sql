@@ -14,6 +14,20 @@
 {% endmacro %}
 
 
+{#
+    FROM and WHERE of the stored versions that a plan can affect, as `stored`: of the keys in the
+    CTE `batch`, those that end at or after the bound.
+#}
+{% macro _from_affected_versions(batch) -%}
+from {{ dbt_history._quoted_relation(batch.get('place') or batch.target) }} as stored
+left semi join batch
+    on {% for name in batch.settings.key -%}
+    stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}
+    {{- '\n    and ' if not loop.last }}{% endfor %}
+where {{ dbt_history._target_prune_predicate(batch.settings.convention, batch.plan, 'stored') }}
+{%- endmacro %}
+
+
 {# Whether a version is open, over prefixed columns. #}
 {% macro _is_open_prefixed(convention) %}
     {%- set end = dbt_history._prefixed(convention.end) -%}

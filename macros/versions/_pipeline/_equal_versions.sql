@@ -199,12 +199,7 @@ stored_rows as (
         {%- for column in columns %},
         stored.{{ dbt_history._quote(column.name) }} as {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
-    from {{ dbt_history._quoted_relation(batch.get('place') or batch.target) }} as stored
-    left semi join batch
-        on {% for name in batch.settings.key -%}
-        stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}
-        {{- '\n        and ' if not loop.last }}{% endfor %}
-    where {{ dbt_history._target_prune_predicate(convention, batch.plan, 'stored') }}
+    {{ dbt_history._from_affected_versions(batch) | indent(4) }}
 ),
 
 -- A version whose flag is NULL contains no repeat.

@@ -9,80 +9,147 @@
         becomes     [ a ----------)[ b --)[ u -------)[ U ----------------)
                                           '- ends a gap before the next start
 
-    Order at one instant: earliest start, version id, then stored < upsert < update, then `_order`;
-    a delete comes last.
-
-    A plan contains one batch or several (see `_plan_commits`). An earliest start of a later batch
-    removes the rows of earlier batches at or after it. In the remaining rows the batch numbers do
-    not decrease along the axis, so the next row ends a version, whatever its batch:
-
-        batch 1     E  [ x ----------- [ y -------- open
-        batch 2                   E   [ z ---------- open       removes y, ends x
-        becomes        [ x ------) [ z ---------- open
+    A plan contains one batch or several (see `_plan_commits`). After `remaining` the batch numbers
+    do not decrease along the axis, so the next row ends a version, whatever its batch.
 
     With `late_events` the deletions that no version shows are rows, too (`_late_events.sql`).
 
-    Output: one row for each stored version that the plan can affect and for each update or upsert
-    row:
-        op        remove | close | replace | add | skip, NULL where nothing changes
-        was_open, is_open   whether the version is open before and after the batch
-        c_*       the new values
-        earlier_end   the smaller of the stored end and the new one: a close changes nothing before
-                      it
     `plan` supplies literals: the bound (versions that ended more than a gap before the first
     effective time are not affected) and `unmodified` (the columns to fill); and the counts of its
     rows by stage: the steps for a stage without rows are left out.
+
+    The CTEs in their order, one macro each; those in brackets only where they are needed:
+
+        history             the affected versions and the staged rows
+        [with_known_ends]   and the ends of versions, which end late events
+        remaining           without the staged rows that an earliest start removes
+        [with_valid_ends]   without the ends that are no deletions
+        with_neighbours     what comes before and after each row
+        [with_kept_columns] the columns that a row sent again leaves out
+        filled              the unmodified cells of update rows
+        with_next_version   the next version after each row
+        with_ends           what ends it
+        final_versions      where it ends
+        [runs]              equal versions joined
+        resolved            the operation of each row
 #}
 {% macro _resolved_ctes(batch) %}
-{%- set convention, columns, plan = batch.settings.convention, batch.columns, batch.plan -%}
-{%- set kinds = dbt_history._row_kinds() -%}
-{%- set key = batch.settings.key -%}
-{%- set has_version_id = dbt_history._identity_columns(convention) | length > 1 -%}
-{%- set c_end = dbt_history._prefixed(convention.end) -%}
-{%- set c_id = dbt_history._prefixed(convention.version_id) if has_version_id else none -%}
-{%- set is_open = dbt_history._is_open_prefixed(convention) -%}
-{%- set fills_end = convention.end | lower in plan.unmodified -%}
-{%- set fills_active = convention.active and convention.active | lower in plan.unmodified -%}
-{%- set filled = dbt_history._filled_columns(columns, convention, plan) -%}
-{%- set keys = dbt_history._all_prefixed(key) | join(', ') -%}
-{%- set cells = dbt_history._all_prefixed(columns | map(attribute='name')) | join(', ') -%}
-{%- set not_selected = dbt_history._columns_not_selected(batch.staged, columns) -%}
-{%- set partly_said = dbt_history._columns_partly_said(batch) -%}
-{%- set known = (
-    not_selected + dbt_history._columns_with_fields_not_said(batch) + partly_said
-) | unique | list -%}
-{%- set neighbours = 'with_kept_columns' if known else 'with_neighbours' -%}
-{%- set late_events = batch.settings.late_events -%}
-{%- set has_repeats = batch.settings.get('has_repeats') -%}
-{%- set stored_cells = 'raw.' ~ (dbt_history._all_prefixed(
-    columns | map(attribute='name'),
-) | join(', raw.')) if has_repeats else cells -%}
-{%- set axis -%}
-partition by {{ keys }}
-                order by
-                    at,
-                    case kind
-                        when {{ kinds.earliest_start }} then 0
-                        {%- if late_events %}
-                        when {{ kinds.known_end }} then {{ 2 if convention.gap else 0 }}
-                        {%- endif %}
-                        when {{ kinds.delete_row }} then 3
-                        else 1
-                    end,
-                    {{ c_id ~ ', ' if has_version_id }}kind, position
-{%- endset -%}
+{%- set pass = dbt_history._pass_of(batch) -%}
 {{ dbt_history._history_ctes(batch) }}
-{%- if late_events %}
+{%- if pass.late_events %}
 
 {{ dbt_history._known_ends_cte(batch) }}
 {%- endif %}
 
-{% if not plan.earliest_start -%}
+{{ dbt_history._remaining_ctes(pass) }}
+{%- if pass.late_events %}
+
+{{ dbt_history._valid_ends_cte(pass.axis, pass.convention) }}
+{%- endif %}
+
+{{ dbt_history._with_neighbours_cte(pass) }}
+
+{% if pass.known -%}
+{{ dbt_history._kept_columns_cte(batch, pass.not_selected, pass.c_id) }}
+
+{% endif -%}
+{{ dbt_history._filled_ctes(pass) }}
+
+{{ dbt_history._with_next_version_cte(pass) }}
+
+{{ dbt_history._with_ends_cte(pass) }}
+
+{{ dbt_history._final_versions_ctes(pass) }}
+
+{% if pass.has_repeats -%}
+{{ dbt_history._runs_ctes(batch, pass.axis) }}
+
+{% endif -%}
+{{ dbt_history._resolved_cte(pass) }}
+{%- endmacro %}
+
+
+{#
+    What the CTEs of a pass have in common:
+        batch, settings, plan, convention, columns      what is applied to which table, and how
+        late_events, has_repeats    whether the pass has known ends, and repeats
+        c_end, c_id     the end and the version id, prefixed; no `c_id` if the start identifies
+        is_open         whether a row is open, SQL
+        key_cells       the key columns, prefixed
+        axis            the window that is the time axis of a key
+        filled          columns that some update row leaves unmodified, without end and flag
+        fills_end, fills_active     whether some update row leaves the end, or the flag, unmodified
+        not_selected    columns that the SELECT lacks
+        known           these, and the other columns that a row sent again may leave out
+#}
+{% macro _pass_of(batch) %}
+    {% set settings, columns, plan = batch.settings, batch.columns, batch.plan %}
+    {% set convention = settings.convention %}
+    {% set key_cells = dbt_history._all_prefixed(settings.key) | join(', ') %}
+    {% set c_id = dbt_history._prefixed(convention.version_id)
+        if dbt_history._identity_columns(convention) | length > 1 else none %}
+    {% set not_selected = dbt_history._columns_not_selected(batch.staged, columns) %}
+    {% set known = (
+        not_selected + dbt_history._columns_with_fields_not_said(batch)
+            + dbt_history._columns_partly_said(batch)
+    ) | unique | list %}
+    {% do return({
+        'batch': batch, 'settings': settings, 'plan': plan, 'convention': convention,
+        'columns': columns, 'late_events': settings.late_events,
+        'has_repeats': settings.get('has_repeats'),
+        'c_end': dbt_history._prefixed(convention.end), 'c_id': c_id,
+        'is_open': dbt_history._is_open_prefixed(convention), 'key_cells': key_cells,
+        'axis': dbt_history._time_axis(key_cells, c_id, settings),
+        'filled': dbt_history._filled_columns(columns, convention, plan),
+        'fills_end': convention.end | lower in plan.unmodified,
+        'fills_active': convention.active and convention.active | lower in plan.unmodified,
+        'not_selected': not_selected, 'known': known,
+    }) %}
+{% endmacro %}
+
+
+{#
+    The rows of a key by time. At one instant: earliest start, version id, then stored < upsert <
+    update, then `_order`; a delete comes last. A known end comes before the versions that start
+    there, or after them if the convention has a gap.
+#}
+{% macro _time_axis(key_cells, c_id, settings) %}
+{%- set kinds = dbt_history._row_kinds() -%}
+partition by {{ key_cells }}
+                order by
+                    at,
+                    case kind
+                        when {{ kinds.earliest_start }} then 0
+                        {%- if settings.late_events %}
+                        when {{ kinds.known_end }} then {{ 2 if settings.convention.gap else 0 }}
+                        {%- endif %}
+                        when {{ kinds.delete_row }} then 3
+                        else 1
+                    end,
+                    {{ c_id ~ ', ' if c_id }}kind, position
+{%- endmacro %}
+
+
+{#
+    CTE `remaining`: the rows of `history` with `remains`, whether no earliest start removes the
+    row. Stored rows, and tombstones, stay without it, because the MERGE has to remove them; staged
+    rows that do not remain are left out.
+
+    An earliest start of a later batch removes the rows of earlier batches at or after it:
+
+        batch 1     E  [ x ----------- [ y -------- open
+        batch 2                   E   [ z ---------- open       removes y, ends x
+        becomes        [ x ------) [ z ---------- open
+#}
+{% macro _remaining_ctes(pass) %}
+{%- set kinds = dbt_history._row_kinds() -%}
+{%- set rows = 'with_known_ends' if pass.late_events else 'history' -%}
+{% if not pass.plan.earliest_start -%}
 remaining as (
     select
         *,
         true as remains
-    from {{ 'with_known_ends' if late_events else 'history' }}
+    from {{ rows }}
 ),
 {%- else -%}
 -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first
@@ -91,11 +158,11 @@ reached as (
     select
         *,
         min(if(kind = {{ kinds.earliest_start }}, at, null)) over (
-            partition by {{ keys }}
+            partition by {{ pass.key_cells }}
             order by batch desc, kind = {{ kinds.earliest_start }} asc, at asc
             rows between unbounded preceding and 1 preceding
         ) as removed_from
-    from {{ 'with_known_ends' if late_events else 'history' }}
+    from {{ rows }}
 ),
 
 -- The generator keeps the optimizer from copying the condition into every expression that uses it.
@@ -106,75 +173,99 @@ remaining as (
     from reached
     lateral view explode(
         array(removed_from is null or {{ dbt_history._known_end_until(
-            convention,
-        ) if late_events else 'at' }} < removed_from)
+            pass.convention,
+        ) if pass.late_events else 'at' }} < removed_from)
     ) flags as remains
-    where reached.kind = {{ kinds.stored }}{{ ' or is_tombstone' if late_events }} or flags.remains
+    where reached.kind = {{ kinds.stored }}
+        {{- ' or is_tombstone' if pass.late_events }} or flags.remains
 ),
 {%- endif %}
-{%- if late_events %}
+{%- endmacro %}
 
-{{ dbt_history._valid_ends_cte(axis, convention) }}
-{%- endif %}
 
+{#
+    CTE `with_neighbours`: the rows of `remaining` (`with_valid_ends`), each with what comes after
+    it on the axis, and the last stored version up to it, as it is stored:
+
+                              u is the row
+        stored    [ a -----------------[ b ----------       stored: a, next_stored: b
+        batch                 u   D         U               next_delete: D, next_row: U
+
+        next_row        the next upsert or update
+        next_known      the start of the next version, stored or of the plan
+        next_earliest, next_stored, next_delete, next_end     the next row of that kind
+        known           of the last stored version, the columns in `pass.known`
+#}
+{% macro _with_neighbours_cte(pass) %}
+{%- set kinds = dbt_history._row_kinds() -%}
+{%- set cells = dbt_history._all_prefixed(pass.columns | map(attribute='name')) -%}
+{%- set stored_cells = 'raw.' ~ cells | join(', raw.') if pass.has_repeats
+    else cells | join(', ') -%}
 with_neighbours as (
     select
         *,
-        {%- if plan.updates %}
+        {%- if pass.plan.updates %}
         lead(
             if(kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }}), struct(at, batch), null)
         ) ignore nulls over axis as next_row,
         lead(if(kind <= {{ kinds.update_row }} and remains, at, null)) ignore nulls over axis
             as next_known,
         {%- endif %}
-        {%- if plan.earliest_start %}
+        {%- if pass.plan.earliest_start %}
         lead(if(kind = {{ kinds.earliest_start }}, struct(at, batch), null)) ignore nulls over axis
             as next_earliest,
         lead(if(kind = {{ kinds.stored }} and remains, at, null)) ignore nulls over axis
             as next_stored,
         {%- else %}
         if(false, struct(at, batch), null) as next_earliest,
-        cast(null as {{ convention.type }}) as next_stored,
+        cast(null as {{ pass.convention.type }}) as next_stored,
         {%- endif %}
-        {%- if plan.deletes %}
+        {%- if pass.plan.deletes %}
         lead(
-            if(kind = {{ kinds.delete_row }}, struct(at, batch, {{ c_end }} as end_at), null)
+            if(kind = {{ kinds.delete_row }}, struct(at, batch, {{ pass.c_end }} as end_at), null)
         ) ignore nulls over axis as next_delete,
         {%- else %}
-        if(false, struct(at, batch, {{ c_end }} as end_at), null) as next_delete,
+        if(false, struct(at, batch, {{ pass.c_end }} as end_at), null) as next_delete,
         {%- endif %}
-        {%- if late_events %}
+        {%- if pass.late_events %}
         lead(if(kind = {{ kinds.known_end }} and remains, at, null)) ignore nulls over axis
             as next_end,
         {%- endif %}
         last_value(if(kind = {{ kinds.stored }}, struct(at, {{ stored_cells }}), null), true) over (
-            {{ axis | indent(4) }}
+            {{ pass.axis | indent(4) }}
             rows between unbounded preceding and current row
         ) as stored
-        {%- if known %},
+        {%- if pass.known %},
         last_value(
             if(
                 kind = {{ kinds.stored }},
-                struct({{ (['at'] + ([c_id] if has_version_id else [])
-                    + dbt_history._all_prefixed(known)) | join(', ') }}),
+                struct({{ (['at'] + ([pass.c_id] if pass.c_id else [])
+                    + dbt_history._all_prefixed(pass.known)) | join(', ') }}),
                 null
             ),
             true
         ) over (
-            {{ axis | indent(4) }}
+            {{ pass.axis | indent(4) }}
             rows between unbounded preceding and current row
         ) as known
         {%- endif %}
-    from {{ 'with_valid_ends' if late_events else 'remaining' }}
+    from {{ 'with_valid_ends' if pass.late_events else 'remaining' }}
     window axis as (
-        {{ axis | indent(4) }}
+        {{ pass.axis | indent(4) }}
     )
 ),
+{%- endmacro %}
 
-{% if known -%}
-{{ dbt_history._kept_columns_cte(batch, not_selected, c_id) }}
 
-{% endif -%}
+{#
+    CTE `filled`: the rows of `with_neighbours` without the earliest starts, each with `is_skipped`,
+    whether it is an update row without a base. Where update rows leave columns unmodified, with the
+    values to fill in: `f_*`, and `open_end`.
+#}
+{% macro _filled_ctes(pass) %}
+{%- set convention, plan = pass.convention, pass.plan -%}
+{%- set kinds = dbt_history._row_kinds() -%}
+{%- set neighbours = 'with_kept_columns' if pass.known else 'with_neighbours' -%}
 {% if not plan.updates -%}
 -- A constant would let the optimizer join both windows, and derive conditions without end.
 filled as (
@@ -191,7 +282,7 @@ filled as (
 with_bases as (
     select
         *,
-        {{ dbt_history._base_state(batch) | indent(8) }} as base_state,
+        {{ dbt_history._base_state(pass.batch) | indent(8) }} as base_state,
         coalesce(
             next_delete.batch < next_row.batch and next_delete.at < next_row.at, false
         ) as is_deleted_before
@@ -203,7 +294,7 @@ with_bases as (
 filled as (
     select
         *,
-        {%- for name in filled %}
+        {%- for name in pass.filled %}
         last_value(
             if(
                 not base_state or {{ dbt_history._supplies_column(name) }},
@@ -213,14 +304,14 @@ filled as (
             true
         ) over axis as {{ dbt_history._quote('f_' ~ name) }},
         {%- endfor %}
-        {%- if fills_end %}
+        {%- if pass.fills_end %}
         last_value(
             if(
                 not base_state or {{ dbt_history._supplies_column(convention.end) }},
                 named_struct('v', if(
                     base_state is not false and not is_deleted_before
-                        and {{ dbt_history._is_open_filled(convention, fills_active) }},
-                    {{ c_end }},
+                        and {{ dbt_history._is_open_filled(convention, pass.fills_active) }},
+                    {{ pass.c_end }},
                     {{ dbt_history._open_end(convention) }}
                 )),
                 null
@@ -228,7 +319,7 @@ filled as (
             true
         ) over axis as open_end,
         {%- endif %}
-        {%- if batch.settings.update_without_base == 'insert' %}
+        {%- if pass.settings.update_without_base == 'insert' %}
         false as is_skipped
         {%- else %}
         kind = {{ kinds.update_row }}
@@ -236,12 +327,21 @@ filled as (
         {%- endif %}
     from with_bases
     window axis as (
-        {{ axis | indent(4) }}
+        {{ pass.axis | indent(4) }}
         rows between unbounded preceding and 1 preceding
     )
 ),
 {%- endif %}
+{%- endmacro %}
 
+
+{#
+    CTE `with_next_version`: the rows of `filled` with their columns filled (`c_*`), each with
+        next_version    the next row that makes a version, stored or of the batch
+        next_begun      the start of the next such row of the batch
+#}
+{% macro _with_next_version_cte(pass) %}
+{%- set kinds = dbt_history._row_kinds() -%}
 -- Rule 5: of rows with one identity the last one counts.
 with_next_version as (
     select
@@ -255,19 +355,19 @@ with_next_version as (
         next_delete,
         next_stored,
         position,
-        {%- if late_events %}
+        {%- if pass.late_events %}
         is_tombstone,
         next_end,
         {%- endif %}
         lead(
             if(
                 remains and not is_skipped and kind <= {{ kinds.update_row }},
-                struct(at, batch{{ ', ' ~ c_id ~ ' as id' if has_version_id }}),
+                struct(at, batch{{ ', ' ~ pass.c_id ~ ' as id' if pass.c_id }}),
                 null
             )
         ) ignore nulls
             over (
-                {{ axis | indent(8) }}
+                {{ pass.axis | indent(8) }}
             ) as next_version,
         lead(
             if(
@@ -276,44 +376,74 @@ with_next_version as (
                 null
             )
         ) ignore nulls over (
-            {{ axis | indent(4) }}
+            {{ pass.axis | indent(4) }}
         ) as next_begun
-        {%- for column in columns %},
+        {%- for column in pass.columns %},
         {{ dbt_history._completed_column(
-            column, convention, filled, fills_end, fills_active,
+            column, pass.convention, pass.filled, pass.fills_end, pass.fills_active,
         ) | indent(8) }} as {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
     from filled
 ),
+{%- endmacro %}
 
+
+{#
+    CTE `with_ends`: the rows of `with_next_version` without the deletes (with `late_events` they
+    stay: they may become tombstones), each with what ends it:
+        can_close       whether it has a flag, or needs none (rule 8)
+        is_replaced     whether the next version has the same identity (rule 5)
+        is_stored       whether it has the identity of a stored version
+        ended_from      the earliest start of a later batch that ends it
+        deleted         the next delete, if it comes before the next version
+#}
+{% macro _with_ends_cte(pass) %}
+{%- set convention = pass.convention -%}
+{%- set kinds = dbt_history._row_kinds() -%}
 -- What ends a version: an earliest start of a later batch, a delete, the next version.
 with_ends as (
     select
         *,
         {{ dbt_history._is_active_prefixed(convention) }} is not null as can_close,
         coalesce(
-            next_version.at = at{{ ' and next_version.id <=> ' ~ c_id if has_version_id }}, false
+            next_version.at = at{{ ' and next_version.id <=> ' ~ pass.c_id
+                if pass.c_id }}, false
         ) as is_replaced,
         coalesce(
             kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }})
-                and stored.at = at{{ ' and stored.' ~ c_id ~ ' <=> ' ~ c_id if has_version_id }},
+                and stored.at = at{{ ' and stored.' ~ pass.c_id ~ ' <=> ' ~ pass.c_id
+                    if pass.c_id }},
             false
         ) as is_stored,
         if(remains and next_earliest.batch > batch, next_earliest, null) as ended_from,
         if(next_version is null or next_delete.at < next_version.at, next_delete, null) as deleted
-        {%- if late_events %},
+        {%- if pass.late_events %},
         {{ dbt_history._late_event_columns(
-            convention, axis, dbt_history._is_active_prefixed(convention) ~ ' is not null',
+            convention, pass.axis, dbt_history._is_active_prefixed(convention) ~ ' is not null',
         ) | indent(8) }}
     from with_next_version
         {%- else %}
     from with_next_version
-    {%- if plan.deletes %}
+    {%- if pass.plan.deletes %}
     where kind <> {{ kinds.delete_row }}
     {%- endif %}
         {%- endif %}
 ),
+{%- endmacro %}
 
+
+{#
+    CTE `final_versions`: the rows of `with_ends`, each with `final_end` and `is_open`, its end and
+    whether it is open after the plan:
+
+        at          t1             t2           E (later batch)
+        rows        [ a ---------- [ b ---------|-------------- open
+        becomes     [ a ----------)[ b --------)
+                                  '- t2 - gap  '- E - gap
+#}
+{% macro _final_versions_ctes(pass) %}
+{%- set convention, c_end, is_open = pass.convention, pass.c_end, pass.is_open -%}
+{%- set kinds = dbt_history._row_kinds() -%}
 -- Rules 2, 6, 6b and 7 in the order of their batches; rule 8: none of them where the flag is NULL.
 ended as (
     select
@@ -339,10 +469,10 @@ ended as (
                 'if(kind = ' ~ kinds.stored ~ ', next_begun, next_version.at)', convention,
             ) }},
             deleted.end_at{{ ',
-            known_end' if late_events }}
+            known_end' if pass.late_events }}
         ) as new_end,
         {{ is_open }} and ended_from is null and next_version is null
-            and deleted is null{{ ' and known_end is null' if late_events }} as is_open
+            and deleted is null{{ ' and known_end is null' if pass.late_events }} as is_open
     from with_ends
 ),
 
@@ -352,24 +482,36 @@ final_versions as (
         if(can_close, new_end, {{ c_end }}) as final_end
     from ended
 ),
+{%- endmacro %}
 
-{% if has_repeats -%}
-{{ dbt_history._runs_ctes(batch, axis) }}
 
-{% endif -%}
+{#
+    CTE `resolved`: one row for each stored version that the plan can affect and for each update or
+    upsert row (with `late_events` also for the known ends and deletes), from `final_versions` or
+    `runs`:
+        op        remove | close | replace | add | skip, NULL where nothing changes
+        was_open, is_open   whether the version is open before and after the plan
+        c_*       the new values
+        earlier_end   the smaller of the stored end and the new one: a close changes nothing before
+                      it
+#}
+{% macro _resolved_cte(pass) %}
+{%- set convention, columns = pass.convention, pass.columns -%}
+{%- set c_end, is_open = pass.c_end, pass.is_open -%}
+{%- set kinds = dbt_history._row_kinds() -%}
 resolved as (
     select
         kind,
         kind = {{ kinds.stored }} and {{ is_open }} as was_open,
         case
-            {%- if late_events %}
+            {%- if pass.late_events %}
             when is_tombstone
                 then if(remains and {{ dbt_history._needs_tombstone(convention) }}, null, 'remove')
             when kind > {{ kinds.update_row }}
                 then if({{ dbt_history._needs_tombstone(convention) }}, 'add', null)
             {%- endif %}
             when is_skipped then 'skip'
-            {%- if has_repeats %}
+            {%- if pass.has_repeats %}
             when kind = {{ kinds.stored }} and not is_replaced and not remains then 'remove'
             {%- else %}
             when kind = {{ kinds.stored }} and not is_replaced then
@@ -386,9 +528,9 @@ resolved as (
                 then 'replace'
             when {{ dbt_history._period_changed(convention, 'stored.') }} then 'close'
         end as op,
-        {{ 'kind <= ' ~ kinds.update_row ~ ' and ' if late_events -}}
+        {{ 'kind <= ' ~ kinds.update_row ~ ' and ' if pass.late_events -}}
         not is_skipped and not is_replaced and remains and is_open as is_open,
-        {% if late_events -%}
+        {% if pass.late_events -%}
         if(kind > {{ kinds.update_row }}, {{ dbt_history._shift_by_gap(
             c_end, convention, '+',
         ) }}, at) as at,
@@ -397,10 +539,10 @@ resolved as (
         {%- endif %}
         least(stored.{{ c_end }}, final_end) as earlier_end
         {%- for column in columns %},
-        {{ dbt_history._final_column(column, batch.settings) }}
+        {{ dbt_history._final_column(column, pass.settings) }}
             as {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
-    from {{ 'runs' if has_repeats else 'final_versions' }}
+    from {{ 'runs' if pass.has_repeats else 'final_versions' }}
 )
 {%- endmacro %}
 
@@ -440,12 +582,7 @@ history as (
         {%- for column in columns %},
         stored.{{ dbt_history._quote(column.name) }} as {{ dbt_history._prefixed(column.name) }}
         {%- endfor %}
-    from {{ dbt_history._quoted_relation(batch.get('place') or batch.target) }} as stored
-    left semi join batch
-        on {% for name in batch.settings.key -%}
-        stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}
-        {{- '\n        and ' if not loop.last }}{% endfor %}
-    where {{ dbt_history._target_prune_predicate(convention, plan, 'stored') }}
+    {{ dbt_history._from_affected_versions(batch) | indent(4) }}
         {%- endif %}
 
     union all
