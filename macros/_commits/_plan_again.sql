@@ -129,6 +129,27 @@
 {% endmacro %}
 
 
+{#
+    How the table was changed after the SELECT was compiled, so that the run has to be planned
+    again; none if the SELECT is up to date. A reset outdates every SELECT. Whether a commit of
+    another run does depends on the pipeline: `is_overtaken`, by `what` that run committed.
+#}
+{% macro _outdated(captured, log, is_overtaken, what) %}
+    {% if dbt_history._is_compiled_before_reset(captured, log)
+        or dbt_history._is_filtered_before_reset(log) %}
+        {% do return('since the model was compiled') %}
+    {% endif %}
+    {% do return('by ' ~ what ~ ' of another run' if is_overtaken else none) %}
+{% endmacro %}
+
+
+{# The result of a pipeline that has to be repeated (`_write_planned`); drops what was staged. #}
+{% macro _to_plan_again(staged, reset, is_unmade=false) %}
+    {% do dbt_history._drop_staged(staged) %}
+    {% do return({'reset': reset, 'is_unmade': is_unmade}) %}
+{% endmacro %}
+
+
 {# dbt itself adds the CTEs of ephemeral models, which cannot be repeated here. #}
 {% macro _compiled_again(reset, caller_name) %}
     {% if model.get('extra_ctes') %}

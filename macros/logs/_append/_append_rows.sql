@@ -10,6 +10,19 @@
 {% endmacro %}
 
 
+{#
+    One attempt: returns the result, or `reset` (`_write_planned`). The order of the steps protects
+    against races. In each of them a refusal drops what was staged:
+
+        stage       the SELECT becomes a view; its columns are checked
+        create      a new table, empty. Its columns are checked: another run may have made it
+        log         the table's log: the last number, and the version that the run has seen; with
+                    the number of rows, which the INSERT of a numbered log compares with its own
+        outdated    whether the table was changed after the SELECT was compiled
+        plan        which rows are new, and their number
+        columns     the starts are checked; columns are added and widened
+        INSERT      one commit. Afterwards the log is read again: whose commit has the number
+#}
 {% macro _plan_and_append_rows(target, existing, select_sql, settings, full_refresh, caller_name) %}
     {% set before = dbt_history._session_settings([
         'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
@@ -65,13 +78,11 @@
     {% set log, stored = read.log, read.rows %}
     {% do dbt_history._refuse_other_owner(log, settings, true, staged, caller_name) %}
     {% do dbt_history._take_over_marks(target, log.owner, settings.get('continues', [])) %}
-    {% if dbt_history._is_compiled_before_reset(captured, log)
-        or dbt_history._is_filtered_before_reset(log) %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do return({'reset': 'since the model was compiled'}) %}
-    {% elif is_numbered and dbt_history._is_filtered_before_batch(log) %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do return({'reset': 'by rows of another run'}) %}
+    {% set outdated = dbt_history._outdated(
+        captured, log, is_numbered and dbt_history._is_filtered_before_batch(log), 'rows',
+    ) %}
+    {% if outdated %}
+        {% do return(dbt_history._to_plan_again(staged, outdated)) %}
     {% endif %}
     {% if not is_new and not target.is_iceberg
         and dbt_history._log_lock(dbt_history._quoted_relation(target)) == 'open' %}
@@ -92,8 +103,7 @@
     ) %}
     {% if plan.kind == 'batch' and plan.is_new
         and dbt_history._has_new_columns(select_sql, staged) %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do return({'reset': 'by a new column of its SELECT'}) %}
+        {% do return(dbt_history._to_plan_again(staged, 'by a new column of its SELECT')) %}
     {% endif %}
     {% if commits_nothing or not plan.is_new %}
         {% do dbt_history._finish_writes(target, log) %}
@@ -138,8 +148,7 @@
     {% if failed in ['refused', 'error'] and plan.kind == 'batch'
         and dbt_history._count_rows(target, 'true') != stored %}
         {% do model.update({'_counts_rows': true}) %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do return({'reset': 'by rows of another run'}) %}
+        {% do return(dbt_history._to_plan_again(staged, 'by rows of another run')) %}
     {% endif %}
     {% if failed not in [none, 'reset'] %}
         {% do dbt_history._raise_failed_append(failed, staged, plan, caller_name) %}

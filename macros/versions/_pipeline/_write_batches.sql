@@ -12,6 +12,19 @@
 {% endmacro %}
 
 
+{#
+    One attempt: returns the counts, or `reset` (`_write_planned`). The order of the steps protects
+    against races. In each of them a refusal drops what was staged:
+
+        stage       the rows of the SELECT become a cache or a table; its columns are checked
+        log         the log of an existing table: the last batch, and the version that the run has
+                    seen, by which each commit finds a reset
+        plan        the pending batches; their rows are checked before a table is created
+        create      a new table, empty. Then its log: another run may have made it
+        outdated    whether the table was changed after the SELECT was compiled
+        columns     the key is checked, an adopted table too; columns are added
+        commits     one plan each; without a pending batch the watermarks, or the number
+#}
 {% macro _plan_and_write_batches(
     target, existing, select_sql, settings, full_refresh, caller_name
 ) %}
@@ -79,8 +92,9 @@
     ) %}
     {% set has_numbers = dbt_history._has_numbers(pending, staged, captured) %}
     {% if has_numbers and pending.batches and dbt_history._has_new_columns(select_sql, staged) %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do return({'reset': 'by a new column of its SELECT', 'is_unmade': is_new}) %}
+        {% do return(dbt_history._to_plan_again(
+            staged, 'by a new column of its SELECT', is_unmade=is_new,
+        )) %}
     {% endif %}
     {% do dbt_history._refuse_other_owner(
         log or {}, settings, has_numbers, staged, caller_name,
@@ -121,13 +135,11 @@
         {% set columns = dbt_history._with_extended(columns, extended) + added %}
         {% set pending = dbt_history._not_taken(pending, log.last_batch) %}
     {% endif %}
-    {% if dbt_history._is_compiled_before_reset(captured, log)
-        or dbt_history._is_filtered_before_reset(log) %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do return({'reset': 'since the model was compiled'}) %}
-    {% elif dbt_history._is_compiled_before_batch(select_sql, log) %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do return({'reset': 'by a batch of another run'}) %}
+    {% set outdated = dbt_history._outdated(
+        captured, log, dbt_history._is_compiled_before_batch(select_sql, log), 'a batch',
+    ) %}
+    {% if outdated %}
+        {% do return(dbt_history._to_plan_again(staged, outdated)) %}
     {% endif %}
     {% do dbt_history._refuse_other_key(log.key, settings.key, staged, caller_name) %}
     {% if not is_new and log.last_batch is none and not log.is_known
