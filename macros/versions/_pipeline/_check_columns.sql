@@ -155,6 +155,20 @@
 
 
 {#
+    The columns of the table after the run: {'columns': all of them, 'added': those that the table
+    lacks, 'extended': its structs that get fields}. Without `adds` they stay as they are.
+#}
+{% macro _columns_of_run(staged, table_columns, adds=true) %}
+    {% set added = dbt_history._added_columns(staged, table_columns) if adds else [] %}
+    {% set extended = dbt_history._extended_columns(staged, table_columns) if adds else [] %}
+    {% do return({
+        'columns': dbt_history._with_extended(table_columns, extended) + added, 'added': added,
+        'extended': extended,
+    }) %}
+{% endmacro %}
+
+
+{#
     The columns of the table whose structs have fewer fields in what was captured: {name: type
     without these fields}.
 #}

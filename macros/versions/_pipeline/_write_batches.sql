@@ -49,19 +49,18 @@
 
     {% set columns = dbt_history._new_columns(staged, settings) if is_new
         else dbt_history._table_columns(existing) %}
-    {% set added, extended = [], [] %}
     {% if not is_new %}
         {% do dbt_history._refuse_columns(
             dbt_history._check_table_columns(staged, columns, settings), staged, caller_name,
         ) %}
-        {% if settings.on_schema_change == 'append_new_columns' %}
-            {% set added = dbt_history._added_columns(staged, columns) %}
-            {% set extended = dbt_history._extended_columns(staged, columns) %}
-            {% set columns = dbt_history._with_extended(columns, extended) + added %}
-        {% endif %}
     {% endif %}
+    {% set run = dbt_history._columns_of_run(
+        staged, columns,
+        adds=not is_new and settings.on_schema_change == 'append_new_columns',
+    ) %}
+    {% set columns = run.columns %}
     {% do dbt_history._refuse_columns(
-        dbt_history._check_void_columns(columns if is_new else added)
+        dbt_history._check_void_columns(columns if is_new else run.added)
             + (dbt_history._check_partitions(columns, target) if is_new else [])
             + dbt_history._check_tracked_columns(columns, settings),
         staged, caller_name,
@@ -130,9 +129,8 @@
         {% do dbt_history._refuse_columns(
             dbt_history._check_table_columns(staged, columns, settings), staged, caller_name,
         ) %}
-        {% set added = dbt_history._added_columns(staged, columns) %}
-        {% set extended = dbt_history._extended_columns(staged, columns) %}
-        {% set columns = dbt_history._with_extended(columns, extended) + added %}
+        {% set run = dbt_history._columns_of_run(staged, columns) %}
+        {% set columns = run.columns %}
         {% set pending = dbt_history._not_taken(pending, log.last_batch) %}
     {% endif %}
     {% set outdated = dbt_history._outdated(
@@ -146,11 +144,11 @@
         and (pending.batches or number is not none) %}
         {% do dbt_history._refuse_adoption(target, settings, staged, caller_name) %}
     {% endif %}
-    {% if added and pending.batches %}
-        {% do dbt_history._append_columns(target, added, caller_name) %}
+    {% if run.added and pending.batches %}
+        {% do dbt_history._append_columns(target, run.added, caller_name) %}
     {% endif %}
     {% if pending.batches %}
-        {% do dbt_history._extend_columns(target, extended, caller_name) %}
+        {% do dbt_history._extend_columns(target, run.extended, caller_name) %}
         {% set settings = dbt_history._with_repeats(settings, target) %}
     {% endif %}
 
