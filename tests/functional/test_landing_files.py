@@ -53,7 +53,7 @@ def test_requests_of_several_folders_are_in_the_order_of_their_paths(tmp_path: P
     ]
 
 
-def test_files_in_the_order_of_a_shell_are_landed_by_their_paths_and_others_as_given(
+def test_files_in_the_order_of_a_shell_are_landed_by_their_numbers_and_others_as_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def order(*names: str) -> list[str]:
@@ -71,8 +71,18 @@ def test_files_in_the_order_of_a_shell_are_landed_by_their_paths_and_others_as_g
     ]  # fmt: skip
     for given in (["r/10.json", "r/2.json", "r/1.json"], ["b/2.json", "r/1.json", "a/2.json"]):
         assert order(*given) == given
-    monkeypatch.setattr("locale.strxfrm", str.lower)
+    # In the order of a shell, and without numbers of different lengths.
+    for given in (["r/request.json", "r/request1.json"], ["old-1/r.json", "old/r.json"]):
+        assert order(*given) == given
+    # As in a locale: letters first, then small before capital ones.
+    monkeypatch.setattr("locale.strxfrm", lambda text: f"{text.lower()}\0{text.swapcase()}")
     assert order("r/a10.json", "r/A2.json") == ["r/A2.json", "r/a10.json"]
+    for given in (
+        ["r/a.json", "r/B.json"],
+        ["archive/1.json", "archive/2.json", "Delta/1.json"],
+        ["r/Update_1.json", "r/update_2.json"],
+    ):
+        assert order(*given) == given
 
 
 # -- refusals --------------------------------------------------------------------------------------

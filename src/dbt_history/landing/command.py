@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import locale
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain, groupby
 from pathlib import Path
@@ -21,6 +21,8 @@ from dbt_history.session import start_session
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 REFUSED, FAILED = 1, 3
+# A sort key of names.
+Order = Callable[[str], str]
 
 
 class Size(click.ParamType[int]):
@@ -63,38 +65,48 @@ def listed(path: Path) -> list[Path]:
 
 
 def without_shell_order(files: list[Path]) -> list[Path]:
-    """Files as given; those in the order of a pattern that the shell has expanded by their paths.
+    """Files as given; those in the order of a pattern that the shell has expanded by numbers.
 
     land b/*.json a/*.json      b/1 b/10 b/2   a/1 a/10 a/2
     landed                      b/1 b/2 b/10   a/1 a/2 a/10
     """
-    if is_shell_order(files):
-        return sorted(files, key=natural_order)
+    if shell_order(files):
+        return by_numbers(files)
     folders = (list(group) for _, group in groupby(files, key=lambda file: file.parent))
-    return [
-        file
-        for part in folders
-        for file in (sorted(part, key=natural_order) if is_shell_order(part) else part)
-    ]
+    return [file for part in folders for file in by_numbers(part)]
 
 
-def is_shell_order(files: list[Path]) -> bool:
-    """Whether a shell would list the files in this order, by code points or in its locale."""
+def shell_order(files: list[Path]) -> Order | None:
+    """The order in which a shell would list the files as they are, by code points or in its locale.
+
+    code points   A.json   B.json   a.json
+    locale        a.json   A.json   B.json
+    """
     names = [str(file) for file in files]
-    return names in (sorted(names), sorted(names, key=locale.strxfrm))
+    orders: tuple[Order, ...] = (str, locale.strxfrm)
+    return next((order for order in orders if names == sorted(names, key=order)), None)
 
 
-def natural_order(path: Path) -> tuple[list[list[tuple[int, str]]], str]:
+def by_numbers(files: list[Path]) -> list[Path]:
+    """Files in the order of a shell with request_2 before request_10; others as given.
+
+    Only numbers change the order: in a locale, initial.json stays before Update.json.
+    """
+    order = shell_order(files)
+    return sorted(files, key=lambda file: order(padded(str(file)))) if order else files
+
+
+def natural_order(path: Path) -> tuple[str, str]:
     """Sort key that orders request_2 before request_10, and folders in the same way.
 
     Equal names are in the order of their folders: day_9/request.json, day_10/request.json.
     """
-    parts = [re.split(r"(\d+)", part) for part in path.parts]
-    numbered = [
-        [(int(text), "") if place % 2 else (-1, text) for place, text in enumerate(part)]
-        for part in parts
-    ]
-    return numbered, str(path)
+    return padded("\0".join(path.parts)), str(path)
+
+
+def padded(text: str) -> str:
+    """The text with 255 digits in each number: as many as the longest name of a file."""
+    return re.sub(r"\d+", lambda number: f"{int(number[0]):0255}", text)
 
 
 def summary_lines(landed: Landed) -> Iterator[str]:
@@ -152,8 +164,8 @@ def land_command(
     before changes nothing; a refused request lands nothing.
 
     Those of a folder or pattern are landed in the order of their paths, request_2 before
-    request_10. So are files in alphabetical order, in which a shell expands a pattern; files in any
-    other order are landed as given.
+    request_10. So are files in alphabetical order, in which a shell expands a pattern, by the
+    numbers in their paths; files in any other order are landed as given.
 
     \b
     Examples: dbt-history land requests/
