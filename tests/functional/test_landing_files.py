@@ -782,6 +782,18 @@ def test_a_decimal_of_a_parquet_file_is_refused_where_it_does_not_fit(
     assert found.endswith(" is not a valid FLOAT")
 
 
+@pytest.mark.parametrize("type_", ["FLOAT", "DOUBLE"])
+def test_a_decimal_of_a_parquet_file_becomes_the_nearest_float(type_: str, tmp_path: Path) -> None:
+    r = random.Random(1)
+    cents = [6602368, 0, -1, *(r.randrange(-(10**7), 10**7) for _ in range(200))]
+    amounts = [None, *(Decimal(number).scaleb(-2) for number in cents)]
+    is_float = type_ == "FLOAT"
+    nearest = [None, *(float(np.float32(str(v)) if is_float else str(v)) for v in amounts[1:])]
+
+    found = parquet_cells(tmp_path, type_, pa.array(amounts, pa.decimal128(10, 2)))
+    assert found == nearest
+
+
 def test_nanoseconds_before_their_first_microsecond_are_refused(tmp_path: Path) -> None:
     cells = pa.array([-(2**63), -(2**63) + 1000], pa.int64()).cast(pa.timestamp("ns"))
     (found,) = parquet_cells(tmp_path, "NAIVE_DATETIME", cells)

@@ -53,7 +53,9 @@ def from_native(type_: ColumnType) -> Convert:
         # Arrow casts an integer only to a decimal that holds every integer of its type, and a
         # decimal to one of more decimal places modulo 2^128.
         is_to_decimal = kind_of(cells.type) == "number" and pa.types.is_decimal(arrow)
-        if pa.types.is_string(arrow) or (is_to_decimal and cells.type != arrow):
+        # Its cast of a decimal to a float is not the nearest one: 66023.68 -> 66023.68000000001.
+        is_to_float = pa.types.is_decimal(cells.type) and pa.types.is_floating(arrow)
+        if pa.types.is_string(arrow) or is_to_float or (is_to_decimal and cells.type != arrow):
             return CASTS[type_.name](pc.cast(cells, pa.string()), arrow)
         if kind_of(cells.type) != kind_of(arrow):
             raise ValueError("another kind of value")
