@@ -782,6 +782,21 @@ def test_a_decimal_of_a_parquet_file_is_refused_where_it_does_not_fit(
     assert found.endswith(" is not a valid FLOAT")
 
 
+@pytest.mark.parametrize(
+    "arrow", [pa.decimal256(76, 38), pa.decimal256(76, 66), pa.decimal256(50, 40)], ids=str
+)
+def test_a_decimal_of_a_parquet_file_with_many_decimal_places_is_taken_if_it_fits(
+    arrow: pa.DataType, tmp_path: Path
+) -> None:
+    texts = ["12.5", "-7", "0", "9876543210", "100.0100000001", "-0.0000000001", "1E-7"]
+    taken = [None, *map(Decimal, texts)]
+    assert parquet_cells(tmp_path, ("DECIMAL", 38, 10), pa.array(taken, arrow)) == taken
+
+    more = pa.array([Decimal("0.00000000001"), Decimal("12.50000000001")], arrow)
+    found = parquet_cells(tmp_path, ("DECIMAL", 38, 10), more)
+    assert all(text.endswith(" is not a valid DECIMAL(38, 10)") for text in found), found
+
+
 @pytest.mark.parametrize("type_", ["FLOAT", "DOUBLE"])
 def test_a_decimal_of_a_parquet_file_becomes_the_nearest_float(type_: str, tmp_path: Path) -> None:
     r = random.Random(1)

@@ -55,13 +55,28 @@ def from_native(type_: ColumnType) -> Convert:
         is_to_decimal = kind_of(cells.type) == "number" and pa.types.is_decimal(arrow)
         # Its cast of a decimal to a float is not the nearest one: 66023.68 -> 66023.68000000001.
         is_to_float = pa.types.is_decimal(cells.type) and pa.types.is_floating(arrow)
-        if pa.types.is_string(arrow) or is_to_float or (is_to_decimal and cells.type != arrow):
+        if is_to_float or (is_to_decimal and cells.type != arrow):
+            return CASTS[type_.name](number_text(cells), arrow)
+        if pa.types.is_string(arrow):
             return CASTS[type_.name](pc.cast(cells, pa.string()), arrow)
         if kind_of(cells.type) != kind_of(arrow):
             raise ValueError("another kind of value")
         return to_time(cells, arrow) if kind_of(arrow) == "time" else to_number(cells, arrow)
 
     return convert
+
+
+def number_text(cells: pa.Array) -> pa.Array:
+    """Numbers as text; decimals without zeros at the end, with which they may exceed 38 digits.
+
+    decimal(76, 38)   12.50000000000000000000000000000000000000 -> 12.5
+                      1.0000000000000000000000000000000E-7      -> 1E-7
+    """
+    text = pc.cast(cells, pa.string())
+    if not pa.types.is_decimal(cells.type):
+        return text
+    zeros = r"^(-?[0-9]+(\.[0-9]*[1-9])?)\.?0*(E.*)?$"
+    return pc.replace_substring_regex(text, zeros, r"\1\3")
 
 
 def kind_of(type_: pa.DataType) -> str:
