@@ -815,6 +815,18 @@ def test_nanoseconds_before_their_first_microsecond_are_refused(tmp_path: Path) 
     assert found.endswith(" is not a valid NAIVE_DATETIME")
 
 
+def test_nanoseconds_with_a_zone_are_taken_in_the_hour_that_autumn_repeats(tmp_path: Path) -> None:
+    # 02:30 in Berlin, before and after the end of summer time.
+    times = [datetime(2024, 10, 27, hour, 30, 0, 1, UTC) for hour in (0, 1)]
+    nanoseconds = [int(time.timestamp()) * 10**9 + 1999 for time in times]
+    cells = pa.array(nanoseconds, pa.int64()).cast(pa.timestamp("ns", "Europe/Berlin"))
+
+    assert parquet_cells(tmp_path, "UTC_DATETIME", cells) == times
+    first = pa.array([-(2**63)], pa.int64()).cast(cells.type)
+    (found,) = parquet_cells(tmp_path, "UTC_DATETIME", first)
+    assert found.endswith(" is not a valid UTC_DATETIME")
+
+
 def test_an_int96_time_of_a_parquet_file_is_read_in_all_years(tmp_path: Path) -> None:
     times = [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999000)]
     cells = pa.array(times, pa.timestamp("us"))

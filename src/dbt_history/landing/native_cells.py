@@ -100,7 +100,9 @@ def to_number(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
 def to_time(cells: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Truncate to microseconds. Raises ValueError if a date would lose a time of day."""
     if pa.types.is_timestamp(cells.type) and cells.type.unit == "ns":
-        floored = pc.floor_temporal(cells, unit="microsecond")
+        # In UTC: a local time of the hour that autumn repeats is ambiguous.
+        utc = pc.cast(cells, pa.timestamp("ns", "UTC")) if cells.type.tz else cells
+        floored = pc.cast(pc.floor_temporal(utc, unit="microsecond"), cells.type)
         # Arrow wraps the first microsecond of nanoseconds, in 1677, to the last one.
         if pc.any(pc.greater(floored, cells)).as_py():
             raise ValueError("out of range")
