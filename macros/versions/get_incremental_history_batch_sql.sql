@@ -1,7 +1,8 @@
 {#
-    The same merge as a custom incremental strategy of dbt: all pending batches are applied, each in
-    its own commit, and the SQL that dbt runs afterwards changes nothing. dbt-spark does not call
-    custom strategies by itself: docs/incremental_strategy.md has the shim for the root project.
+    The same merge as a custom incremental strategy of dbt: all pending batches are applied, in one
+    commit where that gives the same table (`batches_per_commit`), and the SQL that dbt runs
+    afterwards changes nothing. dbt-spark does not call custom strategies by itself:
+    docs/incremental_strategy.md has the shim for the root project.
 #}
 {% macro get_incremental_history_batch_sql(arg_dict) %}
     {% set caller_name = 'get_incremental_history_batch_sql' %}

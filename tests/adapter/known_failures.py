@@ -1,6 +1,7 @@
 """Tests of the suite that fail on dbt-spark, each with the reason.
 
-A test that passes although it is listed fails, so that an entry is removed when dbt-spark mends it.
+A test that passes although it is listed fails, so that an entry is removed when dbt-spark corrects
+the bug.
 """
 
 from __future__ import annotations

@@ -242,3 +242,13 @@ def test_changes_of_a_text_are_refused(call: Renderer) -> None:
     know(call, model=log, this=call.table("orders"))
     with pytest.raises(DbtRuntimeError, match="the table is a text: name it by ref or source"):
         call("changes", relation="shop.customers", key="id")
+
+
+def test_changes_in_a_model_that_keeps_no_place_name_the_materializations_that_do(
+    call: Renderer,
+) -> None:
+    expected = "a model with materialized history, history_append, history_batch or incremental"
+    view = {**ORDERS, "config": {"materialized": "view"}}
+    know(call, model=view, this=call.table("orders"))
+    with pytest.raises(DbtRuntimeError, match=expected):
+        call("changes", relation=call.table("customer_history"), key="id")

@@ -1,7 +1,7 @@
 {#
     What the records of a log say of renamed columns: {'renamed', 'until', 'reused'}, or {} if none
     was renamed. `renamed`: the former names of each column, newest first; `until`: the times up to
-    which it had them, in microseconds; a former name '' stands for no column. `reused`: the names
+    which it had them, in microseconds; a former name '' represents no column. `reused`: the names
     that belong to different columns at different times. All by names in lower case.
 
         main      v = a     v renamed to w at t1     w = b     v added, v = c

@@ -6,11 +6,11 @@
         its mirror     c1                                        r     one row for c2 and c3, with
                                                                        the time of the resumption
         links          c1               r .......................      visible from c2 on, the first
-                                                                       change it stands for
+                                                                       change it represents
         main b                                    d                    refers to a row of c2: waits,
                                                                        then links to r
 
-    For rows that refer to it, such a row is visible from the first change it stands for, in the
+    For rows that refer to it, such a row is visible from the first change it represents, in the
     same way as a row of the initial load is visible from the beginning. The frames [from, to] are
     stored with the watermark, in microseconds; the newest ones are sufficient, because everything
     that waited for older ones has been taken. `time`: the column of the log with the time of a
@@ -45,9 +45,9 @@
 
 
 {#
-    The time of the rows of a resumption: when it was resumed, which is after the changes they stand
-    for and before later ones. Tables that are resumed together thus have the same frame, even if
-    they were last changed at different times.
+    The time of the rows of a resumption: when it was resumed, which is after the changes they
+    represent and before later ones. Tables that are resumed together thus have the same frame, even
+    if they were last changed at different times.
 #}
 {% macro _resumption_micros(capture, version) %}
     {% set micros = dbt_history._version_micros(capture, version) %}

@@ -296,7 +296,7 @@
 
 {#
     The columns with all fields of structs that the model's own table, an earlier part of the feed
-    or the compared version has. The fields of the table stand first, in its order. For a version
+    or the compared version has. The fields of the table come first, in its order. For a version
     table a column has its type without the table's fields in `said`, if it lacks some.
 #}
 {% macro _with_fields(capture, columns) %}

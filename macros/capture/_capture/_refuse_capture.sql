@@ -1,5 +1,3 @@
-{# What a capture refuses, before anything is read or written. #}
-
 {# Refuses a capture that cannot work, before anything is read or written. #}
 {% macro _refuse_capture(capture, method) %}
     {% if not execute %}
@@ -31,8 +29,8 @@
         {% do exceptions.raise_compiler_error(dbt_history._message(
             capture.caller_name, 'the changes of ' ~ capture.relation ~ ' cannot be read',
             got='\n    ' ~ problems | join('\n    '),
-            expected='a relation, its key, and a model with materialized history_append or'
-                ~ ' history_batch',
+            expected='a relation, its key, and a model with materialized history, history_append,'
+                ~ ' history_batch or incremental',
             node=model.unique_id,
         )) %}
     {% endif %}
@@ -191,6 +189,7 @@
     {% do return(
         'compare once with the newest known state: dbt run --select ' ~ model.name
             ~ ' --vars \'dbt_history_capture: diff\''
-        ~ ' (what happened in between becomes one change a row); the next run goes on with the feed'
+            ~ ' (what happened in between becomes one change per row); the next run goes on with'
+            ~ ' the feed'
     ) %}
 {% endmacro %}

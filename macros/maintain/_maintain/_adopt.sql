@@ -119,7 +119,7 @@
 
 {#
     The rows of a table that contradict each other, up to five of each kind, and a statement that
-    mends them.
+    corrects them.
 
         [ a -----------------)          a ends where b begins: dbt closes a version at the start
                   [ b ------------      of the next one
@@ -149,21 +149,23 @@
         ) %}
     {% endif %}
     {% if overlapping %}
-        {% set before = dbt_history._shift_by_gap('s.`__next`', convention) %}
+        {% set before = dbt_history._shift_by_gap('following.`__next`', convention) %}
         {% set same = [] %}
         {% for name in key %}
             {% do same.append(
-                't.' ~ dbt_history._quote(name) ~ ' <=> s.' ~ dbt_history._quote(name)
+                'versions.' ~ dbt_history._quote(name) ~ ' <=> following.'
+                    ~ dbt_history._quote(name)
             ) %}
         {% endfor %}
         {% do problems.append(
             'versions that last beyond the start of the next one\n        '
                 ~ overlapping[:5] | join('\n        ')
             ~ '\n      to end each where the next one begins:\n        merge into ' ~ table
-            ~ ' as t using (select * from (select ' ~ keys ~ ', ' ~ start ~ ', lead(' ~ start
-            ~ ') over (partition by ' ~ keys ~ ' order by ' ~ start ~ ') as `__next` from ' ~ table
-            ~ ')) as s on ' ~ same | join(' and ') ~ ' and t.' ~ start ~ ' = s.' ~ start
-            ~ ' and s.`__next` is not null when matched and coalesce(t.' ~ end
+            ~ ' as versions using (select * from (select ' ~ keys ~ ', ' ~ start ~ ', lead('
+            ~ start ~ ') over (partition by ' ~ keys ~ ' order by ' ~ start
+            ~ ') as `__next` from ' ~ table ~ ')) as following on ' ~ same | join(' and ')
+            ~ ' and versions.' ~ start ~ ' = following.' ~ start
+            ~ ' and following.`__next` is not null when matched and coalesce(versions.' ~ end
             ~ ' > ' ~ before ~ ', true) then update set ' ~ end ~ ' = ' ~ before
             ~ (', ' ~ dbt_history._quote(convention.active) ~ ' = false' if convention.active
                 else '')

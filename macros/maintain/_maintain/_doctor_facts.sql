@@ -1,6 +1,6 @@
 {#
     Run-operation of `dbt-history doctor`: prints what the session and the project's history models
-    are, as one line of JSON. Nothing is judged here.
+    are, as one line of JSON. Nothing is evaluated here.
 #}
 {% macro _doctor_facts() %}
     {% set spark = run_query('select version()').rows[0][0] %}

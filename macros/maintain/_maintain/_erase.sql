@@ -653,7 +653,7 @@
             way_out='run it again'
                 ~ (
                     '' if state.failed == 'conflict'
-                        else ' when the cause, in the log of the Spark driver, is mended'
+                        else ' when the cause, in the log of the Spark driver, is corrected'
                 ),
         )) %}
     {% endif %}

@@ -22,7 +22,7 @@
         values of   change at 7    change at 1   change at 5
 
     The pass over a batch begins with the changes (`_stored_changes_ctes`), applies the rules to
-    them, and ends with runs (`_runs_cte`).
+    them, and ends with runs (`_runs_ctes`).
 #}
 
 
