@@ -277,10 +277,10 @@ def locked_jars() -> dict[str, str]:
     return {coordinate: digest.removeprefix("sha256:") for coordinate, digest in rows}
 
 
-def jar_path(coordinate: str, folder: Path = JARS) -> Path:
+def jar_path(coordinate: str) -> Path:
     """Where a jar is, under the name that Spark's resolver gives it."""
     group, artifact, version = coordinate.split(":")
-    return folder / f"{group}_{artifact}-{version}.jar"
+    return JARS / f"{group}_{artifact}-{version}.jar"
 
 
 # Excludes all dependencies of the locked jars. An exclusion also applies to the locked jars

@@ -1,6 +1,6 @@
-{% macro _compact(relation, cluster_by, vacuum_hours) %}
-    {% do dbt_history._iceberg_compact(relation, cluster_by, vacuum_hours) if relation.is_iceberg
-        else dbt_history._delta_compact(relation, cluster_by, vacuum_hours) %}
+{% macro _compact(relation, vacuum_hours) %}
+    {% do dbt_history._iceberg_compact(relation, vacuum_hours) if relation.is_iceberg
+        else dbt_history._delta_compact(relation, vacuum_hours) %}
 {% endmacro %}
 
 
@@ -8,12 +8,9 @@
     OPTIMIZE leaves a large file with few deleted rows, whose values only a deletion vector hides:
     before VACUUM, REORG writes it without them.
 #}
-{% macro _delta_compact(relation, cluster_by, vacuum_hours) %}
+{% macro _delta_compact(relation, vacuum_hours) %}
     {% set name = dbt_history._quoted_relation(relation) %}
-    {% set columns = dbt_history._quoted(cluster_by) %}
-    {% do run_query(
-        'optimize ' ~ name ~ (' zorder by (' ~ columns | join(', ') ~ ')' if columns else '')
-    ) %}
+    {% do run_query('optimize ' ~ name) %}
     {% if vacuum_hours is not none %}
         {% do run_query('reorg table ' ~ name ~ ' apply (purge)') %}
         {% do run_query('vacuum ' ~ name ~ ' retain ' ~ (vacuum_hours | int) ~ ' hours') %}
@@ -26,15 +23,12 @@
     removes the branches of killed runs; before it, the records of the batches are stored in a
     table property.
 #}
-{% macro _iceberg_compact(relation, cluster_by, vacuum_hours) %}
+{% macro _iceberg_compact(relation, vacuum_hours) %}
     {% set name = dbt_history._string_literal(dbt_history._quoted_relation(relation)) %}
-    {% set order = ", strategy => 'sort', sort_order => "
-        ~ dbt_history._string_literal('zorder(' ~ cluster_by | join(', ') ~ ')')
-        if cluster_by else '' %}
     {% set options = "map('delete-file-threshold', '1', 'min-input-files', '2',"
         ~ " 'remove-dangling-deletes', 'true')" %}
     {% do run_query(
-        'call system.rewrite_data_files(table => ' ~ name ~ order ~ ', options => ' ~ options ~ ')'
+        'call system.rewrite_data_files(table => ' ~ name ~ ', options => ' ~ options ~ ')'
     ) %}
     {% if vacuum_hours is not none %}
         {% do dbt_history._keep_records(relation) %}

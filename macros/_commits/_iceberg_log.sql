@@ -169,7 +169,7 @@
 {% endmacro %}
 
 
-{% macro _iceberg_history_entries(relation, limit=none) %}
+{% macro _iceberg_history_entries(relation, limit) %}
     {% do return(dbt_history._snapshot_chain(relation, limit).entries) %}
 {% endmacro %}
 

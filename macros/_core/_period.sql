@@ -53,9 +53,9 @@
         none, 9999-12-31         9999-01-01
         2099-12-31 23:59:59      2099-12-31 23:59:59
 #}
-{% macro _has_open_end(convention, prefix='') %}
+{% macro _has_open_end(convention) %}
     {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
-    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
+    {%- set end = dbt_history._quote(convention.end) -%}
     {%- set is_said = convention.open_end is not none -%}
     {%- if convention.type == 'bigint' -%}
         {%- set first_open_end = dbt_history._open_end(convention) if is_said else none -%}
@@ -74,13 +74,13 @@
 
 
 {# The first instant after the stored period, NULL if the period is open: [start, until). #}
-{% macro _stored_until(convention, prefix='') %}
+{% macro _stored_until(convention) %}
     {%- if not convention.end -%}
         {%- do return('cast(null as ' ~ convention.type ~ ')') -%}
     {%- endif -%}
-    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
+    {%- set end = dbt_history._quote(convention.end) -%}
     {%- do return(
-        'case when not ' ~ dbt_history._has_open_end(convention, prefix)
+        'case when not ' ~ dbt_history._has_open_end(convention)
         ~ ' then ' ~ dbt_history._shift_by_gap(end, convention, '+') ~ ' end'
     ) -%}
 {% endmacro %}
@@ -225,11 +225,11 @@
 {% endmacro %}
 
 
-{# True for a version that is still in force; `prefix` is a table alias with its dot, or ''. #}
-{% macro _is_open(convention, prefix='') %}
-    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
+{# True for a version that is still in force. #}
+{% macro _is_open(convention) %}
+    {%- set end = dbt_history._quote(convention.end) -%}
     {%- if convention.active -%}
-        {%- do return('coalesce(' ~ prefix ~ dbt_history._quote(convention.active) ~ ', false)') -%}
+        {%- do return('coalesce(' ~ dbt_history._quote(convention.active) ~ ', false)') -%}
     {%- elif convention.open_end is none -%} {%- do return('(' ~ end ~ ' is null)') -%}
     {%- else -%}
         {%- do return(

@@ -8,7 +8,7 @@
     Adds the same fact about several tables, each with its `instant`, with one INSERT per schema:
     the tables of a schema get it in one commit.
 #}
-{% macro _add_marks(tables, kind, name=none, author=none, reason=none) %}
+{% macro _add_marks(tables, kind, name, author, reason) %}
     {% set inserts = {} %}
     {% for table in tables %}
         {% set marks = dbt_history._marks(table.relation)

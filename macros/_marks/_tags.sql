@@ -39,7 +39,7 @@
     If there is a problem, none of the tables keeps its new point. A point that a tag protected
     before is kept below the horizon, too.
 #}
-{% macro _add_tags(tables, tag, problems, author=none, reason=none) %}
+{% macro _add_tags(tables, tag, problems, author, reason) %}
     {% set added, unprotected = [], [] %}
     {% for table in tables %}
         {% set before = dbt_history._marks_of(table).tags %}

@@ -16,7 +16,7 @@
 #}
 {% macro changes(relation, key=none, method='auto', changed_by=none, noop_updates='record') %}
     {%- set key = dbt_history._key_of(relation, key, 'changes', or_own=true) -%}
-    {%- set capture = dbt_history._plan_capture(relation, key, method, caller_name='changes') -%}
+    {%- set capture = dbt_history._plan_capture(relation, key, method, 'changes') -%}
     {%- if capture.taken is defined
         and model.config.get('materialized') in ['history_batch', 'incremental'] -%}
         {%- do dbt_history._let_times_increase(capture) -%}
@@ -25,5 +25,5 @@
         {%- set former = dbt_history._former_names(capture) -%}
         {%- do capture.update({'about': {'changes': former}}) if former -%}
     {%- endif -%}
-    {%- do return(dbt_history._changes_sql(capture, changed_by, noop_updates)) -%}
+    {%- do return(dbt_history._changes_sql(capture, noop_updates, changed_by)) -%}
 {% endmacro %}

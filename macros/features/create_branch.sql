@@ -41,7 +41,7 @@
     {% do dbt_history._refuse_branch(call, 'the branch cannot be made') %}
     {% if not dry_run %}
         {% set bases = dbt_history._protect_bases(call, 'fork', parent, point, head.txn) %}
-        {% do dbt_history._add_branch_fact(call, 'fork', parent, point, head.txn) %}
+        {% do dbt_history._add_branch_fact(call, 'fork', head.txn, parent, point) %}
         {% do dbt_history._release_other_bases(call, bases) %}
     {% endif %}
     {% do log(

@@ -18,8 +18,7 @@
     {% do dbt_history._refuse_branch(call, 'the branch cannot be dropped') %}
     {% if not dry_run %}
         {% do dbt_history._add_branch_fact(
-            call, 'drop', since=dbt_history._head_of_log(writes, call.table.relation).txn,
-            writes=writes,
+            call, 'drop', dbt_history._head_of_log(writes, call.table.relation).txn, writes=writes,
         ) %}
         {% do dbt_history._remove_tag(call.table, 'branch:' ~ branch) %}
     {% endif %}

@@ -29,8 +29,8 @@
     {%- for name in dbt_history._key_columns(id) if name | lower != 'branch' -%}
         {%- do item.append(dbt_history._quote(name)) -%}
     {%- endfor -%}
-    {%- set before = dbt_history._document(content, 'predecessors', namespace) -%}
-    {%- set after = dbt_history._document(content, 'states', namespace) -%}
+    {%- set before = dbt_history._document(content, 'predecessors') -%}
+    {%- set after = dbt_history._document(content, 'states') -%}
     {%- set sql -%}
 (
     select

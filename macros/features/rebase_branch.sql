@@ -33,7 +33,7 @@
             call, 'rebase', call.epoch.parent, base, since,
         ) %}
         {% do dbt_history._add_branch_fact(
-            call, 'rebase', call.epoch.parent, base, since, writes,
+            call, 'rebase', since, call.epoch.parent, base, writes,
         ) %}
         {% do dbt_history._release_other_bases(call, bases) %}
     {% endif %}

@@ -20,8 +20,7 @@
         {%- set key = table.get('key') if table.main is string
             else dbt_history._key_of(table.main, table.get('key'), 'core_temp_history') -%}
         {%- set capture = dbt_history._plan_capture(
-            table.main, key, method, layout={'is_source': true},
-            caller_name='core_temp_history',
+            table.main, key, method, 'core_temp_history', layout={'is_source': true},
         ) -%}
         {%- set name = dbt_history._string_literal(table.get('name') or table.main.identifier) -%}
         {%- if not capture.get('is_parsed_only') -%}
@@ -30,7 +29,7 @@
                     ~ ' as trans_id, `_changed_by` as user, '
                 ~ name ~ " as `table`, if(startswith(`_change_type`, 'update'), 'update', "
                 ~ '`_change_type`) as event, `_commit_timestamp` as at from '
-                    ~ dbt_history._changes_sql(capture, table.get('user'), noop_updates)
+                    ~ dbt_history._changes_sql(capture, noop_updates, table.get('user'))
                     ~ ' as changes'
             ) -%}
         {%- endif -%}

@@ -20,7 +20,7 @@
         'is_alive': '`_hist_event` <> ' ~ values.delete,
     } -%}
     {%- set capture = dbt_history._plan_capture(
-        main, key, method, caller_name='event_rows', layout=layout,
+        main, key, method, 'event_rows', layout=layout,
     ) -%}
     {%- if capture.get('is_parsed_only') -%}
         {%- do return('(select * from ' ~ main ~ ')') -%}
@@ -49,7 +49,7 @@
             {%- endfor %}
         end as `_hist_event`,
         `_commit_timestamp` as `_hist_time`
-    from {{ dbt_history._changes_sql(capture, user, noop_updates) | indent(4) }} as changes
+    from {{ dbt_history._changes_sql(capture, noop_updates, user) | indent(4) }} as changes
 )
     {%- endset -%}
     {%- do return(sql) -%}

@@ -22,12 +22,12 @@
         or main.identifier ~ '_hx_id' -%}
     {%- set links = dbt_history._hx_links(references, own_id, this, key) -%}
     {%- set capture = dbt_history._plan_capture(
-        main, key, method,
+        main, key, method, 'hx_rows',
         layout={
             'order': own_id, 'time': 'mod_time', 'rows': '1 = 1', 'is_alive': 'not `deleted`',
             'reserved': ['deleted', own_id],
         },
-        references=links, caller_name='hx_rows', commit_delay=commit_delay, own_log=log,
+        references=links, commit_delay=commit_delay, own_log=log,
     ) -%}
     {%- if capture.get('is_parsed_only') -%}
         {%- do return('(select * from ' ~ main ~ ')') -%}

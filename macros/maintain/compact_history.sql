@@ -1,11 +1,11 @@
 {#
-    Combines small files (OPTIMIZE; Iceberg: rewrite_data_files), clustered by `cluster_by` if
-    given. With `vacuum_hours` it also removes files that no version of the last so many hours needs
-    (VACUUM; expire_snapshots): the format's own time travel to earlier versions ends, the history
-    in the rows is kept. All rows are kept, so logs (history_append) are compacted, too.
+    Combines small files (OPTIMIZE; Iceberg: rewrite_data_files). With `vacuum_hours` it also
+    removes files that no version of the last so many hours needs (VACUUM; expire_snapshots): the
+    format's own time travel to earlier versions ends, the history in the rows is kept. All rows are
+    kept, so logs (history_append) are compacted, too.
 #}
 {% macro compact_history(
-    table='all', cluster_by=none, vacuum_hours=none, dry_run=false, convention=none, key=none
+    table='all', vacuum_hours=none, dry_run=false, convention=none, key=none
 ) %}
     {% if vacuum_hours is not none
         and not modules.re.match('^[0-9]+$', vacuum_hours | string) %}
@@ -19,9 +19,7 @@
     ) %}
         {% set before = dbt_history._count_files(table.relation) %}
         {% if not dry_run %}
-            {% do dbt_history._compact(
-                table.relation, dbt_history._key_columns(cluster_by), vacuum_hours,
-            ) %}
+            {% do dbt_history._compact(table.relation, vacuum_hours) %}
         {% endif %}
         {% set after = dbt_history._count_files(table.relation) %}
         {% do log(

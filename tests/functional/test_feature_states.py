@@ -713,8 +713,7 @@ def test_a_merge_of_missing_content_has_each_conflict_and_no_other(
         ],
         key=["branch", "id"],
         json=["properties"],
-        namespace="xyz",
-    )
+    ) | {"namespace": "xyz"}
     epoch = {"branch": "draft", "fork": 1, "since": 1, "until": None, "parent": "main"}
     epoch |= {"epoch": 0, "at": 1, "chain": [{"branch": "main", "at": 1, "fork": -1}]}
     ctes = call(

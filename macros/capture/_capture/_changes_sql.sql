@@ -10,7 +10,7 @@
     So an overwrite, a truncate, a replaced table and a difference (old: the known state; new: the
     table) give the same changes. No WITH: a MERGE would evaluate it more than once.
 #}
-{% macro _changes_sql(capture, changed_by=none, noop_updates='record', ignored=[]) %}
+{% macro _changes_sql(capture, noop_updates, changed_by=none, ignored=[]) %}
     {%- if dbt_history._is_unit_test() -%}
         {%- do return(dbt_history._changes_of_unit_test(capture.relation, changed_by)) -%}
     {%- elif capture.get('is_parsed_only') -%}

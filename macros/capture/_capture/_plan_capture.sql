@@ -19,8 +19,7 @@
     `log` would hide dbt's function.
 #}
 {% macro _plan_capture(
-    relation, key, method, layout=none, references=none, caller_name='changes', commit_delay=0,
-    own_log=none
+    relation, key, method, caller_name, layout=none, references=none, commit_delay=0, own_log=none
 ) %}
     {% set capture = {
         'relation': relation, 'key': dbt_history._key_columns(key), 'layout': layout,

@@ -9,7 +9,7 @@
         run                     42 applied on the base before the fact
         fact                                      after 41: 42 would have the new base
 #}
-{% macro _add_branch_fact(call, kind, parent=none, at=none, since=none, writes=none) %}
+{% macro _add_branch_fact(call, kind, since, parent=none, at=none, writes=none) %}
     {% set name = dbt_history._table_name(call.branches) %}
     {% set create %}
         create table if not exists {{ name }} (
@@ -76,9 +76,7 @@
     'epochs', 'epoch', 'author', 'reason', 'problems'}; `epoch` is none if the branch does not exist
     or was dropped.
 #}
-{% macro _branch_call(
-    table, branches, branch, caller_name, convention=none, key=none, author=none, reason=none
-) %}
+{% macro _branch_call(table, branches, branch, caller_name, convention, key, author, reason) %}
     {% set tables = dbt_history._maintained(table, convention, key, caller_name) %}
     {% for found in tables if found.relation.is_iceberg %}
         {% do dbt_history._refuse_iceberg(

@@ -1,5 +1,5 @@
 {# The document of a state as JSON text: the column, or an object with one member per column. #}
-{% macro _document(content, table, namespace) %}
+{% macro _document(content, table) %}
     {%- set names = dbt_history._key_columns(content) -%}
     {%- if names | length == 1 -%}
         {%- do return(table ~ '.' ~ dbt_history._quote(names[0])) -%}

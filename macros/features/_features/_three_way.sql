@@ -166,10 +166,10 @@ sides as (
 {%- endmacro %}
 
 
-{% macro _content_of(features, table=none) %}
+{% macro _content_of(features) %}
     {%- set values = [] -%}
     {%- for name in features.payload -%}
-        {%- do values.append((table ~ '.' if table else '') ~ dbt_history._quote(name)) -%}
+        {%- do values.append(dbt_history._quote(name)) -%}
     {%- endfor -%}
     {%- do return(dbt_history._as_content(features, values)) -%}
 {% endmacro %}
@@ -279,10 +279,10 @@ filter(
     The properties of a table of states that the three-way merge needs: key, payload, json, types,
     namespace.
 #}
-{% macro _features_of(columns, key, payload=none, json=[], namespace=none) %}
+{% macro _features_of(columns, key, payload=none, json=[]) %}
     {% set types = {} %}
     {% set rest = [] %}
-    {% set found = namespace or dbt_history._namespace_of(columns) %}
+    {% set found = dbt_history._namespace_of(columns) %}
     {% set own = [
         'i', 'txn', 'txn_next', 'author_txn', 'created_txn', 'purged_txn', 'resync',
         (found or '') | lower,

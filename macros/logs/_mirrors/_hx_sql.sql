@@ -14,7 +14,7 @@
         }) -%}
     {%- endfor -%}
     {%- set changes = dbt_history._changes_sql(
-        capture, mod_user, noop_updates, ignored=['mod_time', 'mod_user'],
+        capture, noop_updates, mod_user, ignored=['mod_time', 'mod_user'],
     ) -%}
     {%- set sql -%}
 (

@@ -62,9 +62,7 @@
             ),
         }) -%}
     {%- endif -%}
-    {%- set changes = dbt_history._changes_sql(
-        capture, noop_updates='skip', ignored=not_stored,
-    ) -%}
+    {%- set changes = dbt_history._changes_sql(capture, 'skip', ignored=not_stored) -%}
     {%- set rows -%}
         {%- if is_timed -%}
             {{ dbt_history._timed_changes(changes, capture, settings) }}
@@ -143,7 +141,7 @@
     {% set capture = {} %}
     {% if table is not none %}
         {% set capture = dbt_history._plan_capture(
-            table, settings.key, 'auto', layout, caller_name='history', own_log=log,
+            table, settings.key, 'auto', 'history', layout=layout, own_log=log,
         ) %}
     {% endif %}
     {% if not (capture.get('head') or {}).get('has_feed') %}

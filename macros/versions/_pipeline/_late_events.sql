@@ -69,7 +69,7 @@
 
 
 {# In the SQL of `batch_rows`, also if an ephemeral model contains it. #}
-{% macro _plain_events_comment(options=none) %}
+{% macro _plain_events_comment(options) %}
     {%- do return(dbt_history._note('plain_events', options or {})) -%}
 {% endmacro %}
 

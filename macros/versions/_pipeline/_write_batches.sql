@@ -237,7 +237,7 @@
 
 
 {# The batches after the last applied one, with their bound; the others count as applied. #}
-{% macro _pending_batches(batches, last_batch, settings, staged, caller_name, captured=none) %}
+{% macro _pending_batches(batches, last_batch, settings, staged, caller_name, captured) %}
     {% set convention = settings.convention %}
     {% set numbers = batches | map(attribute='batch', default=none) | list %}
     {% if none in numbers and numbers | length > 1 %}

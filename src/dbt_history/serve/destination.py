@@ -485,8 +485,3 @@ def landed_text(landed: Landed) -> str:
     if not landed.is_new:
         return f"landed before as batch {landed.batch}"
     return f"landed as batch {landed.batch} ({sum(landed.counts.values()):,} rows)"
-
-
-def record_key(columns: Sequence[tuple[Column, bool]]) -> list[str]:
-    """The record's key: the key columns of a table without the start column."""
-    return [column.name for column, is_key in columns if is_key and column.name.lower() != START]
