@@ -7,9 +7,10 @@
         --|------ a ------)                              a ended:  delete, or update_preimage
                           |--------- b -------------     b began:  insert, or update_postimage
 
-    The first columns are `_change_type` and `_changed_at`, followed by those of the version. With
-    `key`, an end and a beginning of the same key at the same instant are an update; without it
-    every beginning is an insert and every end a delete.
+    The first columns are `_change_type` and `_changed_at`, followed by those of the version. With a
+    key, an end and a beginning of the same key at the same instant are an update; without one every
+    beginning is an insert and every end a delete. The key is `key`, else that of the log or of the
+    relation's model; `key=[]` for none.
 
     A tag names the state in force at its instant, which includes the changes made at that instant.
     Between two tags the changes are therefore those in (from, to]: applied to the state at the
@@ -38,7 +39,7 @@
     {%- set ended = dbt_history._ended_from(convention, range.from) ~ ' and '
         ~ dbt_history._ended_by(convention, range.to, strictly=true) -%}
     {%- set is_seen = [dbt_history._is_not_empty(convention), guard] | reject('none') -%}
-    {%- set names = key or (reader.log.key if reader.get('log') else none) -%}
+    {%- set names = dbt_history._key_of_changes(relation, key, reader) -%}
     {#- The table is read once: a version that began and ended in the range gives two rows. -#}
     {%- set sides -%}
 select
@@ -54,9 +55,7 @@ lateral view explode(array('insert', 'delete')) sides as `_change_type`
 where (`_change_type` = 'insert' and {{ began }})
     or (`_change_type` = 'delete' and {{ ended }})
     {%- endset -%}
-    {%- do return(dbt_history._paired_changes(
-        sides, dbt_history._quoted(dbt_history._key_columns(names)),
-    )) -%}
+    {%- do return(dbt_history._paired_changes(sides, dbt_history._quoted(names))) -%}
 {% endmacro %}
 
 
@@ -68,6 +67,29 @@ where (`_change_type` = 'insert' and {{ began }})
         'date': 'date_add(' ~ point ~ ', 1)',
         'bigint': '(' ~ point ~ ' + 1L)',
     }[convention.type]) -%}
+{% endmacro %}
+
+
+{#
+    The key that pairs an end with a beginning, as a list; empty for none. The `unique_key` of a
+    snapshot that is an expression is no column of its table, and pairs nothing.
+#}
+{% macro _key_of_changes(relation, key, reader) %}
+    {%- set log = reader.get('log') -%}
+    {%- if key is not none or log -%}
+        {%- do return(dbt_history._key_columns(key or (log or {}).get('key'))) -%}
+    {%- endif -%}
+    {%- set node = dbt_history._node_of_relation(relation) -%}
+    {%- if node is none -%}
+        {%- do dbt_history._refuse_unit_test(['key'], 'changeset') if relation is not string -%}
+        {%- do return([]) -%}
+    {%- endif -%}
+    {%- set names = dbt_history._key_of_node(node, has_versions=true) -%}
+    {%- for name in names
+        if node.resource_type == 'snapshot' and not modules.re.match('^\\w+$', name) -%}
+        {%- do return([]) -%}
+    {%- endfor -%}
+    {%- do return(names) -%}
 {% endmacro %}
 
 

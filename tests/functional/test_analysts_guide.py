@@ -33,7 +33,11 @@ def test_every_question_has_the_answer_that_the_guide_shows(
         types = {column: TYPES.get(column, "string") for column in rows[0]}
         data_frame(spark, rows, types).createOrReplaceTempView(f"guide_{name}")
         project.model(
-            name, f"select * from guide_{name}", materialized="table", file_format="delta"
+            name,
+            f"select * from guide_{name}",
+            materialized="table",
+            file_format="delta",
+            unique_key=next(iter(types)),
         )
     for number, query in enumerate(queries, 1):
         project.model(f"question_{number}", query, materialized="table", file_format="delta")

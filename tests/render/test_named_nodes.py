@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -200,6 +201,44 @@ def test_a_unit_test_says_that_dbt_hides_the_settings_of_models(call: Renderer) 
         assert "dbt's unit tests do not show the settings of models" in str(refused.value)
         assert "as an argument of the call in the model" in str(refused.value)
     assert call("_key_of", relation=relation, key="id", caller_name="changes") == ["id"]
+
+
+def test_a_changeset_pairs_the_versions_by_the_key_of_the_model(call: Renderer) -> None:
+    call.pretend_answers({"describe": []})
+
+    def keys(node: dict[str, Any], relation: Any = None, **key: Any) -> list[str]:
+        know(call, node)
+        found = call(
+            "changeset", relation=relation or call.table("orders"), from_at="2024-03-01",
+            to_at="2024-04-01", **key,
+        )  # fmt: skip
+        return re.findall(r"partition by (.*), `_changed_at`", found)
+
+    assert keys(ORDERS) == ["`id`"]
+    assert keys(ORDERS, key="part") == ["`part`"]
+    assert keys(ORDERS, key=[]) == []
+    assert keys(ORDERS, relation="golden.orders") == []
+    assert keys(node("model.shop.others", "others")) == []
+    # A unique column identifies a version.
+    named = {"meta": {"history": {"convention": "validity", "key": ["id", "part"]}}}
+    assert keys({**ORDERS, "config": named}) == ["`id`, `part`"]
+    assert keys({**ORDERS, "config": {"meta": {"history": "validity"}}}) == []
+    for unique_key, expected in (
+        (["id", "part"], ["`id`, `part`"]), ("id", ["`id`"]), ("concat(id, part)", []),
+    ):  # fmt: skip
+        snapshot = node("snapshot.shop.orders", "orders", config={"unique_key": unique_key})
+        assert keys(snapshot) == expected
+
+
+def test_a_changeset_in_a_unit_test_needs_its_key(call: Renderer) -> None:
+    unit_test = {"unique_id": "unit_test.shop.t", "resource_type": "unit_test", "config": {}}
+    call.context = {"graph": {}, "execute": True, "model": unit_test}
+    given = {"relation": call.table("__dbt__cte__orders"), "convention": "validity"}
+    given |= {"from_at": "2024-03-01", "to_at": "2024-04-01"}
+    with pytest.raises(DbtRuntimeError, match="changeset: dbt's unit tests do not show"):
+        call("changeset", **given)
+    assert "update_postimage" in call("changeset", key="id", **given)
+    assert "update_postimage" not in call("changeset", key=[], **given)
 
 
 def test_one_table_is_a_list_of_one(call: Renderer) -> None:
