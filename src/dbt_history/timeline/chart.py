@@ -8,8 +8,8 @@ one has a diamond, a deletion is a dotted line.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import altair as alt
 import vl_convert
@@ -141,23 +141,29 @@ def lanes(tracks: Sequence[Track]) -> list[str]:
     )
 
 
-def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str, Any]:
-    """All versions of all tables on one axis, as a Vega specification with the signal `as_of`.
+class Axes(NamedTuple):
+    """The encodings of the layers: time from left to right, one row per record.
 
-    `at` is the initial position of the line. Raises TimelineError if some tables have times and
-    others version numbers.
+    since, until    both ends of a bar
+    end             a mark at the end of a bar
+    as_of           the movable line
     """
-    if len({track.convention.type == "bigint" for track in tracks}) > 1:
-        raise TimelineError("some tables have version numbers, others times: draw them separately")
+
+    since: alt.X
+    until: alt.X2
+    end: alt.X
+    lane: alt.Y
+    as_of: alt.XDatum
+
+
+def axes(tracks: Sequence[Track]) -> Axes:
     numbers = tracks[0].convention.type == "bigint"
     kind, title = ("Q", "version") if numbers else ("T", "time, UTC")
-    first, last = limits(tracks)
-    rows = bars(tracks)
-    names = lanes(tracks)
+    domain = list(limits(tracks))
     scale = (
-        alt.Scale(domain=[first, last], nice=False)
+        alt.Scale(domain=domain, nice=False)
         if numbers
-        else alt.Scale(domain=[first, last], nice=False, type="utc")
+        else alt.Scale(domain=domain, nice=False, type="utc")
     )
     axis = alt.Axis(
         title=title,
@@ -166,17 +172,26 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
         tickCount=8,
         format="d" if numbers else CLOCK,
     )
-    x = alt.X(f"since:{kind}", scale=scale, axis=axis)
-    x2 = alt.X2("until")
-    y = alt.Y(
-        "lane:N",
-        sort=names,
-        axis=alt.Axis(title=None, domain=False, ticks=False, labelLimit=210, labelPadding=8),
+    return Axes(
+        since=alt.X(f"since:{kind}", scale=scale, axis=axis),
+        until=alt.X2("until"),
+        end=alt.X(f"until:{kind}", scale=scale, axis=axis),
+        lane=alt.Y(
+            "lane:N",
+            sort=lanes(tracks),
+            axis=alt.Axis(title=None, domain=False, ticks=False, labelLimit=210, labelPadding=8),
+        ),
+        as_of=alt.XDatum(
+            alt.expr("as_of"), type="quantitative" if numbers else "temporal", scale=scale
+        ),
     )
-    as_of = alt.param(name="as_of", value=(first + last * 3) / 4 if at is None else at)
+
+
+def tooltip(rows: Sequence[Mapping[str, Any]]) -> list[alt.Tooltip]:
+    """What is told of a version: its period, what changed, and its values."""
     told = ("from (inclusive)", "to (exclusive)", "changed", "added by")
     cells_of = dict.fromkeys(name for row in rows for name in row if name.startswith(CELL))
-    tip = [
+    return [
         alt.Tooltip("lane:N", title="record"),
         *(
             alt.Tooltip(escaped(name) + ":N", title=name.removeprefix(CELL))
@@ -184,14 +199,25 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
         ),
         alt.Tooltip("late:N", title="arrived"),
     ]
-    data = values(rows)
-    gone = deletions(tracks)
-    room = "scale('x', datum.until) - scale('x', datum.since)"
-    layers: list[alt.Chart] = [
-        alt.Chart(values(gone))
+
+
+def text_limit(margin: int) -> Any:
+    """The width of a bar without a margin: a longer text is cut."""
+    return alt.expr(f"max(1, scale('x', datum.until) - scale('x', datum.since) - {margin})")
+
+
+def deletion_layers(tracks: Sequence[Track], on: Axes) -> list[alt.Chart]:
+    data = values(deletions(tracks))
+    return [
+        alt.Chart(data)
         .mark_rule(strokeDash=[2, 4], strokeWidth=2, color=GREY)
-        .encode(x=x, x2=x2, y=y, tooltip=[alt.Tooltip("period:N", title="deleted")]),
-        alt.Chart(values(gone))
+        .encode(
+            x=on.since,
+            x2=on.until,
+            y=on.lane,
+            tooltip=[alt.Tooltip("period:N", title="deleted")],
+        ),
+        alt.Chart(data)
         .mark_text(
             text="deleted",
             align="left",
@@ -200,15 +226,23 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
             fontSize=10,
             fontStyle="italic",
             color=GREY,
-            limit=alt.expr(f"max(1, {room} - 8)"),
+            limit=text_limit(8),
         )
-        .encode(x=x, y=y),
+        .encode(x=on.since, y=on.lane),
+    ]
+
+
+def version_layers(tracks: Sequence[Track], on: Axes) -> list[alt.Chart]:
+    """Bars; ticks of empty versions, arrows of open ones, values, diamonds of late ones."""
+    rows = bars(tracks)
+    data, tip = values(rows), tooltip(rows)
+    return [
         alt.Chart(data)
         .mark_bar(height=22, cornerRadius=2, stroke="white", strokeWidth=1.5)
         .encode(
-            x=x,
-            x2=x2,
-            y=y,
+            x=on.since,
+            x2=on.until,
+            y=on.lane,
             tooltip=tip,
             color=alt.Color(
                 "state:N",
@@ -219,16 +253,16 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
         alt.Chart(data)
         .transform_filter("datum.since === datum.until")
         .mark_tick(thickness=3, height=22, color=INK)
-        .encode(x=x, y=y, tooltip=tip),
+        .encode(x=on.since, y=on.lane, tooltip=tip),
         alt.Chart(data)
         .transform_filter("datum.state === 'open'")
         .mark_point(shape="triangle-right", filled=True, size=330, color=BLUE, opacity=1, xOffset=4)
-        .encode(x=alt.X(f"until:{kind}", scale=scale, axis=axis), y=y, tooltip=tip),
+        .encode(x=on.end, y=on.lane, tooltip=tip),
         alt.Chart(data)
-        .mark_text(align="left", dx=7, fontSize=12, limit=alt.expr(f"max(1, {room} - 26)"))
+        .mark_text(align="left", dx=7, fontSize=12, limit=text_limit(26))
         .encode(
-            x=x,
-            y=y,
+            x=on.since,
+            y=on.lane,
             text="values:N",
             tooltip=tip,
             color=alt.condition("datum.state === 'open'", alt.value("white"), alt.value(INK)),
@@ -245,17 +279,12 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
             opacity=1,
             yOffset=-12,
         )
-        .encode(x=x, y=y, tooltip=tip),
-        alt.Chart(values([{}]))
-        .mark_rule(color=INK, strokeWidth=1.5)
-        .encode(
-            x=alt.XDatum(
-                alt.expr("as_of"), type="quantitative" if numbers else "temporal", scale=scale
-            )
-        ),
+        .encode(x=on.since, y=on.lane, tooltip=tip),
     ]
-    chart = alt.layer(*layers).add_params(as_of).properties(width=WIDTH, height={"step": LANE})
-    spec = to_vega(chart)
+
+
+def with_signal(spec: dict[str, Any], first: float, last: float) -> dict[str, Any]:
+    """The specification whose signal `as_of` follows the pointer between both ends."""
     signal = next(one for one in spec["signals"] if one["name"] == "as_of")
     signal["on"] = [
         {
@@ -264,6 +293,26 @@ def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str,
         }
     ]
     return spec
+
+
+def version_chart(tracks: Sequence[Track], at: float | None = None) -> dict[str, Any]:
+    """All versions of all tables on one axis, as a Vega specification with the signal `as_of`.
+
+    `at` is the initial position of the line. Raises TimelineError if some tables have times and
+    others version numbers.
+    """
+    if len({track.convention.type == "bigint" for track in tracks}) > 1:
+        raise TimelineError("some tables have version numbers, others times: draw them separately")
+    first, last = limits(tracks)
+    on = axes(tracks)
+    line = alt.Chart(values([{}])).mark_rule(color=INK, strokeWidth=1.5).encode(x=on.as_of)
+    as_of = alt.param(name="as_of", value=(first + last * 3) / 4 if at is None else at)
+    chart = (
+        alt.layer(*deletion_layers(tracks, on), *version_layers(tracks, on), line)
+        .add_params(as_of)
+        .properties(width=WIDTH, height={"step": LANE})
+    )
+    return with_signal(to_vega(chart), first, last)
 
 
 def escaped(name: str) -> str:
