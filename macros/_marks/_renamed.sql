@@ -1,12 +1,14 @@
 {#
     Moves the marks of a table that was renamed, in the run of the model that `continues` it: tags
     protect versions, and readers check the horizon, by the name of the table. The former name is
-    that of the model that wrote the last batch, if no table of the schema has it any more:
+    that of the model that wrote the last batch:
 
         alter table shop.customers rename to shop.clients
         marks of customers    now of clients, in the first run of clients with `continues`
 
-    Of a model with an alias of its own the former name is not known.
+    If a view has the former name now, the marks are copied, because readers of the view look for
+    its name. If a table has it, they stay. Of a model with an alias of its own the former name is
+    not known.
 #}
 {% macro _take_over_marks(relation, owner, continues) %}
     {% set marks = dbt_history._marks(relation) if owner in continues else none %}
@@ -14,15 +16,50 @@
     {% set former = owner.split('.')[2:] | join('_') | lower %}
     {% set is_former = 'table_name = ' ~ dbt_history._string_literal(former) %}
     {% if former == relation.identifier | lower
-        or load_relation(relation.incorporate(path={'identifier': former})) is not none
         or not dbt_history._count_rows(marks, is_former) %}
         {% do return(none) %}
     {% endif %}
-    {% do run_query(
-        'update ' ~ dbt_history._quoted_relation(marks) ~ ' set table_name = '
-            ~ dbt_history._string_literal(relation.identifier | lower) ~ ' where ' ~ is_former
-    ) %}
+    {% set other = load_relation(relation.incorporate(path={'identifier': former})) %}
+    {% if other is not none and not other.is_view %}
+        {% do dbt_history._log_info(
+            'continues', relation, 'does not take the tags, horizon and other marks of ' ~ former
+                ~ ': a table has this name',
+        ) %}
+        {% do return(none) %}
+    {% elif other is not none %}
+        {% set missing = dbt_history._missing_marks_sql(marks, former, relation.identifier) %}
+        {% if not run_query('select count(*) from (' ~ missing ~ ') as missing').rows[0][0] %}
+            {% do return(none) %}
+        {% endif %}
+        {% do run_query(
+            'insert into ' ~ dbt_history._quoted_relation(marks)
+                ~ ' (kind, table_name, name, instant, table_version, author, reason, recorded_at,'
+            ~ ' invocation_id) ' ~ missing
+        ) %}
+    {% else %}
+        {% do run_query(
+            'update ' ~ dbt_history._quoted_relation(marks) ~ ' set table_name = '
+                ~ dbt_history._string_literal(relation.identifier | lower) ~ ' where ' ~ is_former
+        ) %}
+    {% endif %}
     {% do dbt_history._log_info(
         'continues', relation, 'has the tags, horizon and other marks of ' ~ former,
     ) %}
+{% endmacro %}
+
+
+{# SQL: the marks of the former name that the new name does not have yet, with the new name. #}
+{% macro _missing_marks_sql(marks, former, identifier) %}
+    {%- set name = dbt_history._string_literal(identifier | lower) -%}
+    {%- for side in [
+        {'name': name, 'of': dbt_history._string_literal(former)},
+        {'name': 'table_name', 'of': name},
+    ] -%}
+    select
+        kind, {{ side.name }}, name, instant, table_version, author, reason, recorded_at,
+        invocation_id
+    from {{ dbt_history._quoted_relation(marks) }}
+    where table_name = {{ side.of }}
+    {{ 'except ' if loop.first }}
+    {%- endfor -%}
 {% endmacro %}

@@ -823,20 +823,29 @@ def test_a_table_with_numbered_batches_of_another_model_is_refused_unless_contin
 
 
 @pytest.mark.thorough
-def test_a_tag_of_a_renamed_table_belongs_to_the_model_that_continues_it(project: Project) -> None:
+@pytest.mark.parametrize("has_view", [False, True])
+def test_a_tag_of_a_renamed_table_belongs_to_the_model_that_continues_it(
+    project: Project, has_view: bool
+) -> None:
     project.history("h", SELECT, batches_per_commit=None)
     project.run("h")
     tag = json.dumps({"tag": "closing", "table": "h"})
     project.dbt("run-operation", "create_tag", "--args", tag)
     project.spark.sql(f"alter table {project.table('h')} rename to {project.table('renamed')}")
+    if has_view:
+        project.spark.sql(
+            f"create view {project.table('h')} as select * from {project.table('renamed')}"
+        )
     project.clear()
+    project.history("renamed", SELECT, continues="model.history_tests.h")
+    project.run("renamed")
+    project.run("renamed")
     five, _ = batches_of_one(5)
     project.history("renamed", five, continues="model.history_tests.h")
     project.run("renamed")
-    project.run("renamed")
 
-    marks = project.rows("history_marks")
-    assert [(row["kind"], row["table_name"]) for row in marks] == [("tag", "renamed")]
+    marks = sorted((row["kind"], row["table_name"]) for row in project.rows("history_marks"))
+    assert marks == ([("tag", "h")] if has_view else []) + [("tag", "renamed")]
 
 
 @pytest.mark.thorough

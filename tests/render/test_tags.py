@@ -123,28 +123,62 @@ def test_states_of_a_tag_that_was_made_meanwhile_are_left(
 
 
 @pytest.mark.parametrize(
-    ("owner", "tables", "marks", "is_moved"),
+    ("owner", "former", "marks", "is_moved"),
     [
-        ("model.shop.Orders", (), 2, True),
-        ("model.shop.orders.v1", (), 2, True),
-        ("model.shop.orders", (), 0, False),
-        ("model.shop.orders", ("orders",), 2, False),
-        ("model.shop.sales", (), 2, False),
-        ("model.shop.other", (), 2, False),
-        (None, (), 2, False),
+        ("model.shop.Orders", None, 2, True),
+        ("model.shop.orders.v1", None, 2, True),
+        ("model.shop.orders", None, 0, False),
+        ("model.shop.orders", "table", 2, False),
+        ("model.shop.sales", None, 2, False),
+        ("model.shop.other", None, 2, False),
+        (None, None, 2, False),
     ],
 )
 def test_marks_of_a_renamed_table_are_moved_unless_another_has_its_name(
-    call: Renderer, owner: str | None, tables: tuple[str, ...], marks: int, is_moved: bool
+    call: Renderer, owner: str | None, former: str | None, marks: int, is_moved: bool
 ) -> None:
-    call.context = {"execute": True}
-    call.pretend_relations("sales", "history_marks", *tables)
-    executed = call.pretend_answers({"select count(*)": [{"count": marks}], "update": []})
-    continues = ["model.shop.Orders", "model.shop.orders", "model.shop.orders.v1"]
-    continues.append("model.shop.sales")
-    arguments = {"relation": call.table("sales"), "owner": owner, "continues": continues}
-    call("_take_over_marks", **arguments)
-    former = "orders_v1" if str(owner).endswith("v1") else "orders"
+    executed, logged = taken_over(call, owner, former, {"select count(*)": [{"count": marks}]})
+    name = "orders_v1" if str(owner).endswith("v1") else "orders"
     update = "update `golden`.`history_marks` set table_name = 'sales' where table_name = "
-    assert (f"{update}'{former}'" in executed) is is_moved
-    assert any(sql.startswith("update") for sql in executed) is is_moved
+    assert (f"{update}'{name}'" in executed) is is_moved
+    assert any(sql.startswith(("update", "insert")) for sql in executed) is is_moved
+    stay = "does not take the tags, horizon and other marks of orders: a table has this name"
+    assert any(stay in line for line in logged) is (former == "table")
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_marks_of_a_renamed_table_are_copied_once_if_a_view_has_its_name(
+    call: Renderer, missing: int
+) -> None:
+    counts = {
+        "select count(*) from (": [{"count": missing}],
+        "select count(*)": [{"count": 2}],
+    }
+    executed, logged = taken_over(call, "model.shop.orders", "view", counts)
+    inserted = [sql for sql in executed if sql.startswith(("insert", "update"))]
+    assert [sql.split("(")[0] for sql in inserted] == (
+        ["insert into `golden`.`history_marks` "] if missing else []
+    )
+    assert len(logged) == len(inserted)
+
+
+def taken_over(
+    call: Renderer, owner: str | None, former: str | None, counts: dict[str, Any]
+) -> tuple[list[str], list[str]]:
+    """The statements and log lines of taking over, where `orders` is a table or a view."""
+    logged: list[str] = []
+    call.context = {"execute": True, "log": lambda text, info=False: logged.append(text)}
+    call.pretend_relations(
+        "sales",
+        "history_marks",
+        *(["orders"] if former == "table" else []),
+        views=["orders"] if former == "view" else [],
+    )
+    executed = call.pretend_answers(counts | {"insert": [], "update": []})
+    call(
+        "_take_over_marks",
+        relation=call.table("sales"),
+        owner=owner,
+        continues=["model.shop." + name for name in ("Orders", "orders", "orders.v1", "sales")],
+    )
+    return executed, logged

@@ -67,11 +67,17 @@ class Renderer:
         """A relation of the schema `golden`."""
         return self.relation.create(schema="golden", identifier=name)
 
-    def pretend_relations(self, *names: str, schema: str = "golden") -> None:
-        """Make dbt find these tables of the schema, and no others."""
-        known = {(schema, name) for name in names}
+    def pretend_relations(
+        self, *names: str, schema: str = "golden", views: Sequence[str] = ()
+    ) -> None:
+        """Make dbt find these tables and views of the schema, and no others."""
+        known = {(schema, name) for name in names} | {(schema, name) for name in views}
         self._adapter.get_relation = lambda database, schema, identifier: (
-            self.relation.create(schema=schema, identifier=identifier)
+            self.relation.create(
+                schema=schema,
+                identifier=identifier,
+                type="view" if identifier in views else None,
+            )
             if (schema, identifier) in known
             else None
         )
