@@ -284,11 +284,19 @@ def test_outcomes_that_another_run_appends_meanwhile_are_appended_once(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["history_append", "history_batch"])
+@pytest.mark.parametrize(
+    ("kind", "on_schema_change"),
+    [
+        ("history_append", "append_new_columns"),
+        ("history_append", "fail"),
+        ("history_batch", "fail"),
+    ],
+)
 def test_a_column_that_comes_with_a_batch_after_the_run_began_is_taken(
-    project: Project, monkeypatch: pytest.MonkeyPatch, kind: str
+    project: Project, monkeypatch: pytest.MonkeyPatch, kind: str, on_schema_change: str
 ) -> None:
-    """
+    """No table is made before, which would not have the column.
+
     landing    a                a, b and batch 2
     this run      view of a                        its rows, with b
     """
@@ -304,6 +312,7 @@ def test_a_column_that_comes_with_a_batch_after_the_run_began_is_taken(
         f"select * from {landing}",
         materialized=kind,
         unique_key="id",
+        on_schema_change=on_schema_change,
         meta={"history": history},
     )
     execute = Cursor.execute

@@ -53,6 +53,12 @@
         captured is not none or '_batch' in staged.names, staged, caller_name,
     ) %}
     {% set not_null = ((captured or {}).get('about') or {}).get('not_null', []) %}
+    {% set is_numbered = '_batch' in staged.names %}
+    {# Also before the table is made, which `on_schema_change: fail` would keep as it is. #}
+    {% if is_new and is_numbered and dbt_history._has_new_columns(select_sql, staged) %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do return({'reset': 'by a new column of its SELECT', 'is_unmade': true}) %}
+    {% endif %}
     {% if is_new %}
         {% do dbt_history._create_log(
             target, dbt_history._with_not_null(
@@ -73,7 +79,6 @@
     {% do dbt_history._refuse_columns(
         dbt_history._check_start_column(target, settings), staged, caller_name,
     ) %}
-    {% set is_numbered = '_batch' in staged.names %}
     {% set read = dbt_history._log_and_rows(target, is_new, is_numbered, caller_name) %}
     {% set log, stored = read.log, read.rows %}
     {% do dbt_history._refuse_other_owner(log, settings, true, staged, caller_name) %}
