@@ -8,16 +8,17 @@
 
     The newest record after the newest reset is the last batch; after a RESTORE the search continues
     at the restored version. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
-    'owner', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced', 'appended',
-    'rows', 'is_unknown'}.
+    'owner', 'app', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced',
+    'appended', 'rows', 'is_unknown'}.
     `is_empty` is valid only without a batch. `is_unknown`: the entries that would tell the last
     batch have expired, or are in the log of the table of which this one is a clone. `is_known`:
     whether a batch, numbered or not, was merged into the table before. `owner`: the model that
-    wrote the last batch. `watermarks`: how far the batch's sources were read (none: the log's
-    entries have expired). `control`: whether capture was suspended or resumed since. `key`: the
-    `unique_key` of that batch, or the one that a rename or a change of the key recorded since (none
-    is recorded: none). `seen`: the newest commit. `misplaced`: a batch to be undone, see
-    `_undo_misplaced`. `appended`: see `_newest_append`. `rows`: see `_rows_by_log`.
+    wrote the last batch. `app`: the model in the id of its transactions. `watermarks`: how far the
+    batch's sources were read (none: the log's entries have expired). `control`: whether capture was
+    suspended or resumed since. `key`: the `unique_key` of that batch, or the one that a rename or a
+    change of the key recorded since (none is recorded: none). `seen`: the newest commit.
+    `misplaced`: a batch to be undone, see `_undo_misplaced`. `appended`: see `_newest_append`.
+    `rows`: see `_rows_by_log`.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}
@@ -51,9 +52,13 @@
         'watermarks': found.watermarks, 'about': found.about,
         'control': found.control or dbt_history._control_by_property(relation, found),
     }) %}
-    {# A model under a new name first commits as the old one, of which a run may be in progress. #}
+    {#
+        A model under a new name commits as the old one, of which a run may be in progress. It goes
+        on so: another run under the new name may have begun before the first batch under it.
+    #}
+    {% set app = found.app or found.owner or node_id %}
     {% do log.update({
-        'app_id': 'dbt_history:' ~ (found.owner or node_id) ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
+        'app': app, 'app_id': 'dbt_history:' ~ app ~ ':' ~ log.table_id ~ ':' ~ log.epoch,
         'owner': found.owner, 'misplaced': found.misplaced, 'seen': seen, 'key': found.key,
         'appended': none if log.is_empty or found.misplaced
             else dbt_history._newest_append(entries),
@@ -199,8 +204,8 @@
 {% macro _find_last_batch(entries) %}
     {% set walk = namespace(
         is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none,
-        oldest=none, record={}, control=none, owner=none, misplaced=none, key=none, is_reset=false,
-        is_whole=true, is_clone=false,
+        oldest=none, record={}, control=none, owner=none, app=none, misplaced=none, key=none,
+        is_reset=false, is_whole=true, is_clone=false,
     ) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
@@ -218,8 +223,10 @@
                 {% set walk.is_clone = entry.operation == 'CLONE' %}
             {% elif dbt_history._is_misplaced(entry, entries) %}
                 {% set walk.misplaced = entry %}
+                {% set walk.app = walk.app or (none if walk.owner else entry.record.get('app')) %}
                 {% set walk.owner = walk.owner or entry.record.get('model') %}
             {% elif entry.record is not none and entry.record.get('batch') is not none %}
+                {% set walk.app = walk.app or (none if walk.owner else entry.record.get('app')) %}
                 {% set walk.owner = walk.owner or entry.record.get('model') %}
                 {% set walk.last_batch = entry.record.batch | int %}
                 {% set walk.record = entry.record %}
@@ -248,7 +255,7 @@
         'is_final': walk.is_final, 'epoch': walk.epoch, 'last_batch': walk.last_batch,
         'table_id': walk.table_id,
         'restored_to': walk.resume_at, 'is_known': walk.is_known, 'owner': walk.owner,
-        'misplaced': walk.misplaced,
+        'app': walk.app, 'misplaced': walk.misplaced,
         'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}),
         'control': walk.control, 'is_reset': walk.is_reset, 'is_whole': walk.is_whole,
         'key': walk.key, 'is_clone': walk.is_clone,
@@ -454,6 +461,6 @@
     {% do return({
         'epoch': epoch | int if epoch is not none else none,
         'last_batch': row[1] | int if row[1] is not none else none,
-        'owner': row[2], 'watermarks': none, 'about': none,
+        'owner': row[2], 'app': row[2], 'watermarks': none, 'about': none,
     }) %}
 {% endmacro %}

@@ -11,6 +11,8 @@
         'invocation_id': invocation_id,
     } %}
     {% do record.update(dbt_history._run_attribution()) %}
+    {# The former name of a renamed model, with which its transactions go on. #}
+    {% do record.update({'app': log.app}) if log.get('app') not in [none, model.unique_id] %}
     {# The rows before a numbered append, which its INSERT checks: see `_rows_by_log`. #}
     {% do record.update({'stored': plan.stored}) if plan.get('stored') is not none %}
     {# The last id before this append of a mirror's rows: see `_last_hx_id`. #}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -519,6 +520,37 @@ def walk(call: Renderer, *newest_first: dict[str, Any]) -> tuple[bool, int | Non
 def test_the_newest_record_is_the_last_batch(call: Renderer) -> None:
     entries = [commit(9, "OPTIMIZE"), merged(8, 5, epoch=2), merged(7, 4, epoch=2)]
     assert walk(call, *entries) == (True, 2, 5)
+
+
+def test_a_run_of_a_renamed_model_goes_on_with_the_id_of_the_run_beside_it(call: Renderer) -> None:
+    """
+    batches      5 by `new` as `old`     6, 7 by the same run
+    second run                 reads 5                         6: Delta compares it with 7
+    """
+    log = {"app": "model.a.b.old", "table_id": "some-table", "epoch": 0}
+    log["app_id"] = f"dbt_history:{log['app']}:some-table:0"
+    call.context = {"model": {"unique_id": "model.a.b.new"}, "invocation_id": "first"}
+    record = call("_commit_record", plan={"batch": 5, "stages": {}}, log=log)
+    history = [
+        {
+            "version": 8,
+            "timestamp": "2024-01-01 00:00:08",
+            "operation": "MERGE",
+            "operationParameters": "{}",
+            "operationMetrics": "{}",
+            "userMetadata": json.dumps(record),
+            "userName": None,
+        }
+    ]
+    call.pretend_answers({"describe history": history})
+    read = call("_delta_commit_log", relation=call.table("new"), node_id="model.a.b.new")
+    assert read["owner"] == "model.a.b.new"
+    assert read["app_id"] == log["app_id"]
+    assert call("_commit_record", plan={"batch": 6, "stages": {}}, log=read)["app"] == log["app"]
+
+    # Of a model under its own name the record names no other.
+    log["app"] = "model.a.b.new"
+    assert "app" not in call("_commit_record", plan={"batch": 5, "stages": {}}, log=log)
 
 
 def test_a_batch_without_a_number_is_skipped(call: Renderer) -> None:
