@@ -6,12 +6,15 @@
         version of the source    3         7         0, made again without x
         table                              [ x ----------------   cannot end at 0
 
-    A position that is computed from numbers and `_commit_version` alone is checked.
+    A position that is computed from numbers and `_commit_version` alone is checked, also if it is
+    cast to bigint.
 #}
 {% macro _refuse_earlier_number(source, at, convention) %}
     {% set form = '^[-+*/() 0-9]*`?_commit_version`?[-+*/() 0-9]*$' %}
-    {% set is_checked = execute and convention.type == 'bigint'
-        and modules.re.match(form, at | lower) %}
+    {% set bare = modules.re.sub(
+        '\\b(cast|bigint) *(?=[(])| as +(bigint|long)(?= *[)])|(?<=[0-9])l\\b', '', at | lower,
+    ) %}
+    {% set is_checked = execute and convention.type == 'bigint' and modules.re.match(form, bare) %}
     {% for note in dbt_history._notes('capture', source)
         if is_checked and note.again_at is defined %}
         {% set table = load_relation(this) %}
