@@ -4,9 +4,10 @@
         |-- version 1 --)|-- version 2 --)
                      at  ^   version 2: the start is inside, the end outside
 
-    Returns a sub-query for the FROM clause. Compiling runs no query, except to look up the key of a
-    mirror or an event table where no convention is given. Both columns are compared bare with a
-    constant, so that Delta skips files that cannot contain the instant.
+    Returns a sub-query for the FROM clause. Compiling runs no query, except to look up, where no
+    convention is given, the key of a mirror or an event table, or the `dbt_valid_to_current` of a
+    snapshot. Both columns are compared bare with a constant, so that Delta skips files that cannot
+    contain the instant.
 #}
 {% macro as_of(relation, at, convention=none) %}
     {%- set reader = dbt_history._reader(relation, convention, 'as_of') -%}
