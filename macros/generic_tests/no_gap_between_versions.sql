@@ -18,7 +18,9 @@
     model, key, 'no_gap_between_versions', convention=convention,
 ) -%}
 {%- set start = dbt_history._quote(convention.start) -%}
-{%- if minimum_gap is not none and not dbt_history._is_gap(minimum_gap, convention.type) -%}
+{#- Before dbt runs, the convention of the model is not known. #}
+{%- if execute and minimum_gap is not none
+    and not dbt_history._is_gap(minimum_gap, convention.type) -%}
     {%- do exceptions.raise_compiler_error(dbt_history._message(
         'no_gap_between_versions', 'this minimum_gap cannot be used', got=minimum_gap,
         expected='one number with one unit, microsecond to day, such as 1 hour or 36 hours'

@@ -35,6 +35,7 @@ class GenericTestCase:
     failures    the number of rows that the test must return
     arguments   arguments of the test besides the model
     expected    for `matches_expected`: SQL query for the other side
+    history     the table's own `meta.history`
     """
 
     sentence: str
@@ -43,6 +44,7 @@ class GenericTestCase:
     failures: int
     arguments: dict[str, Any] = field(default_factory=dict)
     expected: str | None = None
+    history: dict[str, Any] = field(default_factory=dict)
 
 
 def fivetran(*rows: tuple[Any, str | None, str | None, bool | None]) -> str:
@@ -647,18 +649,31 @@ IS_GAPLESS: list[tuple[str, str, int, dict[str, Any]]] = [
     ),
 ]
 
-CASES = [
-    GenericTestCase(sentence, test, table, failures, arguments)
-    for test, cases in {
-        "periods_do_not_overlap": PERIODS_DO_NOT_OVERLAP,
-        "no_gap_between_versions": NO_GAP_BETWEEN_VERSIONS,
-        "one_active_version": ONE_ACTIVE_VERSION,
-        "active_matches_open_end": ACTIVE_MATCHES_OPEN_END,
-        "period_is_well_formed": PERIOD_IS_WELL_FORMED,
-        "is_gapless": IS_GAPLESS,
-    }.items()
-    for sentence, table, failures, arguments in cases
-] + [
-    GenericTestCase(sentence, "matches_expected", table, failures, arguments, expected)
-    for sentence, table, expected, failures, arguments in MATCHES_EXPECTED
-]
+CASES = (
+    [
+        GenericTestCase(sentence, test, table, failures, arguments)
+        for test, cases in {
+            "periods_do_not_overlap": PERIODS_DO_NOT_OVERLAP,
+            "no_gap_between_versions": NO_GAP_BETWEEN_VERSIONS,
+            "one_active_version": ONE_ACTIVE_VERSION,
+            "active_matches_open_end": ACTIVE_MATCHES_OPEN_END,
+            "period_is_well_formed": PERIOD_IS_WELL_FORMED,
+            "is_gapless": IS_GAPLESS,
+        }.items()
+        for sentence, table, failures, arguments in cases
+    ]
+    + [
+        GenericTestCase(sentence, "matches_expected", table, failures, arguments, expected)
+        for sentence, table, expected, failures, arguments in MATCHES_EXPECTED
+    ]
+    + [
+        GenericTestCase(
+            "numbers, a stated minimum, with the convention and key of the table",
+            "no_gap_between_versions",
+            periods("bigint", (1, 1, 3), (1, 12, None), (2, 1, 3), (2, 13, None)),
+            1,
+            {"minimum_gap": 10},
+            history={**NUMBERS, **ID},
+        ),
+    ]
+)

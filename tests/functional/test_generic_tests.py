@@ -23,7 +23,8 @@ def source_table(name: str, case: GenericTestCase) -> dict[str, Any]:
     if case.expected is not None:
         arguments["expected"] = f"source('cases', '{name}_expected')"
     test = {f"dbt_history.{case.test}": {"name": f"{name}_test", "arguments": arguments}}
-    return {"name": name, "data_tests": [test]}
+    config = {"config": {"meta": {"history": case.history}}} if case.history else {}
+    return {"name": name, "data_tests": [test], **config}
 
 
 @pytest.fixture(scope="module")

@@ -369,6 +369,17 @@ def test_the_minimum_of_a_gap_is_one_number_with_one_unit(
         assert condition in call("test_no_gap_between_versions", **arguments)
 
 
+def test_before_dbt_runs_the_minimum_of_a_gap_is_not_compared_with_an_axis(call: Renderer) -> None:
+    """dbt renders the tests of a project while it parses, without the settings of its models."""
+    arguments = {"model": call.table("h"), "key": "id", "minimum_gap": 10}
+    call.context = {"graph": {}, "execute": False}
+    assert "golden.h" in call("test_no_gap_between_versions", **arguments)
+    history = {"convention": "validity", "type": "bigint"}
+    know(call, model_node("h", config={"meta": {"history": history}}))
+    condition = "(`valid_from` - 10L) >= _earlier.until"
+    assert condition in call("test_no_gap_between_versions", **arguments)
+
+
 @pytest.mark.parametrize(
     ("operation", "said", "is_reported"),
     [

@@ -166,6 +166,21 @@ def test_before_dbt_runs_the_axes_of_a_ref_are_not_compared(call: Renderer) -> N
     assert "golden.prices" in sql
 
 
+@pytest.mark.parametrize("log", ["hx", "events"])
+def test_before_dbt_runs_the_key_that_a_log_records_is_not_asked_for(
+    call: Renderer, log: str
+) -> None:
+    arguments = {
+        "relation": call.table("customers_log"), "at": "2024-03-15",
+        "convention": {"convention": log},
+    }  # fmt: skip
+    know(call, execute=False)
+    assert "golden.customers_log" in call("as_of", **arguments)
+    know(call)
+    with pytest.raises(DbtRuntimeError, match="a log is read by the key of its items"):
+        call("as_of", **arguments)
+
+
 @pytest.mark.parametrize("schema", ["golden", "production"])
 def test_a_filtered_table_of_a_generic_test_has_the_convention_and_key_of_its_model(
     call: Renderer, schema: str

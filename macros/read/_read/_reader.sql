@@ -57,7 +57,8 @@
 #}
 {% macro _log_settings(relation, convention, caller_name) %}
     {% set key = dbt_history._key_columns(convention.get('key')) %}
-    {% if not key %}
+    {# Before dbt runs, the key that the log's commits record is not known. #}
+    {% if execute and not key %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name,
             'a log is read by the key of its items',
