@@ -874,6 +874,7 @@ def test_changes_below_the_retention_horizon_are_refused(
 ) -> None:
     call.pretend_relations("history_marks")
     sql = call(reader, states=call.table("states"), **bounds)
+    assert call(reader, states="golden.states", **bounds) == sql
     horizon = "max(if(kind = 'horizon', try_cast(instant as bigint), null)) >= "
     assert sql.count("history_marks") == sql.count(horizon) == (point is not None)
     if point is not None:

@@ -15,9 +15,12 @@
     {%- if not points -%} {%- do return([]) -%} {%- endif -%}
     {%- set point = points[0] if points | length == 1
         else ('greatest(' if starts else 'least(') ~ points | join(', ') ~ ')' -%}
+    {%- set reader = {
+        'table': dbt_history._table_of_text(states) if states is string else states,
+        'convention': dbt_history.convention('naksha'),
+    } -%}
     {%- do return([dbt_history._not_below_retention_horizon(
-        {'table': states, 'convention': dbt_history.convention('naksha')}, point, caller_name,
-        strictly=true,
+        reader, point, caller_name, strictly=true,
     )] | reject('none') | list) -%}
 {% endmacro %}
 
