@@ -867,6 +867,9 @@ def test_more_writes_than_a_transaction_can_hold_are_refused(
         ("feature_activity", {"to_txn": 9}, "9L"),
         # What is left; a patch to a state that was cleaned is NULL.
         ("feature_activity", {}, None),
+        # The way out of the message.
+        ("feature_changes", {"where": "`txn` >= 4"}, None),
+        ("feature_activity", {"where": "`txn` >= 4"}, None),
     ],
 )  # fmt: skip
 def test_changes_below_the_retention_horizon_are_refused(
@@ -883,6 +886,7 @@ def test_changes_below_the_retention_horizon_are_refused(
             "`updatedAt` <= unix_millis(timestamp'2024-03-03 00:00:00 UTC'))"
         )
         assert f"{horizon}{point.format(after=after)},\n" in sql
+        assert "way out: where: \\'`txn` >= 4\\', without from_txn, to_txn or a time," in sql
 
 
 FACTS = [

@@ -9,6 +9,11 @@
         from 3                      x     x     x     refused: what ended at 3 is missing
         up to 3         x     x     x                 refused
         no start        x     x     x     x     x     what is left: the states in force at 3, too
+
+    Marks do not say which states a cleaning removed. From 3 on, all may be there: only states that
+    begin and end at 3, such as deletions, can be missing. After a time, a transaction that left no
+    state cannot be told from one whose states were removed. Both are refused, and the message names
+    the way to what is left.
 #}
 {% macro _not_cleaned_from(states, starts, ends, caller_name) %}
     {%- set points = starts or ends -%}
@@ -21,6 +26,8 @@
     } -%}
     {%- do return([dbt_history._not_below_retention_horizon(
         reader, point, caller_name, strictly=true,
+        way_out="where: '`txn` >= 4', without from_txn, to_txn or a time, takes what is left from 4"
+            ~ ' on',
     )] | reject('none') | list) -%}
 {% endmacro %}
 

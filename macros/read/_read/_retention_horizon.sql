@@ -5,7 +5,7 @@
     allowed, because cleaning keeps its versions. None if the table cannot have been cleaned.
 #}
 {% macro _not_below_retention_horizon(
-    reader, point, caller_name, strictly=false, or_at_tag=false
+    reader, point, caller_name, strictly=false, or_at_tag=false, way_out=none
 ) %}
     {#- A log is never cleaned. -#}
     {%- set marks = none if reader.get('log') else dbt_history._marks(reader.table) -%}
@@ -21,6 +21,7 @@
         got='%1$s',
         expected='a point ' ~ ('after' if strictly else 'at or after') ~ ' the horizon, %2$s'
             ~ (', or a tag' if or_at_tag else ''),
+        way_out=way_out,
     ) -%}
     {%- set sql -%}
 (
