@@ -409,6 +409,34 @@ def shown(project: Project, sql: str, name: str = "source") -> str:
 
 
 @pytest.mark.thorough
+def test_rows_with_a_time_are_evaluated_once(project: Project, tmp_path: Path) -> None:
+    """Each evaluation of a row adds a line to a file.
+
+    run 1    1 a
+    run 2    1 b    2 b
+    """
+    seen = tmp_path / "seen"
+
+    def evaluated(number: int) -> int:
+        with seen.open("a") as file:
+            file.write(f"{number}\n")
+        return number
+
+    project.spark.udf.register("evaluated", evaluated, "bigint")
+    columns = "evaluated(n) as id, v, timestamp_seconds(60 * at) as at, rand() as chance"
+    model(project, "h", f"select {columns} from source", updated_at="at")
+    shown(project, "select 1L as n, 'a' as v, 1 as at")
+    project.run("h")
+    shown(project, "select n, 'b' as v, 2 as at from values (1L), (2L) as rows(n)")
+    seen.unlink()
+
+    assert "2 added, 1 closed" in project.run("h").message("h")
+
+    assert sorted(seen.read_text().split()) == ["1", "2"]
+    assert versions(project) == [(1, "a", False), (1, "b", True), (2, "b", True)]
+
+
+@pytest.mark.thorough
 def test_a_source_of_changes_keeps_what_is_missing(project: Project) -> None:
     """
     run 1    1 a at 1    2 b at 1    3 c at 1

@@ -356,6 +356,10 @@
     deletion would end it; and so does its next version, if its time is before this beginning
     (`__gone` before the run, `__began` in it). An `updated_at` that goes back (`__newest`) is a
     late version.
+
+    The changes are read twice, for their rows and for their keys, and evaluated once: Spark does
+    not inline a WITH that is not deterministic (`rand`), and uses one shuffle (`distribute by`) for
+    both. No MERGE reads the WITH: rows that depend on the model's own table are copied to a table.
 #}
 {% macro _timed_changes(changes, capture, settings) %}
 {%- set convention = settings.convention -%}
@@ -366,6 +370,15 @@
 {%- set has_rows = capture.taken.has_rows -%}
 {%- set nothing = dbt_history._literal(none, convention) -%}
 (
+    {%- if has_rows %}
+    with `once` as (
+        select * except (`_changed_by`)
+        from {{ changes | indent(8) }} as `changes`
+        where rand() >= 0
+        distribute by {{ keys }}
+    )
+    {%- endif %}
+
     select
         * except (
             `__time`, `__moment`, `__start`, `__seen`, `__until`, `__place`, `__is_there`,
@@ -411,7 +424,7 @@
                     ) as `__point`
                 from (
                     select
-                        `changes`.* except (`_changed_by`),
+                        `changes`.*{{ ' except (`_changed_by`)' if not has_rows }},
                         {{ time }} as `__time`,
                         {{ dbt_history._utc_day('`_commit_timestamp`')
                             if convention.type == 'date'
@@ -427,10 +440,10 @@
                         bool_or(not {{ is_gone }}) over (
                             partition by {{ keys }}, `_commit_version`
                         ) as `__is_there`
-                    from {{ changes | indent(20) }} as `changes`
+                    from {{ '`once`' if has_rows else changes | indent(20) }} as `changes`
                     {%- if has_rows %}
                     left join (
-                        {{ dbt_history._stored_points(changes, capture, settings) | indent(24) }}
+                        {{ dbt_history._stored_points('`once`', capture, settings) | indent(24) }}
                     ) as `stored`
                         on {{ dbt_history._same_key(settings.key, '`changes`', '`stored`') }}
                     {%- endif %}
