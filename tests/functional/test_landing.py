@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import os
+import time
 from datetime import datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -260,6 +262,31 @@ def test_a_request_is_known_after_its_commit_has_left_the_log(
     os.utime(second)
     assert land_request(table, second).batch == 4
     assert [row["_batch"] for row in rows_of(table)] == [1, 3, 4]
+
+
+@pytest.mark.thorough
+def test_entries_are_copied_at_half_of_a_short_retention_of_the_log(
+    table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    retention  |———————————————————————— 8 days ———————————————————————|
+    landed     a                           b: no copy   c: copies a, b
+    days       0                         3.9          4.1
+    """
+    copies = f"{table.schema}.{table.name}_requests"
+    is_there = table.spark.catalog.tableExists
+    a, b, c = (small(tmp_path / n, table=n).write() for n in "abc")
+    land_request(table, a)
+    table.set_property("delta.logRetentionDuration", "8 days")
+    start = time.time()
+    for path, days in ((b, 3.9), (c, 4.1)):
+        later = SimpleNamespace(time=lambda days=days: start + days * 24 * 3600)
+        monkeypatch.setattr("dbt_history.landing.request_log.time", later)
+        assert not is_there(copies)
+        land_request(table, path)
+
+    kept = table.spark.table(copies).where("userMetadata is not null")
+    assert sorted(json.loads(row["userMetadata"])["batch"] for row in kept.collect()) == [1, 2]
 
 
 @pytest.mark.thorough

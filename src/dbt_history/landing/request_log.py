@@ -37,8 +37,10 @@ TYPES = {
     "userMetadata": "string",
 }
 SECOND = 1_000_000
-# Entries are copied once the first one that is not is as old, with all later ones.
+# Entries are copied once the first one that is not is as old, with all later ones; at half the
+# table's log retention if that is earlier.
 KEEP_AFTER = 14 * 24 * 3600 * SECOND
+RETENTION = "delta.logRetentionDuration"
 # Of a record; not the digests of its files.
 KEPT_FIELDS = ("dbt_history", "request", "batch", "landing", "table_id", "key")
 
@@ -80,7 +82,7 @@ class RequestLog:
 
     def keep(self) -> None:
         """Copy the entries that will leave the log, if any of them is old."""
-        limit = time.time() * SECOND - KEEP_AFTER
+        limit = time.time() * SECOND - self.keep_after()
         if self.logged[-1]["at"] > limit:
             return
         last = self.kept[0]["version"] if self.kept else -1
@@ -105,6 +107,15 @@ class RequestLog:
             )
         frame = spark.createDataFrame(rows, definitions(TYPES))
         frame.write.format("delta").mode("append").saveAsTable(table.full_name)
+
+    def keep_after(self) -> int:
+        """The age, in microseconds, from which an entry is copied."""
+        retention = self.landing.properties().get(RETENTION)
+        if retention is None:
+            return KEEP_AFTER
+        interval = f"cast({string_literal(retention)} as interval)"
+        rows = self.landing.spark.sql(f"select unix_micros(timestamp_micros(0) + {interval})")
+        return min(KEEP_AFTER, int(rows.collect()[0][0]) // 2)
 
     @property
     def table(self) -> CatalogTable:
