@@ -15,9 +15,10 @@ from dbt_history.docs.command import site_files
 from dbt_history.docs.manifest import Project
 from dbt_history.docs.markdown import relative
 from dbt_history.docs.pages import Content, Page, Site, write
+from dbt_history.output import asset
 from dbt_history.session import start_session
 from dbt_history.timeline.chart import base_name
-from dbt_history.timeline.page import asset, vega_bundle
+from dbt_history.timeline.page import vega_bundle
 from scripts.site import audit
 from scripts.site.pictures import Picture, pictures
 
@@ -67,7 +68,7 @@ def content(project: Project, drawn: list[Picture]) -> Content:
         pages={
             f"timelines/{one.name}.html": ("Pictures", picture_page(one, project)) for one in drawn
         },
-        assets={"vega.js": vega_bundle(), "timeline.js": asset("timeline.js")},
+        assets={"vega.js": vega_bundle(), "timeline.js": asset("timeline", "timeline.js")},
         folders={"docs/decisions": "decisions/index.html"},
         proofs=True,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import click
 from dbt_history.explore.project import DbtProject, ExploreError, open_project
 from dbt_history.explore.show import cell
 from dbt_history.options import project_options, target_path
+from dbt_history.output import aligned
 from dbt_history.sql import quoted
 from dbt_history.summary import SummaryError, read_artifact
 
@@ -47,12 +48,6 @@ def failed_tests(
             yield FailedTest(node["name"], tested, int(result["failures"] or 0), query)
 
 
-def table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row in rows:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip()
-
-
 def first_rows(
     project: DbtProject, query: str, limit: int
 ) -> tuple[list[str], list[tuple[str | None, ...]]]:
@@ -78,7 +73,7 @@ def failure_lines(project: DbtProject, test: FailedTest, limit: int) -> Iterable
         yield f"  not shown: {error.message.splitlines()[0]}"
         return
     lines = [names, *([cell(value) for value in row] for row in rows)]
-    yield from (f"  {line}" for line in table(lines))
+    yield from (f"  {line}" for line in aligned(lines))
     if not rows:
         yield "  no rows: the tested data has changed since the run"
     elif test.rows > len(rows):

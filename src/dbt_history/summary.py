@@ -13,6 +13,7 @@ from typing import Any, Self
 import click
 
 from dbt_history.options import target_path
+from dbt_history.output import aligned
 
 VERSION_TABLES, LOG_TABLE = ("history", "history_batch"), "history_append"
 COUNTS = ("added", "closed", "removed", "skipped", "replayed")
@@ -112,15 +113,6 @@ def run_report(run_results: Mapping[str, Any], manifest: Mapping[str, Any]) -> R
     return RunReport(tables, statuses, failures, run_results["elapsed_time"])
 
 
-def aligned(rows: list[list[str]]) -> Iterable[str]:
-    """Align the first column to the left and the others, which are numbers, to the right."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows)]
-    for first, *others in rows:
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:])]
-        yield "  ".join(cells).rstrip()
-
-
 def table_lines(tables: list[TableReport]) -> Iterable[str]:
     built = [table for table in tables if not table.problem and not table.is_log]
     logs = [table for table in tables if not table.problem and table.is_log]
@@ -138,7 +130,7 @@ def table_lines(tables: list[TableReport]) -> Iterable[str]:
             sums += [sum(table.counts[noun] for table in built) for noun in shown]
             seconds = sum(table.seconds for table in built)
             rows.append(["all", *(f"{number:,}" for number in sums), f"{seconds:.1f}"])
-        yield from aligned(rows)
+        yield from aligned(rows, numbers=True)
     if built and logs:
         yield ""
     if logs:
@@ -147,7 +139,7 @@ def table_lines(tables: list[TableReport]) -> Iterable[str]:
         for one in logs:
             cells = [f"{one.counts[noun]:,}" for noun in nouns]
             rows.append([one.name, *cells, f"{one.seconds:.1f}"])
-        yield from aligned(rows)
+        yield from aligned(rows, numbers=True)
     for table in tables:
         if table.problem:
             yield f"{table.name}  {table.problem}"

@@ -26,7 +26,7 @@ from dbt_history.explore.export import (
     sort_key,
     where,
 )
-from dbt_history.explore.page import asset, page
+from dbt_history.explore.page import page
 from dbt_history.explore.project import DbtProject, ExploreError, reason
 from dbt_history.explore.show import cell, paired, time_text
 from dbt_history.explore.tables import (
@@ -38,6 +38,7 @@ from dbt_history.explore.tables import (
     model_name,
     require_instants,
 )
+from dbt_history.output import asset
 from dbt_history.session import MetastoreInUseError
 from dbt_history.sql import string_literal
 from dbt_history.timeline.command import read_key
@@ -756,7 +757,8 @@ def test_a_metastore_in_use_has_the_exit_code_of_the_page() -> None:
 def test_a_time_of_any_year_is_read_as_it_is_written(zone: str) -> None:
     """Also of the years 0 to 99, with which a browser's Date means 1900 to 1999."""
     texts = ["0001-01-02 00:00:00", "0099-12-31 23:59:59.5", "2024-02-29 12:00:00"]
-    code = asset("explore.js").partition("// -- times ")[2].partition("// -- the view")[0]
+    whole = asset("explore", "explore.js")
+    code = whole.partition("// -- times ")[2].partition("// -- the view")[0]
     script = (
         f"var NULL = {{}}, state = {{zone: {json.dumps(zone)}}}; // {code}"
         f"console.log(JSON.stringify({json.dumps(texts)}.map(function (text) {{"

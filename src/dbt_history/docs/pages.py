@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape, unescape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from dbt_history.docs.dbt_docs import address, dbt_page, is_implementation, over
 from dbt_history.docs.manifest import Node, Project
 from dbt_history.docs.markdown import Rendered, Renderer, free_path, output_paths, relative
 from dbt_history.docs.tables import Facts
-from dbt_history.timeline.page import asset as timeline_asset
+from dbt_history.output import asset
 
 Menu = dict[str, list[tuple[str, str]]]
 SCRIPTS = ("minisearch.js", "search-index.js", "search.js")
@@ -68,11 +67,6 @@ class Content:
     assets: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
     proofs: bool = False
-
-
-def asset(name: str) -> str:
-    """The text of a file next to this module."""
-    return (files("dbt_history.docs") / name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -352,13 +346,13 @@ class Site:
         links = [entry for title, entries in self.menu.items() if title for entry in entries]
         front = overview(self.content.name, [("Overview", "index.html"), *links])
         made["dbt.html"] = dbt_page(self.project, front)
-        made["assets/site.css"] = asset("site.css") + timeline_asset("timeline.css")
+        made["assets/site.css"] = asset("docs", "site.css") + asset("timeline", "timeline.css")
         index = json.dumps(list(self.entries()), ensure_ascii=False, separators=(",", ":"))
         made[MARK] = f"window.siteIndex = {index};\n"
-        made["assets/search.js"] = asset("search.js")
+        made["assets/search.js"] = asset("docs", "search.js")
         made["assets/minisearch.js"] = (
-            f"/* MiniSearch\n{asset('minisearch.LICENSE')}*/\n"
-            + asset("minisearch.js").partition("//# sourceMappingURL")[0]
+            f"/* MiniSearch\n{asset('docs', 'minisearch.LICENSE')}*/\n"
+            + asset("docs", "minisearch.js").partition("//# sourceMappingURL")[0]
         )
         return {**made, **{f"assets/{name}": text for name, text in self.content.assets.items()}}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from importlib.resources import files
 from string import Template
 from typing import Any
 
 from dbt_history.embedded import as_json
+from dbt_history.output import asset
 from dbt_history.timeline.page import vega_bundle
 
 # Blocks all requests, also those of a value that would become markup. Vega's expressions are
@@ -30,24 +30,20 @@ LICENCES = (
 )
 
 
-def asset(name: str) -> str:
-    """The text of a file next to this module."""
-    return (files("dbt_history.explore") / name).read_text(encoding="utf-8")
-
-
 def page(data: Mapping[str, Any]) -> str:
     """The page of the data of `compact`; one that asks its server if they are `served`."""
     title = escape(f"History of {data['project']}")
     origin = (SERVED if data.get("served") else FILE).format(made_at=data["made_at"])
     policy = POLICY + ("; connect-src 'self'" if data.get("served") else "")
-    body = Template(asset("explore.html")).substitute(
+    body = Template(asset("explore", "explore.html")).substitute(
         title=title, origin=escape(origin), licences=escape(LICENCES)
     )
+    style, script = asset("explore", "explore.css"), asset("explore", "explore.js")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{asset('explore.css')}</style></head>\n<body>{body}"
+        f"<title>{title}</title><style>{style}</style></head>\n<body>{body}"
         f'<script id="explore-data" type="application/json">{as_json(data)}</script>\n'
-        f"<script>{vega_bundle()}</script>\n<script>{asset('explore.js')}</script></body></html>\n"
+        f"<script>{vega_bundle()}</script>\n<script>{script}</script></body></html>\n"
     )

@@ -13,6 +13,7 @@ from dbt_history.explore.export import as_text, proper, where
 from dbt_history.explore.project import DbtProject, ExploreError, open_project
 from dbt_history.explore.tables import HistoryTable, resolve
 from dbt_history.options import project_options
+from dbt_history.output import aligned
 from dbt_history.sql import quoted
 from dbt_history.timeline.command import read_key
 from dbt_history.timeline.versions import format_position, is_data
@@ -86,14 +87,10 @@ def cell(value: str | None) -> str:
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Sequence[str]) -> None:
     """Aligned columns; the kind of a row is its colour, which click leaves out of pipes."""
-    widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        return "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip()
-
-    click.secho(line(head), bold=True)
-    for row, kind in zip(rows, kinds):
-        click.secho(line(row), fg=COLOURS.get(kind))
+    first, *lines = aligned([head, *rows])
+    click.secho(first, bold=True)
+    for line, kind in zip(lines, kinds):
+        click.secho(line, fg=COLOURS.get(kind))
 
 
 def paired(

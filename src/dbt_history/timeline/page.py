@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 import vl_convert
 
 from dbt_history.embedded import as_json
+from dbt_history.output import asset
 from dbt_history.timeline.chart import (
     BLUE,
     GREEN,
@@ -54,11 +54,6 @@ BATCH_LEGEND = f"""
 <span><svg width="14" height="14"><rect width="14" height="14" fill="{ORANGE}"/></svg>removed</span>
 </div>
 """
-
-
-def asset(name: str) -> str:
-    """The text of a file next to this module."""
-    return (files("dbt_history.timeline") / name).read_text(encoding="utf-8")
 
 
 @functools.cache
@@ -136,13 +131,15 @@ def body(tracks: Sequence[Track], at: float | None = None) -> str:
 def page(tracks: Sequence[Track], at: float | None = None) -> str:
     """The whole page, including Vega."""
     title = f"Versions of {', '.join(base_name(track.table) for track in tracks)}"
+    style = asset("timeline", "page.css") + asset("timeline", "timeline.css")
+    script = asset("timeline", "timeline.js")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{asset('page.css')}{asset('timeline.css')}</style></head>\n"
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n"
         f"<body><h1>{escape(title)}</h1>\n{body(tracks, at)}\n"
-        f"<script>{vega_bundle()}</script>\n<script>{asset('timeline.js')}</script></body></html>\n"
+        f"<script>{vega_bundle()}</script>\n<script>{script}</script></body></html>\n"
     )
 
 
