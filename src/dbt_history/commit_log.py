@@ -53,10 +53,10 @@ def batch_number(metadata: str | None) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def recorded_key(metadata: Iterable[str | None]) -> tuple[str, ...]:
+def recorded_key(records: Iterable[Mapping[str, Any] | None]) -> tuple[str, ...]:
     """The key that the newest commits of a mirror or an event table record; empty if none does."""
-    for text in metadata:
-        about = (read_record(text) or {}).get("about") or {}
+    for record in records:
+        about = (record or {}).get("about") or {}
         key = (about.get("hx") or about.get("events") or {}).get("key")
         if key:
             return tuple(key)

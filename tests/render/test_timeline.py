@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_history.commit_log import recorded_key
+from dbt_history.commit_log import read_record, recorded_key
 from dbt_history.conventions import (
     KNOWN,
     Convention,
@@ -221,9 +221,9 @@ def test_the_key_of_a_log_is_that_of_its_newest_record() -> None:
     others = [None, "by hand", '{"user": "ann"}', '{"dbt_history": "1", "batch": 4}']
     mirror = '{"dbt_history": "1", "about": {"hx": {"id": "a_hx_id", "key": ["a", "b"]}}}'
     events = '{"dbt_history": "1", "about": {"events": {"key": ["id"], "not_null": []}}}'
-    assert recorded_key([*others, mirror, events]) == ("a", "b")
-    assert recorded_key([events]) == ("id",)
-    assert recorded_key(others) == ()
+    assert recorded_key(map(read_record, [*others, mirror, events])) == ("a", "b")
+    assert recorded_key(map(read_record, [events])) == ("id",)
+    assert recorded_key(map(read_record, others)) == ()
 
 
 def test_the_timeline_shows_each_version_each_deletion_and_late_versions() -> None:

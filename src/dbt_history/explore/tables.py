@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
+from dbt_history.commit_log import recorded_key
 from dbt_history.conventions import KNOWN, ConventionError, history_settings
 from dbt_history.explore.project import DbtProject, ExploreError
 
@@ -165,18 +166,13 @@ def call_of(node: Node | None, schema: str, table: str) -> str:
     return f"ref('{node['name']}'{'' if version is None else f', v={version!r}'})"
 
 
-def recorded_key(project: DbtProject, relation: Any) -> tuple[str, ...]:
+def read_recorded_key(project: DbtProject, relation: Any) -> tuple[str, ...]:
     """The key that the newest commits of a log record; empty if none does."""
     try:
         entries = project.call("_history_entries", relation=relation, limit=40)
     except ExploreError:  # a view, or a table of another format
         return ()
-    for entry in entries:
-        about = (entry["record"] or {}).get("about") or {}
-        key = (about.get("hx") or about.get("events") or {}).get("key")
-        if key:
-            return tuple(key)
-    return ()
+    return recorded_key(entry["record"] for entry in entries)
 
 
 def resolve(
@@ -213,7 +209,7 @@ def resolve(
         raise ExploreError(str(error)) from None
     kind = kind_of_log(node, table, names)
     if kind:
-        found = key or recorded_key(project, relation) or found
+        found = key or read_recorded_key(project, relation) or found
         reader = {"convention": "hx" if kind == "mirror" else "events", "key": list(found)}
     elif is_log_without_versions(node):
         raise ExploreError(f"{name} is a log without a key: nothing can be as of an instant")

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's own guide uses
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
-from dbt_history.commit_log import Entry, read_log, recorded_key
+from dbt_history.commit_log import Entry, read_log, read_record, recorded_key
 from dbt_history.conventions import Convention, detect_convention, missing
 from dbt_history.explore.tables import hidden_values
 from dbt_history.sql import parts_of
@@ -182,7 +182,9 @@ def read_commits(spark: SparkSession, table: str) -> tuple[Commit, ...]:
 
 def read_recorded_key(spark: SparkSession, table: str) -> tuple[str, ...]:
     """The key of a mirror or an event table; empty if its commits do not record one."""
-    return recorded_key(entry["userMetadata"] for entry in newest_entries(spark, table))
+    return recorded_key(
+        read_record(entry["userMetadata"]) for entry in newest_entries(spark, table)
+    )
 
 
 def read_present(
