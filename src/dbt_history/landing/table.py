@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -98,12 +98,24 @@ def staged_schema(columns: Iterable[Column]) -> StructType:
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """A table that may not exist yet. A long process passes the `logs` that it has read."""
+    """A table that may not exist yet. A long process passes the `logs` that it has read.
+
+    Raises RefusedError for an invalid name.
+    """
 
     spark: SparkSession
     schema: str
     name: str
     logs: CommitLogs = field(default_factory=CommitLogs, compare=False)
+    way_out_of_name: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name in (self.schema, self.name):
+            if not TABLE_NAME.fullmatch(name):
+                raise RefusedError(
+                    f"{name!r} is not a valid name: use only letters, digits and _"
+                    f"{self.way_out_of_name}"
+                )
 
     @property
     def full_name(self) -> str:
@@ -210,13 +222,7 @@ class CatalogTable:
 class LandingTable(CatalogTable):
     """A landing table, which may not exist yet."""
 
-    def __post_init__(self) -> None:
-        for name in (self.schema, self.name):
-            if not TABLE_NAME.fullmatch(name):
-                raise RefusedError(
-                    f"{name!r} is not a valid name: use only letters, digits and _;"
-                    " give another one (--schema, --table)"
-                )
+    way_out_of_name: ClassVar[str] = "; give another one (--schema, --table)"
 
     def exists(self) -> bool:
         return self.spark.catalog.tableExists(self.full_name)

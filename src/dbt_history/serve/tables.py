@@ -27,7 +27,6 @@ from dbt_history.landing.errors import Problem, RefusedError
 from dbt_history.landing.request import ACTIVE, PERIOD, RESERVED_BY_DELTA, START, Column
 from dbt_history.landing.table import (
     BOOKKEEPING_TYPES,
-    TABLE_NAME,
     CatalogTable,
     LandingTable,
     create_or_register,
@@ -81,14 +80,10 @@ log = logging.getLogger("dbt_history.serve")
 
 @dataclass(frozen=True)
 class Target(CatalogTable):
-    """A table that may not exist. Raises RefusedError for an invalid name."""
+    """A table that may not exist. Raises RefusedError for an invalid or reserved name."""
 
     def __post_init__(self) -> None:
-        for name in (self.schema, self.name):
-            if not TABLE_NAME.fullmatch(name):
-                raise RefusedError(
-                    f"{name!r} is not a valid name: only letters, digits and _ are allowed"
-                )
+        super().__post_init__()
         if self.name.lower().endswith(LANDING_SUFFIX):
             raise RefusedError(f"names that end with {LANDING_SUFFIX} are for landing tables")
         if len(self.name) > MAX_NAME:
