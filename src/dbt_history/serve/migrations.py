@@ -101,38 +101,26 @@ def drop_column_in_history_mode(
     return "ended a column"
 
 
-def add_column_in_history_mode(
-    destination: Destination, details: pb.MigrationDetails, operation: pb.AddColumnInHistoryMode
+def add_column(
+    destination: Destination,
+    details: pb.MigrationDetails,
+    operation: pb.AddColumnInHistoryMode | pb.AddColumnWithDefaultValue,
 ) -> str:
+    """A column of all rows or, in history mode, of those from the operation's time on."""
     type_ = column_type(operation.column, operation.column_type)
     check_new_name(operation.column)
     with destination.changing(details.schema, details.table) as target:
-        arguments = {
-            "table": str(target),
-            "column": operation.column,
-            "default": default_value(operation.column, operation.default_value, type_),
-            "at": operation.operation_timestamp,
-            "key": target.key(),
-            "type": type_.spark,
-        }
-        destination.engine.run_operation("add_column_in_history_mode", arguments)
-        target.record_types([Column(operation.column, type_)])
-    return "added a column"
-
-
-def add_column_with_default_value(
-    destination: Destination, details: pb.MigrationDetails, operation: pb.AddColumnWithDefaultValue
-) -> str:
-    type_ = column_type(operation.column, operation.column_type)
-    check_new_name(operation.column)
-    with destination.changing(details.schema, details.table) as target:
-        arguments = {
+        name = "add_column_with_default_value"
+        arguments: dict[str, Any] = {
             "table": str(target),
             "column": operation.column,
             "default": default_value(operation.column, operation.default_value, type_),
             "type": type_.spark,
         }
-        destination.engine.run_operation("add_column_with_default_value", arguments)
+        if isinstance(operation, pb.AddColumnInHistoryMode):
+            name = "add_column_in_history_mode"
+            arguments |= {"at": operation.operation_timestamp, "key": target.key()}
+        destination.engine.run_operation(name, arguments)
         target.record_types([Column(operation.column, type_)])
     return "added a column"
 
@@ -300,8 +288,8 @@ def sync_mode_migration(
 MIGRATIONS: dict[str, Callable[[Destination, pb.MigrationDetails, Any], str | None]] = {
     "drop_table": drop_table,
     "drop_column_in_history_mode": drop_column_in_history_mode,
-    "add_column_in_history_mode": add_column_in_history_mode,
-    "add_column_with_default_value": add_column_with_default_value,
+    "add_column_in_history_mode": add_column,
+    "add_column_with_default_value": add_column,
     "update_column_value": update_column_value,
     "rename_column": rename_column,
     "copy_column": copy_column,
