@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,13 @@ def played(
     # The libraries contain the text </body>, too.
     before, _, after = html.rpartition("</body>")
     file.write_text(before + script_element(script) + after, encoding="utf-8")
+    return result_of(f"{file.as_uri()}{place}", folder, (*OPTIONS, *options))
+
+
+def result_of(address: str, folder: Path, options: Iterable[str]) -> tuple[Any, Page]:
+    """The result of the script of a page, as `script_element` leaves it, and the page after it."""
     done = subprocess.run(
-        [str(BROWSER), *OPTIONS, *options, f"--user-data-dir={folder / 'user'}", "--dump-dom",
-         f"{file.as_uri()}{place}"],
+        [str(BROWSER), *options, f"--user-data-dir={folder / 'user'}", "--dump-dom", address],
         capture_output=True, text=True, check=True, timeout=TIMEOUT,
     )  # fmt: skip
     complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]

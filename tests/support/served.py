@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,9 +11,8 @@ from typing import Any
 import waitress
 
 from dbt_history.explore.server import App
-from tests.support.browser import BROWSER, OPTIONS, script_element
+from tests.support.browser import OPTIONS, result_of, script_element
 from tests.support.pages import Page
-from tests.support.waiting import TIMEOUT
 
 
 @contextmanager
@@ -54,15 +51,6 @@ def played_by_server(
     app: App, folder: Path, script: str, options: tuple[str, ...] = ()
 ) -> tuple[Any, Page]:
     """As `played` for a page of a file."""
+    with_network = (one for one in OPTIONS if "resolver" not in one)
     with listening(app, script) as address:
-        done = subprocess.run(
-            [str(BROWSER), *(one for one in OPTIONS if "resolver" not in one), *options,
-             f"--user-data-dir={folder / 'user'}", "--dump-dom", address],
-            capture_output=True, text=True, check=True, timeout=TIMEOUT,
-        )  # fmt: skip
-    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    assert not complaints, "\n".join(complaints)
-    page = Page(done.stdout)
-    (root,) = page.all("html")
-    assert root.get("data-result") is not None, "the script did not end"
-    return json.loads(str(root["data-result"])), page
+        return result_of(address, folder, (*with_network, *options))
