@@ -7,11 +7,11 @@
     {%- set key = dbt_history._quoted(dbt_history._key_columns(id)) -%}
     {%- set sql -%}
 (
-    select tombstones.* except (`_place`)
+    select tombstones.* except (`__place`)
     from (
         select
             *,
-            row_number() over (partition by {{ key | join(', ') }} order by `i` desc) as `_place`
+            row_number() over (partition by {{ key | join(', ') }} order by `i` desc) as `__place`
         from {{ states }}
         where {{ dbt_history._quote(namespace) }}.`action` = 'DELETE'
     ) as tombstones
@@ -20,7 +20,7 @@
         {%- for name in key %}
         tombstones.{{ name }} <=> heads.{{ name }}{{ ' and' if not loop.last }}
         {%- endfor %}
-    where `_place` = 1 and `purged_txn` is null
+    where `__place` = 1 and `purged_txn` is null
 )
     {%- endset -%}
     {%- do return(sql) -%}

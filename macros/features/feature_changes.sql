@@ -37,7 +37,7 @@
             expected='from_txn and to_txn', node=dbt_history._node_of_context(),
         )) -%}
     {%- endif -%}
-    {%- set txn = '`_change_txn`' if purges else '`txn`' -%}
+    {%- set txn = '`__change_txn`' if purges else '`txn`' -%}
     {%- set bounds = dbt_history._range_of_txns(txn, from_txn, to_txn, 'feature_changes') -%}
     {%- set terms, starts, ends = bounds.terms, bounds.starts, bounds.ends -%}
     {%- for operator, time in [['>', after_time], ['<=', until_time]] if time is not none -%}
@@ -56,8 +56,9 @@
     {%- set sql -%}
 (
     select
-        * except (`_place`{{ ', `_change_txn`, `_is_purge`' if purges }}),
-        case {{ "if(`_is_purge`, 'PURGE', " ~ xyz ~ '.`action`)' if purges else xyz ~ '.`action`' }}
+        * except (`__place`{{ ', `__change_txn`, `__is_purge`' if purges }}),
+        case {{ "if(`__is_purge`, 'PURGE', " ~ xyz ~ '.`action`)' if purges
+            else xyz ~ '.`action`' }}
             when 'CREATE' then 'inserted'
             when 'UPDATE' then 'updated'
             {%- if purges %}
@@ -72,13 +73,13 @@
                 partition by
                     {{ dbt_history._quoted(dbt_history._key_columns(id)) | join(', ') }}
                     {{- '' if squash else ', ' ~ txn }}
-                order by {{ '`_change_txn` desc, `i` desc, `_is_purge` desc' if purges
+                order by {{ '`__change_txn` desc, `i` desc, `__is_purge` desc' if purges
                     else '`i` desc' }}
-            ) as `_place`
+            ) as `__place`
         from {{ dbt_history._with_purges(states) if purges else states }}
         where {{ terms | join('\n            and ') }}
     ) as ranked
-    where `_place` = 1
+    where `__place` = 1
     {%- if after is not none %} and `i` > {{ after | int }}L{% endif %}
     {%- if limit is not none %}
     order by `i`
@@ -99,15 +100,17 @@
 {% endmacro %}
 
 
-{# Each state once, and each purged tombstone once more: `_change_txn` and `_is_purge` tell when. #}
+{#
+    Each state once, and each purged tombstone once more: `__change_txn` and `__is_purge` tell when.
+#}
 {% macro _with_purges(states) %}
     {%- set sql -%}
 (
-            select *, if(`_is_purge`, `purged_txn`, `txn`) as `_change_txn`
+            select *, if(`__is_purge`, `purged_txn`, `txn`) as `__change_txn`
             from {{ states }}
             lateral view explode(
                 if(`purged_txn` is null, array(false), array(false, true))
-            ) as `_is_purge`
+            ) as `__is_purge`
         ) as changes
     {%- endset -%}
     {%- do return(sql) -%}

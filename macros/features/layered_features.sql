@@ -17,11 +17,11 @@
     {%- set key = dbt_history._quoted(dbt_history._key_columns(id)) -%}
     {%- set sql -%}
 (
-    select * except (`_place`)
+    select * except (`__place`)
     from (
         select
             *,
-            row_number() over (partition by {{ key | join(', ') }} order by `_layer`) as `_place`
+            row_number() over (partition by {{ key | join(', ') }} order by `_layer`) as `__place`
         from (
             {%- for layer in layers %}
             select
@@ -37,7 +37,7 @@
             {%- endfor %}
         ) as layers
     ) as ranked
-    where `_place` = 1
+    where `__place` = 1
 )
     {%- endset -%}
     {%- do return(sql) -%}

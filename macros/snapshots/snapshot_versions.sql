@@ -31,12 +31,12 @@
     {%- set sql -%}
 (
     select
-        * except ({{ own | join(', ') }}, `_follows`),
+        * except ({{ own | join(', ') }}, `__follows`),
         {{ starts }} as {{ dbt_history._quote(convention.start) }},
         case
             when {{ is_open }} then {{ dbt_history._open_end(convention)
                 if convention.open_end is not none else 'null' }}
-            when `_follows` then {{ dbt_history._shift_by_gap(ends, convention) }}
+            when `__follows` then {{ dbt_history._shift_by_gap(ends, convention) }}
             else {{ ends }}
         end as {{ dbt_history._quote(convention.end) }}
         {%- if convention.active %},
@@ -48,7 +48,7 @@
             lead({{ starts }}) over (
                 partition by {{ key if key is string else key | join(', ') }}
                 order by {{ starts }}
-            ) <=> {{ ends }} as `_follows`
+            ) <=> {{ ends }} as `__follows`
         from {{ relation }}
         {%- if has_deletions %}
         where not coalesce(cast({{ deleted }} as string) = 'True', false)

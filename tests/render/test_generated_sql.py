@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -1045,9 +1046,47 @@ def test_cleaning_by_number_keeps_versions_in_force_and_null_keys(
 
     merge = executed[-1]
     assert has_ended in merge
-    assert "`_place` > 1" in merge
+    assert "`__place` > 1" in merge
     for name in ("`id`", "`part`", start):
         assert f"and history.{name} <=> gone.{name}" in merge
+
+
+@pytest.mark.parametrize(
+    ("macro", "arguments"),
+    [
+        ("feature_changes", {"states": "states"}),
+        ("feature_changes", {"states": "states", "purges": True}),
+        ("deleted_features", {"states": "states"}),
+        ("_visible", {"states": "states", "item": ["id"], "namespace": "xyz",
+                      "links": [{"branch": "main", "at": None, "fork": -1}]}),
+        ("layered_features", {"layers": ["golden.edits", "golden.map"]}),
+        ("changeset", {"relation": "states", "key": "id", "convention": "naksha",
+                       "from_at": 1, "to_at": 2}),
+        ("_ranked_versions", {
+            "table": {"key": ["id"], "namespace": "xyz"},
+            "limit": {"keep_versions": 1,
+                      "keep_referenced": [{"table": "shop.orders", "columns": {"hx": "i"}}]},
+        }),
+    ],
+)  # fmt: skip
+def test_columns_beside_those_of_a_table_have_names_with_two_underscores(
+    call: Renderer, macro: str, arguments: dict[str, Any]
+) -> None:
+    """A data column of the same name would be ambiguous; some of these names are documented."""
+    call.context = {"execute": True, "graph": {"nodes": {}, "sources": {}}}
+    call.pretend_relations()
+    columns = {"id": "string", "txn": "bigint", "txn_next": "bigint", "_place": "string"}
+    call.pretend_answers({"describe": described(columns)})
+    if macro == "_ranked_versions":
+        convention = call("convention", convention="naksha")
+        table = {"relation": call.table("states"), "convention": convention}
+        arguments = {**arguments, "table": {**arguments["table"], **table}}
+    sql = call(macro, **arguments)
+    added = set(re.findall(r"as `(_\w+)`", sql)) - {"_change_type", "_changed_at", "_layer"}
+    assert added
+    assert [name for name in added if not name.startswith("__")] == ["_newest"] * (
+        macro == "_ranked_versions"
+    )
 
 
 def test_a_rewind_is_refused_where_it_would_delete_a_feature_without_history(

@@ -5,18 +5,18 @@
 {% macro _visible(states, item, links, namespace) %}
     {%- set sql -%}
 (
-    select * except (`_place`, `_newest`)
+    select * except (`__place`, `__newest`)
     from (
         select
             *,
             row_number() over (
                 partition by {{ dbt_history._quoted(item) | join(', ') }}
-                order by `_place`, `i` desc
-            ) as `_newest`
+                order by `__place`, `i` desc
+            ) as `__newest`
         from (
             {%- for link in links %}
             select
-                {{ loop.index }} as `_place`,
+                {{ loop.index }} as `__place`,
                 *
             from {{ states }}
             where coalesce(`branch`, 'main') = {{ dbt_history._string_literal(link.branch) }}
@@ -33,7 +33,7 @@
             {%- endfor %}
         ) as ranked
     ) as nearest
-    where `_newest` = 1 and {{ dbt_history._quote(namespace) }}.`action` <> 'DELETE'
+    where `__newest` = 1 and {{ dbt_history._quote(namespace) }}.`action` <> 'DELETE'
 )
     {%- endset -%}
     {%- do return(sql) -%}

@@ -203,11 +203,11 @@
     {%- if limit.get('last') is not none -%}
         {%- do terms.append(dbt_history._quote(convention.end) ~ ' <= ' ~ limit.last ~ 'L') -%}
     {%- endif -%}
-    {%- if table.get('namespace') -%} {%- do terms.append('not `_is_deleted`') -%} {%- endif -%}
+    {%- if table.get('namespace') -%} {%- do terms.append('not `__is_deleted`') -%} {%- endif -%}
     {%- if limit.keep_versions -%}
-        {%- do terms.append('`_place` > ' ~ limit.keep_versions) -%}
+        {%- do terms.append('`__place` > ' ~ limit.keep_versions) -%}
     {%- endif -%}
-    {%- if limit.keep_referenced -%} {%- do terms.append('not `_is_referenced`') -%} {%- endif -%}
+    {%- if limit.keep_referenced -%} {%- do terms.append('not `__is_referenced`') -%} {%- endif -%}
     {%- for tag in tags -%}
         {%- set at = dbt_history._literal(tag.instant, convention) -%}
         {%- do terms.append(
@@ -241,17 +241,17 @@
                         order by
                             {{ dbt_history._is_not_empty(convention, 'history.') }} desc,
                             history.{{ identity | join(' desc, history.') }} desc
-                    ) as `_place`
+                    ) as `__place`
                     {%- endif %}
                     {%- if limit.keep_referenced %},
                     (
                         {%- for reference in limit.keep_referenced %}
                         coalesce(refers_{{ loop.index }}.yes, false){{ ' or' if not loop.last }}
                         {%- endfor %}
-                    ) as `_is_referenced`
+                    ) as `__is_referenced`
                     {%- endif %}
                     {%- if table.get('namespace') %},
-                    {{ dbt_history._is_deletion(table) }} as `_is_deleted`
+                    {{ dbt_history._is_deletion(table) }} as `__is_deleted`
                     {%- endif %}
                 from {{ dbt_history._quoted_relation(table.relation) }} as history
                 {%- if table.get('namespace') %}

@@ -1,16 +1,16 @@
 (
     select
         case
-            when not `_is_update` then `_change_type`
+            when not `__is_update` then `_change_type`
             when `_change_type` = 'delete' then 'update_preimage'
             else 'update_postimage'
         end as `_change_type`,
-        * except (`_change_type`, `_is_update`)
+        * except (`_change_type`, `__is_update`)
     from (
         select
             *,
             min(`_change_type`) over one_change <> max(`_change_type`) over one_change
-                as `_is_update`
+                as `__is_update`
         from (
             select
                 `_change_type`,
