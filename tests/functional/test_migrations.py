@@ -284,6 +284,30 @@ def test_all_problems_of_a_migration_are_reported_together_and_nothing_is_writte
     assert version_of(project, "h") == 0
 
 
+@pytest.mark.thorough
+def test_a_value_that_the_type_of_the_column_cannot_hold_exactly_is_refused(
+    project: Project,
+) -> None:
+    types = {"id": "bigint", "price": "decimal(10,2)", "day": "date", "seen": "timestamp"}
+    table = write(project, "t", [{**dict.fromkeys(types), "id": 1}], types)
+
+    for column, value, type_ in (
+        ("price", "1.239", "decimal(10,2)"),
+        ("day", "2024-03-01 delivered", "date"),
+        ("seen", "10:00", "timestamp"),
+    ):
+        output = migrate(
+            project, "update_column_value", check=False, table=table, column=column, value=value
+        )
+        assert f"the value {value} is no {type_}" in output
+    assert version_of(project, "t") == 0
+    migrate(project, "update_column_value", table=table, column="price", value="1.2300")
+    migrate(project, "update_column_value", table=table, column="seen", value="2024-06-01")
+
+    [row] = project.rows("t")
+    assert (str(row["price"]), row["seen"]) == ("1.23", datetime(2024, 6, 1))
+
+
 def test_a_dry_run_reports_and_writes_nothing(project: Project) -> None:
     table = write(project, "h", [version(1, "a", day(1))], TYPES)
 

@@ -1052,6 +1052,36 @@ def test_cleaning_by_number_keeps_versions_in_force_and_null_keys(
 
 
 @pytest.mark.parametrize(
+    ("value", "type_", "condition"),
+    [
+        ("1.239", "decimal(10, 2)", "coalesce(try_cast('1.239' as decimal(10, 2)) <>"
+                                    " try_cast('1.239' as decimal(38,30)), true)"),
+        ("x", "int", "try_cast('x' as int) is null"),
+        (True, "boolean", "try_cast('true' as boolean) is null"),
+        ("2024-03-01", "date", "try_cast('2024-03-01' as date) is null"),
+        ("2024-03-01", "timestamp", "try_cast('2024-03-01 00:00:00 UTC' as timestamp) is null"),
+        ("2024-03-01T10:00", "timestamp",
+         "try_cast('2024-03-01T10:00:00 UTC' as timestamp) is null"),
+        ("2024-03-01 10:00 Europe/Berlin", "timestamp",
+         "try_cast('2024-03-01 10:00:00 Europe/Berlin' as timestamp) is null"),
+        ("10:00", "timestamp", None),
+        ("10:00", "timestamp_ntz", None),
+        ("2024", "date", None),
+        ("2024-03-01 delivered", "date", None),
+        ("2024-03-01 10:00", "date", None),
+    ],
+)  # fmt: skip
+def test_a_value_of_a_migration_is_neither_rounded_nor_completed(
+    call: Renderer, value: Any, type_: str, condition: str | None
+) -> None:
+    executed = call.pretend_answers({"select": [{"is_refused": False}]})
+    problems: list[str] = []
+    call("_migration_value", value=value, type=type_, problems=problems)
+    assert executed == ([] if condition is None else [f"select {condition}"])
+    assert problems == ([f"the value {value} is no {type_}"] if condition is None else [])
+
+
+@pytest.mark.parametrize(
     ("macro", "arguments"),
     [
         ("feature_changes", {"states": "states"}),

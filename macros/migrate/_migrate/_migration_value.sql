@@ -1,23 +1,33 @@
 {#
     A value of a migration as SQL of the column's type: none is NULL, anything else is text (the
     text `NULL` is a string of four letters). Text that is not a value of the type is appended to
-    `problems`.
+    `problems`; a cast alone would round a decimal, complete a time and cut a date:
+
+        decimal(10,2)   1.239                   1.24
+        timestamp       10:00                   today at 10:00
+        date            2024-03-01 delivered    2024-03-01
+
+    A time without a zone is UTC, whatever the session's zone.
 #}
 {% macro _migration_value(value, type, problems) %}
     {% if value is none %}
         {% do return('cast(null as ' ~ type ~ ')') %}
     {% endif %}
+    {% set kind = type | trim | lower %}
     {% set text = (value | string | lower) if value is boolean else value | string %}
-    {% if type | lower == 'timestamp'
-        and not modules.re.search('([zZ]|UTC|[+-][0-9]{2}:[0-9]{2})$', text) %}
-        {# A time without a zone is UTC, whatever the session's zone. #}
-        {% set text = text
-            ~ (' UTC' if modules.re.search('[0-9]:[0-9]', text) else ' 00:00:00 UTC') %}
-    {% endif %}
-    {% set literal = dbt_history._string_literal(text) %}
-    {% if run_query(
-        'select try_cast(' ~ literal ~ ' as ' ~ type ~ ') is null'
-    ).rows[0][0] | string | lower == 'true' %}
+    {% set is_time = kind in ['date', 'timestamp', 'timestamp_ntz'] %}
+    {% set is_point = not is_time
+        or dbt_history._is_point(text, 'date' if kind == 'date' else 'timestamp') %}
+    {% set literal = dbt_history._string_literal(
+        dbt_history._time_text(text) if is_point and kind == 'timestamp' else text
+    ) %}
+    {% set cell = 'try_cast(' ~ literal ~ ' as ' ~ type ~ ')' %}
+    {% set digits = modules.re.match('^decimal[(]([0-9]+), *([0-9]+)[)]$', kind) %}
+    {% set is_refused = cell ~ ' is null' if not digits
+        else 'coalesce(' ~ cell ~ ' <> try_cast(' ~ literal ~ ' as decimal(38,'
+            ~ (38 - digits.group(1) | int + digits.group(2) | int) ~ ')), true)' %}
+    {% if not is_point
+        or run_query('select ' ~ is_refused).rows[0][0] | string | lower == 'true' %}
         {% do problems.append('the value ' ~ value ~ ' is no ' ~ type) %}
     {% endif %}
     {% do return('cast(' ~ literal ~ ' as ' ~ type ~ ')') %}
