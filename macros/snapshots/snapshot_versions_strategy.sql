@@ -28,12 +28,25 @@
         'unique_key': key,
         'updated_at': starts_at,
         'row_changed': '(' ~ changed ~ ')',
-        'scd_id': dbt_history.spark__snapshot_hash_arguments(
-            dbt_history._quoted(keys) + [starts_at]
-        ),
+        'scd_id': dbt_history._id_of_version(keys, starts_at),
         'invalidate_hard_deletes': hard_deletes == 'invalidate',
         'hard_deletes': hard_deletes,
     }) %}
+{% endmacro %}
+
+
+{#
+    The id of a version. The text of a time is that of a clock in the session's time zone, which two
+    times have where the clocks are put back; their numbers differ.
+
+        00:30 UTC    02:30 in Berlin
+        01:30 UTC    02:30 in Berlin
+#}
+{% macro _id_of_version(keys, starts_at) %}
+    {% do return(dbt_history.spark__snapshot_hash_arguments(
+        dbt_history._quoted(keys)
+            + [starts_at, 'unix_micros(try_cast(' ~ starts_at ~ ' as timestamp))']
+    )) %}
 {% endmacro %}
 
 

@@ -125,6 +125,26 @@ def test_the_example_has_the_documented_rows_that_a_snapshot_can_know(loads: Loa
     assert "dbt_scd_id" not in rows[0]
 
 
+@pytest.mark.thorough
+def test_versions_that_start_at_one_clock_of_the_session_are_two(loads: Loads) -> None:
+    """Summer time ends: 00:30 and 01:30 UTC are both 02:30 in Berlin."""
+    loads.snapshot(EXAMPLES / "fivetran_snapshot.sql")
+    zone = "spark.sql.session.timeZone"
+    first, second = datetime(2024, 10, 27, 0, 30), datetime(2024, 10, 27, 1, 30)
+    for text, at in (("a", first), ("b", second)):
+        row = {"id": 1, "col1": text, "col2": 1, "changed_at": at, "_fivetran_active": True}
+        loads.load("fivetran_snapshot_source", [row], TYPES)
+        loads.project.spark.conf.set(zone, "Europe/Berlin")
+        try:
+            loads.take("fivetran_snapshot")
+        finally:
+            loads.project.spark.conf.set(zone, "UTC")
+    rows = loads.project.rows("fivetran_snapshot")
+    found = sorted((row["col1"], row["_fivetran_start"], row["_fivetran_active"]) for row in rows)
+    assert found == [("a", first, False), ("b", second, True)]
+    assert len({row["dbt_scd_id"] for row in rows}) == 2
+
+
 def test_dbts_strategies_keep_keys_nulls_and_deletions_as_their_examples_say(loads: Loads) -> None:
     loads.snapshot(EXAMPLES / "fivetran_by_timestamp.sql")
     loads.snapshot(EXAMPLES / "crmp_stations_by_check.sql")

@@ -60,6 +60,12 @@ def test_check_cols_that_the_select_does_not_have_are_refused_in_the_first_run(
     assert "all, or columns of the SELECT: id, name, City, seen_at" in message
 
 
+def test_the_id_of_a_version_tells_two_times_with_one_clock_apart(call: Renderer) -> None:
+    sql = call("_id_of_version", keys=["id", "part no"], starts_at="seen_at")
+    cells = ["`id`", "`part no`", "seen_at", "unix_micros(try_cast(seen_at as timestamp))"]
+    assert sql == call("spark__snapshot_hash_arguments", args=cells)
+
+
 @pytest.mark.parametrize(
     ("start", "end", "problems"),
     [
