@@ -453,6 +453,17 @@ def test_a_type_is_written_with_its_field_names_quoted(call: Renderer) -> None:
     assert written == "array<struct<`end`: decimal(5,2), `m`: map<string, struct<`a`: int>>>>"
 
 
+def test_a_revert_and_an_erasure_cast_to_types_with_quoted_field_names(call: Renderer) -> None:
+    column = {"name": "size", "type": "struct<x y:int,a-b:int>"}
+    type_ = "struct<`x y`: int, `a-b`: int>"
+    erased = {"columns": [column], "there": [{"name": "id", "type": "int"}, column]}
+
+    cells = call("_side_cells", columns=[column], prefix="c_")
+    assert cells == f"cast(`size` as {type_}) as `c_size`"
+    assert call("_changed_meanwhile", column=column).endswith(f" as {type_})")
+    assert call("_cells_without", place=erased) == ["`id`", f"cast(null as {type_}) as `size`"]
+
+
 FITTING = [
     ("string", "STRING"),
     ("void", "decimal(5,2)"),

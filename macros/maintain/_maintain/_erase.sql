@@ -609,7 +609,8 @@
     {% for column in place.there %}
         {% set name = dbt_history._quote(column.name) %}
         {% do cells.append(
-            'cast(null as ' ~ column.type ~ ') as ' ~ name if column.name in gone else name
+            'cast(null as ' ~ dbt_history._ddl_type(column.type) ~ ') as ' ~ name
+                if column.name in gone else name
         ) %}
     {% endfor %}
     {% do return(cells) %}

@@ -157,7 +157,8 @@
     {% set cells = [] %}
     {% for column in columns %}
         {% do cells.append(
-            'cast(' ~ dbt_history._quote(column.name) ~ ' as ' ~ column.type ~ ') as '
+            'cast(' ~ dbt_history._quote(column.name) ~ ' as '
+                ~ dbt_history._ddl_type(column.type) ~ ') as '
                 ~ dbt_history._quote(prefix ~ column.name)
         ) %}
     {% endfor %}
@@ -307,6 +308,15 @@
 {% endmacro %}
 
 
+{# SQL: an error, as a value of the column. #}
+{% macro _changed_meanwhile(column) %}
+    {% do return(
+        "cast(raise_error('dbt_history: the main table was changed meanwhile') as "
+            ~ dbt_history._ddl_type(column.type) ~ ')'
+    ) %}
+{% endmacro %}
+
+
 {#
     One MERGE. Rows that another writer changed after the check make it fail: such a row no longer
     equals the version that was compared.
@@ -321,8 +331,7 @@
                 ~ dbt_history._quote('n_' ~ column.name) ~ ')'
         ) %}
     {% endfor %}
-    {% set error = "cast(raise_error('dbt_history: the main table was changed meanwhile') as "
-        ~ call.columns[0].type ~ ')' %}
+    {% set error = dbt_history._changed_meanwhile(call.columns[0]) %}
     {% set assignments, names, values = [], [], [] %}
     {% for column in call.columns %}
         {% set name, value = dbt_history._quote(column.name),
