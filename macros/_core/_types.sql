@@ -25,13 +25,10 @@
         ) %}
     {% endif %}
     {% set fields = [] %}
-    {% for part in parts %}
-        {% set name = part[:part.index(':')] | trim | replace('`', '') %}
+    {% for field in dbt_history._fields_of(type) %}
+        {% set name = dbt_history._quote(field.name) %}
         {% do fields.append(
-            dbt_history._comparable(
-                expression ~ '.' ~ dbt_history._quote(name), part[part.index(':') + 1:], depth + 1,
-            )
-            ~ ' as ' ~ dbt_history._quote(name)
+            dbt_history._comparable(expression ~ '.' ~ name, field.type, depth + 1) ~ ' as ' ~ name
         ) %}
     {% endfor %}
     {% do return('if(' ~ expression ~ ' is null, null, struct(' ~ fields | join(', ') ~ '))') %}
@@ -86,15 +83,11 @@
     {% endif %}
     {% set outer = type[:type.index('<')] | lower %}
     {% set written = [] %}
-    {% for part in dbt_history._split_types(type[type.index('<') + 1:-1]) %}
-        {% if outer == 'struct' %}
-            {% set name = part[:part.index(':')] | replace('`', '') %}
-            {% do written.append(
-                dbt_history._quote(name) ~ ': ' ~ dbt_history._ddl_type(part[part.index(':') + 1:])
-            ) %}
-        {% else %}
-            {% do written.append(dbt_history._ddl_type(part)) %}
-        {% endif %}
+    {% for field in dbt_history._fields_of(type) %}
+        {% do written.append(
+            (dbt_history._quote(field.name) ~ ': ' if outer == 'struct' else '')
+                ~ dbt_history._ddl_type(field.type)
+        ) %}
     {% endfor %}
     {% do return(outer ~ '<' ~ written | join(', ') ~ '>') %}
 {% endmacro %}
@@ -110,9 +103,8 @@
     {% if '<' in type %}
         {% set parts = dbt_history._split_types(type[type.index('<') + 1:-1]) %}
         {% if type.lower().startswith('struct<') %}
-            {% for part in parts %}
-                {% set name = part[:part.index(':')] | trim | replace('`', '') %}
-                {% do fields.append({'name': name, 'type': part[part.index(':') + 1:] | trim}) %}
+            {% for part in parts if part | trim %}
+                {% do fields.append(dbt_history._named_field(part, type)) %}
             {% endfor %}
         {% else %}
             {% set names = ['element'] if parts | length == 1 else ['key', 'value'] %}
@@ -122,6 +114,31 @@
         {% endif %}
     {% endif %}
     {% do return(fields) %}
+{% endmacro %}
+
+
+{#
+    A field of the struct `type`: {'name', 'type'}. DESCRIBE and `typeof` write names without
+    quotes, so a name may have a colon: the last one before the field's type ends it.
+
+        dc:title:string                 dc:title     string
+        xml:lang:struct<a:int>          xml:lang     struct<a:int>
+        a,b:int                         refused: a comma also separates fields
+#}
+{% macro _named_field(part, type) %}
+    {% set pattern = '^([^<]*):([^:<]*<.*)$' if '<' in part
+        else '^(.*):([^:()]*([(][^()]*[)])?[^:()]*)$' %}
+    {% set found = modules.re.match(pattern, part | trim) %}
+    {% set name = found.group(1) | trim if found else '' %}
+    {% if not name or modules.re.search('[,<>]', name) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'types', 'the names of the fields of a struct cannot be told from their types',
+            got=type, expected='names without comma, < and >',
+            node=dbt_history._node_of_context(),
+            way_out='rename the field, or leave it out of the SELECT',
+        )) %}
+    {% endif %}
+    {% do return({'name': name | replace('`', ''), 'type': found.group(2) | trim}) %}
 {% endmacro %}
 
 

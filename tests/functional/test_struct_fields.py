@@ -135,3 +135,17 @@ def test_fields_are_not_added_where_the_model_forbids_it(
     for name in MODELS:
         assert "the columns of the SELECT do not fit this table" in done.message(name)
     assert states(project) == before
+
+
+@pytest.mark.thorough
+def test_the_name_of_a_field_may_have_a_colon(project: Project) -> None:
+    fields = "'dc:title', '{}', 'xml:lang', named_struct('x:y', 1), 'm', map('k', 1)"
+    for title in ("a", "a", "b"):
+        sql = f"select 1L as id, named_struct({fields.format(title)}) as s"
+        project.model("h", sql, materialized="history", unique_key="id")
+        project.run("h")
+    rows = project.spark.sql(
+        "select s.`dc:title` as title, valid_to is null as is_open"
+        f" from {project.table('h')} order by valid_from"
+    ).collect()
+    assert [tuple(row) for row in rows] == [("a", False), ("b", True)]

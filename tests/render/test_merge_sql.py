@@ -453,6 +453,40 @@ def test_a_type_is_written_with_its_field_names_quoted(call: Renderer) -> None:
     assert written == "array<struct<`end`: decimal(5,2), `m`: map<string, struct<`a`: int>>>>"
 
 
+ODD_FIELDS = [
+    ("dc:title:string", "dc:title", "string"),
+    ("a:b:decimal(10,2)", "a:b", "decimal(10,2)"),
+    ("xml:lang:struct<x:y:int>", "xml:lang", "struct<x:y:int>"),
+    ("m:map<string,struct<b:int>>", "m", "map<string,struct<b:int>>"),
+    ("f(x): int", "f(x)", "int"),
+    ("`My b`: array<int>", "My b", "array<int>"),
+    ("g:geography(OGC:CRS84)", "g", "geography(OGC:CRS84)"),
+]
+
+
+@pytest.mark.parametrize(("part", "name", "type_"), ODD_FIELDS)
+def test_a_field_has_the_name_before_the_last_colon_of_its_type(
+    call: Renderer, part: str, name: str, type_: str
+) -> None:
+    fields = call("_fields_of", type=f"struct<id:int,{part},z:string>")
+    assert [field["name"] for field in fields] == ["id", name, "z"]
+    assert fields[1]["type"] == type_
+
+
+def test_names_with_a_colon_are_quoted(call: Renderer) -> None:
+    type_ = "struct<dc:title:string,m:map<string,int>>"
+    assert call("_ddl_type", type=type_) == ("struct<`dc:title`: string, `m`: map<string, int>>")
+    compared = call("_comparable", expression="c", type=type_)
+    assert compared.startswith("if(c is null, null, struct(c.`dc:title` as `dc:title`, array_sort(")
+
+
+@pytest.mark.parametrize("type_", ["struct<a,b:int>", "struct<p)q:int,z:int>", "struct<n<x:int>"])
+def test_a_name_that_cannot_be_told_from_types_is_refused(call: Renderer, type_: str) -> None:
+    with pytest.raises(DbtRuntimeError, match="cannot be told from their types") as refused:
+        call("_ddl_type", type=type_)
+    assert f"got: {type_}" in str(refused.value)
+
+
 def test_a_revert_and_an_erasure_cast_to_types_with_quoted_field_names(call: Renderer) -> None:
     column = {"name": "size", "type": "struct<x y:int,a-b:int>"}
     type_ = "struct<`x y`: int, `a-b`: int>"
