@@ -15,9 +15,11 @@
     `only` of that record: an earlier `at` is refused. On an axis of days the present is today
     (UTC): if a record to be rewound has a version that begins or ends today, rewind it tomorrow, or
     with `at` for tomorrow. It is refused while the table has not read changes of its sources, and
-    fails if another run applies a batch meanwhile; then run it again. A table that is compared with
-    its source on every run (`changes` by difference) will follow the source again: rewind the
-    source, or call suspend_history afterwards.
+    fails if another run applies a batch meanwhile; then run it again. Numbered batches of a landing
+    table that are not applied yet are not looked for, because only the model's SELECT tells which
+    of them it takes: run the model first, else its next run applies them after the restored state.
+    A table that is compared with its source on every run (`changes` by difference) will follow the
+    source again: rewind the source, or call suspend_history afterwards.
     Feature states are rewound through their log, with a transaction at its end (`writes`, `app_id`;
     `json` names columns that hold JSON): `to` is a transaction, a tag or a time, and the next run
     of the model applies it. It is refused if a feature existed then whose state was not kept,
