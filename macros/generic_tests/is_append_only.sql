@@ -38,10 +38,13 @@
         {%- endif -%}
     {%- endfor -%}
 {%- endif -%}
+{%- set lines = [] -%}
 {%- for problem in problems -%}
-select {{ dbt_history._string_literal(problem) }} as problem
-union all
-{% endfor -%}
-select cast(null as string) as problem
-where 1 = 0
+    {%- do lines.append('(' ~ dbt_history._string_literal(problem) ~ ')') -%}
+{%- endfor %}
+select cast(problem as string) as problem
+from values
+    {{ lines | join(',\n    ') or '(null)' }}
+    as problems(problem)
+where problem is not null
 {% endtest %}

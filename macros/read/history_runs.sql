@@ -37,23 +37,31 @@
         'first_version': 'bigint', 'last_version': 'bigint',
         'versions': 'array<bigint>', 'at': 'timestamp',
     } -%}
-    {%- set lines = [] -%}
+    {#- One inline table of literals: Spark's parser cannot read thousands of UNION ALL. -#}
+    {%- set lines, cells = [], [] -%}
     {%- for run in (runs or {'none': {}}).values() -%}
-        {%- set cells = [] -%}
+        {%- set literals = [] -%}
         {%- for name, type in columns.items() -%}
             {%- set value = run.get(name) -%}
-            {%- set value = 'array(' ~ (value or []) | join(', ') ~ ')' if name == 'versions'
-                else 'null' if value is none else 'timestamp_micros(' ~ value ~ ')' if name == 'at'
-                else dbt_history._string_literal(value) -%}
-            {%- do cells.append(
-                'cast(' ~ value ~ ' as ' ~ type ~ ') as ' ~ dbt_history._quote(name)
+            {%- do literals.append(
+                'null' if value is none
+                    else dbt_history._string_literal(value | join(',')) if name == 'versions'
+                    else dbt_history._string_literal(value) if type == 'string' else value
             ) -%}
         {%- endfor -%}
-        {%- do lines.append('select ' ~ cells | join(', ')) -%}
+        {%- do lines.append('(' ~ literals | join(', ') ~ ')') -%}
+    {%- endfor -%}
+    {%- for name, type in columns.items() -%}
+        {%- set quoted = dbt_history._quote(name) -%}
+        {%- set cell = "split(cast(" ~ quoted ~ " as string), ',')" if name == 'versions'
+            else 'timestamp_micros(cast(' ~ quoted ~ ' as bigint))' if name == 'at' else quoted -%}
+        {%- do cells.append('cast(' ~ cell ~ ' as ' ~ type ~ ') as ' ~ quoted) -%}
     {%- endfor -%}
     {%- do return(
-        '(\n    select * from (\n        ' ~ lines | join('\n        union all ')
-            ~ '\n    ) as runs where invocation_id is not null\n)'
+        '(\n    select\n        ' ~ cells | join(',\n        ') ~ '\n    from values\n        '
+            ~ lines | join(',\n        ')
+            ~ '\n        as runs(' ~ dbt_history._quoted(columns) | join(', ') ~ ')'
+            ~ '\n    where `invocation_id` is not null\n)'
     ) -%}
 {% endmacro %}
 

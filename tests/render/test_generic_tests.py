@@ -404,3 +404,16 @@ def test_a_log_keeps_its_columns(
     })  # fmt: skip
     sql = call("test_is_append_only", model=call.table("log"))
     assert (f"version 1 of the table was written by {operation}" in sql) == is_reported
+
+
+def test_thousands_of_changes_of_a_log_are_rows_of_one_inline_table(call: Renderer) -> None:
+    """Spark's parser overflows its stack at about a thousand branches of UNION ALL."""
+    know(call)
+    call.pretend_relations("log")
+    call.pretend_answers({
+        "show tblproperties": [{"key": "delta.appendOnly", "value": "true"}],
+        "describe history": [commit(number, "DELETE") for number in range(3000)],
+    })  # fmt: skip
+    sql = call("test_is_append_only", model=call.table("log"))
+    assert "union" not in sql
+    assert sql.count("of the table was written by DELETE')") == 3000

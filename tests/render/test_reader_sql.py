@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,34 @@ def test_the_name_of_a_table_as_text_is_checked_as_its_relation_is(
         )
         assert "history_marks" in found
         assert found.replace("`golden`.`records`", "golden.records") == of_relation
+
+
+def test_thousands_of_runs_are_rows_of_one_inline_table(call: Renderer) -> None:
+    """Spark's parser overflows its stack at about a thousand branches of UNION ALL."""
+    call.context = {"graph": {}, "execute": True}
+    call.pretend_relations("records")
+    numbers = range(2999, -1, -1)
+    record = {"dbt_history": "1", "author": "o'neil", "message": "\\"}
+    call.pretend_answers({
+        "describe history": [
+            {
+                "version": number, "timestamp": "2024-03-03", "operation": "MERGE",
+                "operationParameters": "{}", "operationMetrics": '{"numTargetRowsInserted":"4"}',
+                "userMetadata": json.dumps(record | {"invocation_id": f"run {number // 2}"}),
+                "userName": "ann",
+            }
+            for number in numbers
+        ],
+        "select unix_micros(moment)": [{"micros": 0, "moment": "1970-01-01"}],
+        "select version, unix_micros": [{"v": number, "m": 10 * number} for number in numbers],
+    })  # fmt: skip
+    sql = call("history_runs", tables=call.table("records"))
+    assert "union" not in sql
+    lines = [line.strip() for line in sql.splitlines() if "'run " in line]
+    assert len(lines) == 1500
+    assert lines[-1] == (
+        "('run 0', 'golden', 'records', 'o\\'neil', null, '\\\\', 2, 8, 0, 0, 0, 1, '0,1', 10)"
+    )
 
 
 @pytest.mark.parametrize(
