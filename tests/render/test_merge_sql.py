@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,61 @@ def test_fields_that_a_row_does_not_say_are_those_of_the_known_version(call: Ren
         whole = {"type": said, "said": said}
         assert call("_kept_fields", cell="new", known="old", **whole) == "new"
         assert call("_loses_fields", cell="new", known="old", **whole) is None
+
+
+class Counted(dict[str, Any]):
+    """Settings that count how often each is asked for."""
+
+    asked: Counter[str]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked[name] += 1
+        return super().get(name, default)
+
+
+def test_the_checks_of_rows_are_made_once_for_all_pending_batches(call: Renderer) -> None:
+    convention = call("convention", convention="fivetran")
+    settings = Counted(key=["id"], convention=convention, late_events=False, has_events=False)
+    settings.asked = Counter()
+    columns = [{"name": name, "type": "string"} for name in ("id", "a", "b")]
+    columns += [{"name": convention[part], "type": "timestamp"} for part in ("start", "end")]
+    staged = {
+        "relation": "`staged`", "view": "`staged_view`", "is_table": False, "columns": columns,
+        "names": {column["name"]: column["name"] for column in columns} | {"_batch": "_batch"},
+    }  # fmt: skip
+    planned = [
+        {
+            "batch": number, "rows": 2, "updates": 1, "upserts": 1, "deletes": 0, "null_key": 0,
+            "earliest_start": 0, "kept_0": kept, "null_start": number,
+        }
+        for number, kept in enumerate((0, 2, 3))
+    ]  # fmt: skip
+    call.pretend_answers({"with staged": [{"batch": json.dumps(batch)} for batch in planned]})
+
+    batches = call(
+        "_plan_batches", staged=staged, columns=columns, settings=settings, last_batch=None
+    )
+
+    assert [batch["problems"] for batch in batches] == [{}, {"null_start": 1}, {"null_start": 2}]
+    assert [batch["unmodified"] for batch in batches] == [[], ["b"], ["a", "b"]]
+    # For the SQL and for all batches; each call of `_row_problems` asks once.
+    assert settings.asked["null_if_empty"] == 2
+
+
+def test_a_commit_of_several_batches_keeps_each_unmodified_column_once(call: Renderer) -> None:
+    parts = [
+        {
+            "batch": number, "min_effective_at": 5 - number, "bound": number, "evaluated_at": 7,
+            "unmodified": unmodified,
+            **dict.fromkeys(
+                ["rows", "earliest_start", "updates", "upserts", "deletes", "deleting"], number
+            ),
+        }
+        for number, unmodified in enumerate((["b", "a"], [], ["c", "a"]))
+    ]  # fmt: skip
+    joined = call("_joined_plan", parts=parts, key_bits=None)
+    assert joined["unmodified"] == ["b", "a", "c"]
+    assert (joined["rows"], joined["bound"]) == (3, 2)
 
 
 def test_rendering_starts_no_spark(call: Renderer, gateway: Any) -> None:

@@ -11,11 +11,12 @@
 {% macro _plan_batches(staged, columns, settings, last_batch) %}
     {% set batches = [] %}
     {% set keepable = dbt_history._keepable_names(columns, settings) %}
+    {% set checks = dbt_history._row_problems(settings, columns) | map(attribute='name') | list %}
     {% for row in run_query(dbt_history._plan_sql(staged, columns, settings, last_batch)).rows %}
         {% set batch = fromjson(row[0]) %}
         {% set problems = {} %}
-        {% for problem in dbt_history._row_problems(settings, columns) if batch.get(problem.name) %}
-            {% do problems.update({problem.name: batch[problem.name]}) %}
+        {% for name in checks if batch.get(name) %}
+            {% do problems.update({name: batch[name]}) %}
         {% endfor %}
         {% do batch.update({
             'unmodified': dbt_history._names_of_bits(batch, keepable),
@@ -174,7 +175,7 @@
     {% set found = [] %}
     {% for some in names | batch(62) %}
         {% set bits = batch.get('kept_' ~ loop.index0) or 0 %}
-        {% for name in some %}
+        {% for name in some if bits %}
             {% do found.append(name) if (bits // 2 ** loop.index0) % 2 %}
         {% endfor %}
     {% endfor %}

@@ -58,9 +58,13 @@
         {% do joined.update({name: parts | sum(attribute=name)}) %}
     {% endfor %}
     {% set first = parts | sort(attribute='min_effective_at') | first %}
+    {% set unmodified = {} %}
+    {% for part in parts %}
+        {% do unmodified.update(dict.fromkeys(part.unmodified)) %}
+    {% endfor %}
     {% do joined.update({
         'stages': dbt_history._rows_by_stage(joined),
-        'unmodified': parts | sum(attribute='unmodified', start=[]) | unique | list,
+        'unmodified': unmodified.keys() | list,
         'evaluated_at': parts | map(attribute='evaluated_at') | max,
         'min_effective_at': first.min_effective_at,
         'bound': first.bound,
