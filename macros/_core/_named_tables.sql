@@ -185,26 +185,23 @@
     {% elif not relation.identifier %}
         {% do return(none) %}
     {% endif %}
+    {# A project may have thousands of nodes: no macro is called for each. #}
+    {% set identifier = relation.identifier | string | lower %}
+    {% set schema = relation.schema | string | lower %}
     {% set deferred = [] %}
     {% for node in (graph.get('nodes') or {}).values() | list
             + (graph.get('sources') or {}).values() | list
         if node.resource_type in ['model', 'snapshot', 'seed', 'source'] %}
-        {% if dbt_history._is_table_of(node, relation) %}
+        {% set other = node.get('defer_relation') or {} %}
+        {% if (node.get('alias') or node.get('identifier') or '') | lower == identifier
+            and (node.get('schema') or '') | lower == schema %}
             {% do return(node) %}
-        {% elif dbt_history._is_table_of(node.get('defer_relation') or {}, relation) %}
+        {% elif other and (other.get('alias') or other.get('identifier') or '') | lower
+            == identifier and (other.get('schema') or '') | lower == schema %}
             {% do deferred.append(node) %}
         {% endif %}
     {% endfor %}
     {% do return(deferred[0] if deferred else none) %}
-{% endmacro %}
-
-
-{% macro _is_table_of(node, relation) %}
-    {% do return(
-        (node.get('alias') or node.get('identifier') or '') | lower
-            == relation.identifier | string | lower
-        and (node.get('schema') or '') | lower == relation.schema | string | lower
-    ) %}
 {% endmacro %}
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from dbt_common.clients.jinja import BaseMacroGenerator
 from dbt_common.exceptions import DbtRuntimeError
 
 from tests.support.rendering import Renderer
@@ -113,6 +114,26 @@ def test_the_table_of_a_model_precedes_the_deferred_table_of_another(call: Rende
         {**ORDERS, "config": own},
     )
     assert convention(call, call.table("orders")) == "naksha"
+
+
+def test_the_node_of_a_table_is_found_with_one_call_in_a_project_of_thousands(
+    call: Renderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    original = BaseMacroGenerator.call_macro
+
+    def counted(macro: BaseMacroGenerator, *args: Any, **kwargs: Any) -> Any:
+        calls.append(macro.get_name())
+        return original(macro, *args, **kwargs)
+
+    monkeypatch.setattr(BaseMacroGenerator, "call_macro", counted)
+    others = [node(f"model.shop.m{number}", f"m{number}") for number in range(3000)]
+    know(call, *others, node("model.shop.customers", "customers"), ORDERS)
+
+    found = call("_node_of_relation", relation=call.table("Customers"))
+
+    assert found["unique_id"] == "model.shop.customers"
+    assert calls == ["_node_of_relation"]
 
 
 @pytest.mark.parametrize(
