@@ -204,6 +204,33 @@ def test_fields_that_a_row_does_not_say_are_those_of_the_known_version(call: Ren
         assert call("_loses_fields", cell="new", known="old", **whole) is None
 
 
+def plan(call: Renderer, **settings: Any) -> dict[str, Any]:
+    """A batch with one update row, of which only the count of what the rules skip is asked."""
+    return {
+        "target": call.table("records"), "caller_name": "history_batch",
+        "plan": {"batch": 1, "first_batch": 1, "updates": 1_000_000, "parts": []},
+        "settings": {"key": ["id"], "convention": call("convention", convention="fivetran")}
+        | settings,
+        "staged": {"relation": "`staged`", "view": "`staged`", "is_table": False},
+        "rendered": {
+            call("_quoted_relation", relation=call.table("records")): "resolved as (select 1)",
+        },
+    }  # fmt: skip
+
+
+def test_rows_without_a_base_are_counted_in_spark_and_five_are_shown(call: Renderer) -> None:
+    call.context = {"model": {"unique_id": "model.shop.records"}}
+    executed = call.pretend_answers({
+        "with resolved … select count(*)": [{"n": 1_000_000}],
+        "with resolved … to_json": [{"row": '{"id":7}'}],
+        "drop view": [],
+    })  # fmt: skip
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("_refuse_rows_without_base", batch=plan(call, update_without_base="fail"))
+    assert "got: 1000000 rows" in str(refused.value)
+    assert executed[1].endswith("limit 5")
+
+
 class Counted(dict[str, Any]):
     """Settings that count how often each is asked for."""
 

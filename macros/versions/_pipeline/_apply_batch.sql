@@ -43,7 +43,7 @@
     {% endif %}
     {% if counts.applied and counts.skipped is none %}
         {# The rules, evaluated after the commit, skip the same rows. #}
-        {% do counts.update({'skipped': dbt_history._rows_without_base(batch) | length}) %}
+        {% do counts.update({'skipped': dbt_history._count_without_base(batch)}) %}
     {% endif %}
     {% do return(counts) %}
 {% endmacro %}
@@ -137,11 +137,6 @@
 #}
 {% macro _count_skipped(batch) %}
     {% if batch.target.is_iceberg and batch.plan.updates %}
-        {% set sql %}
-            with {{ dbt_history._resolved(batch) | indent(12) }}
-
-            select count(*) from resolved where op = 'skip'
-        {% endset %}
-        {% do batch.plan.update({'skipped': run_query(sql).rows[0][0] | int}) %}
+        {% do batch.plan.update({'skipped': dbt_history._count_without_base(batch)}) %}
     {% endif %}
 {% endmacro %}

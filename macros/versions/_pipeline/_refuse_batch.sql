@@ -102,7 +102,19 @@
 {%- endmacro %}
 
 
-{# The update rows of a plan without a base version, as JSON of start and key. #}
+{# How many update rows of a plan have no base version. #}
+{% macro _count_without_base(batch) %}
+    {% if not batch.plan.updates %}{% do return(0) %}{% endif %}
+    {% set sql %}
+        with {{ dbt_history._resolved(batch) | indent(8) }}
+
+        select count(*) from resolved where op = 'skip'
+    {% endset %}
+    {% do return(run_query(sql).rows[0][0] | int) %}
+{% endmacro %}
+
+
+{# Some of these rows, as JSON of start and key. #}
 {% macro _rows_without_base(batch) %}
     {% set sql %}
         with {{ dbt_history._resolved(batch) | indent(8) }}
@@ -114,28 +126,30 @@
         ))
         from resolved
         where op = 'skip'
+        limit 5
     {% endset %}
-    {% do return(run_query(sql).rows | map(attribute=0) | list if batch.plan.updates else []) %}
+    {% do return(run_query(sql).rows | map(attribute=0) | list) %}
 {% endmacro %}
 
 
-{# The rows that `update_without_base: fail` refuses; `skip` and `insert` need no query. #}
-{% macro _rows_without_required_base(batch) %}
+{# The number that `update_without_base: fail` refuses; `skip` and `insert` need no query. #}
+{% macro _count_without_required_base(batch) %}
     {% do return(
-        dbt_history._rows_without_base(batch) if batch.settings.update_without_base == 'fail'
-            else []
+        dbt_history._count_without_base(batch) if batch.settings.update_without_base == 'fail'
+            else 0
     ) %}
 {% endmacro %}
 
 
 {% macro _refuse_rows_without_base(batch) %}
-    {% set rows = dbt_history._rows_without_required_base(batch) %}
-    {% if rows %}
+    {% set number = dbt_history._count_without_required_base(batch) %}
+    {% if number %}
+        {% set rows = dbt_history._rows_without_base(batch) %}
         {% do dbt_history._drop_staged(batch.staged) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             batch.caller_name,
             'update rows have no version to be completed from; nothing of this batch was written',
-            got=(rows | length) ~ ' rows\n    ' ~ rows[:5] | join('\n    '),
+            got=number ~ ' rows\n    ' ~ rows | join('\n    '),
             expected='a version that lasts until the update (meta.history.update_without_base:'
                 ~ ' fail)',
             node=model.unique_id,

@@ -210,7 +210,7 @@
     {% set is_refused = false %}
     {% if plan.parts %}
         {% set is_refused = dbt_history._may_delete_too_many(batch)
-            or dbt_history._rows_without_required_base(batch) %}
+            or dbt_history._count_without_required_base(batch) %}
     {% else %}
         {% do dbt_history._refuse_earlier_version(batch) %}
         {% do dbt_history._refuse_mass_deletion(batch) %}
