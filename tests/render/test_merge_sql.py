@@ -231,6 +231,34 @@ def test_rows_without_a_base_are_counted_in_spark_and_five_are_shown(call: Rende
     assert executed[1].endswith("limit 5")
 
 
+@pytest.mark.parametrize(
+    ("convention", "first", "bounds"),
+    [
+        ("naksha", 7, ["`txn` > 7L", "`txn_next` > 7L"]),
+        (
+            "fivetran", 1_000_000,
+            [
+                "`_fivetran_start` > timestamp'1970-01-01 00:00:01 UTC'",
+                "`_fivetran_end` > (timestamp'1970-01-01 00:00:01 UTC' - interval 1 millisecond)"
+                " and `_fivetran_end` < timestamp'9999-12-31",
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_the_order_of_versions_is_checked_with_the_rows_after_the_batch(
+    call: Renderer, convention: str, first: int, bounds: list[str]
+) -> None:
+    batch = plan(
+        call, convention=call("convention", convention=convention), version_order="increasing"
+    )
+    batch["plan"]["min_effective_at"] = first
+    for current in (None, first):
+        executed = call.pretend_answers({"select": [{"version": current}]})
+        call("_refuse_earlier_version", batch=batch)
+        assert len(executed) == 1
+        assert all(bound in executed[0] for bound in bounds), executed[0]
+
+
 class Counted(dict[str, Any]):
     """Settings that count how often each is asked for."""
 

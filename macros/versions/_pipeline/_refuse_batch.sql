@@ -178,11 +178,8 @@
         {% do return(none) %}
     {% endif %}
     {% set convention = settings.convention %}
-    {% set current = run_query(
-        'select ' ~ dbt_history._axis_number('version', convention) ~ ' from '
-            ~ dbt_history.current_version(target, convention) ~ ' as found'
-    ).rows[0][0] %}
-    {% if current is none or (first | int) >= (current | int) %}
+    {% set current = dbt_history._current_version_after(target, convention, first | int) %}
+    {% if current is none %}
         {% do return(none) %}
     {% endif %}
     {% set point = dbt_history._first_change(batch, current) if plan.batch is none else first %}
@@ -199,6 +196,38 @@
                 ~ ' may change versions that may have been read',
         )) %}
     {% endif %}
+{% endmacro %}
+
+
+{#
+    The current version of a table as a number of its axis, if it is after `point`; else none. Only
+    rows that start or end after it are read, so that Delta skips the other files.
+
+        point 5       axis    1    3    5    7
+        read                  [ a -----------)       an end after 5
+                                        [ b ---      a start after 5; c and d are not read
+                              [ c ------)
+                                   [ d ---------
+#}
+{% macro _current_version_after(target, convention, point) %}
+    {% set start, end = dbt_history._quoted([convention.start, convention.end]) %}
+    {% set bound = dbt_history._literal(
+        dbt_history._axis_value(point, convention), convention,
+    ) | trim %}
+    {% set later = '(select ' ~ start ~ ', ' ~ end ~ ' from '
+        ~ dbt_history._quoted_relation(target) ~ ' where ' ~ start ~ ' > ' ~ bound ~ ' or ('
+        ~ end ~ ' > ' ~ dbt_history._shift_by_gap(bound, convention)
+        ~ (
+            ' and ' ~ end ~ ' < ' ~ dbt_history._open_end(convention)
+                if convention.open_end is not none else ''
+        ) ~ '))' %}
+    {% set version = run_query(
+        'select ' ~ dbt_history._axis_number('version', convention) ~ ' from '
+            ~ dbt_history._current_version_sql(
+                later, target, convention, 'cast(null as ' ~ convention.type ~ ')',
+            ) ~ ' as found'
+    ).rows[0][0] %}
+    {% do return(version | int if version is not none and version | int > point else none) %}
 {% endmacro %}
 
 
