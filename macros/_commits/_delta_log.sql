@@ -117,12 +117,15 @@
 {% endmacro %}
 
 
+{# Operations of Delta whose commits change neither rows nor columns. #}
+{% macro _operations_without_change() %}
+    {% do return(['OPTIMIZE', 'REORG', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES']) %}
+{% endmacro %}
+
+
 {# Operations of Delta whose commits change no rows. #}
 {% macro _operations_without_rows() %}
-    {% do return([
-        'OPTIMIZE', 'REORG', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES', 'ADD COLUMNS',
-        'CHANGE COLUMN',
-    ]) %}
+    {% do return(dbt_history._operations_without_change() + ['ADD COLUMNS', 'CHANGE COLUMN']) %}
 {% endmacro %}
 
 

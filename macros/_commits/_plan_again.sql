@@ -240,18 +240,14 @@
 {% endmacro %}
 
 
-{# Whether RESTORE may undo the commit, too: another misplaced batch, or one without row changes. #}
+{# Whether RESTORE may undo the commit, too: another misplaced batch, or one without a change. #}
 {% macro _goes_with_undo(entry) %}
     {% if entry.record is not none %}
         {% do return(
             entry.record.get('batch') is not none or entry.record.get('history_operation') == 'undo'
         ) %}
     {% endif %}
-    {% do return(
-        entry.operation in [
-            'OPTIMIZE', 'REORG', 'VACUUM START', 'VACUUM END', 'SET TBLPROPERTIES',
-        ]
-    ) %}
+    {% do return(entry.operation in dbt_history._operations_without_change()) %}
 {% endmacro %}
 
 

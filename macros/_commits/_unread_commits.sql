@@ -1,16 +1,23 @@
 {#
     The commits of a table's sources that its next run will read, as text; none if no source has
-    one. `log`: the log of the table. Commits that keep all rows are not counted:
+    one. `log`: the log of the table. `kept`: operations that are not counted, without it all that
+    keep the rows:
 
         source    4            5           6           7            8
                   read so far  optimize    update      add column   optimize
         unread                             6
 #}
-{% macro _unread_commits_of(log) %}
+{% macro _unread_commits_of(log, kept=none) %}
+    {% set kept = kept or dbt_history._operations_without_rows() + [
+        'DROP COLUMNS', 'RENAME COLUMN', 'UPGRADE PROTOCOL', 'UNSET TBLPROPERTIES',
+        'ADD CONSTRAINT', 'DROP CONSTRAINT', 'COMPUTE STATS',
+    ] %}
     {% set found = [] %}
     {% for source in dbt_history._tables_read((log or {}).get('watermarks')) %}
         {% set last = source.watermark.version %}
-        {% set version = dbt_history._first_unread(source.relation, last, source.newest) %}
+        {% set version = dbt_history._first_unread(
+            source.relation, last, source.newest, kept,
+        ) %}
         {% do found.append(
             'version ' ~ version ~ ' of ' ~ source.name ~ ' (last read: ' ~ last ~ ')'
         ) if version is not none %}
@@ -42,10 +49,11 @@
 
 
 {#
-    The first version after `last` that may have changed rows: of a table that was made again its
-    newest one, and where the entries have expired the first of them. None if there is none.
+    The first version after `last` by another operation than those in `kept`: of a table that was
+    made again its newest one, and where the entries have expired the first of them. None if there
+    is none.
 #}
-{% macro _first_unread(source, last, newest) %}
+{% macro _first_unread(source, last, newest, kept) %}
     {% if newest <= last %}
         {% do return(newest if newest < last else none) %}
     {% endif %}
@@ -54,10 +62,6 @@
     {% if unread[0].version > last + 1 %}
         {% do return(last + 1) %}
     {% endif %}
-    {% set kept = dbt_history._operations_without_rows() + [
-        'DROP COLUMNS', 'RENAME COLUMN', 'UPGRADE PROTOCOL', 'UNSET TBLPROPERTIES',
-        'ADD CONSTRAINT', 'DROP CONSTRAINT', 'COMPUTE STATS',
-    ] %}
     {% do return(
         unread | rejectattr('operation', 'in', kept) | map(attribute='version') | first
             | default(none)

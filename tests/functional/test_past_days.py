@@ -277,6 +277,50 @@ def test_a_main_table_is_reverted_in_one_merge_that_its_mirror_records(
 
 
 @pytest.mark.thorough
+def test_a_log_has_nothing_to_read_of_an_optimized_main_table(
+    project: Project, spark: SparkSession
+) -> None:
+    """Not so of one with a renamed column, which the log does not know yet."""
+    main = f"{project.schema}.visit"
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {main} (id bigint, weather string) using delta"
+        f" tblproperties ({FEED}, 'delta.columnMapping.mode' = 'name')"
+    )
+    spark.sql(f"insert into {main} values (1, 'fog')")
+    relation = f"api.Relation.create(schema='{project.schema}', identifier='visit')"
+    project.model(
+        "visit_events",
+        f"select * from {{{{ dbt_history.event_rows({relation}, 'id') }}}}",
+        materialized="history_append",
+    )
+    project.run("visit_events")
+    first = now(spark)
+    spark.sql(f"insert into {main} values (2, 'sun')")
+    project.run("visit_events")
+
+    spark.sql(f"optimize {main}")
+    assert project.log_of("visit")[0]["operation"] == "OPTIMIZE"
+    # The files of the version that the log has read are removed.
+    setting = "spark.databricks.delta.retentionDurationCheck.enabled"
+    spark.conf.set(setting, "false")
+    spark.sql(f"vacuum {main} retain 0 hours")
+    spark.conf.unset(setting)
+
+    tagged = operate(project, "create_tag", tag="optimized", table="visit_events")
+    assert "has not read" not in tagged.log
+    assert "no differences" in operate(project, "verify_history", table="visit_events").log
+    operate(project, "revert_table", main=main, to=first)
+    assert rows_of(project, f"select * from {main}") == [(1, "fog")]
+
+    project.run("visit_events")
+    spark.sql(f"alter table {main} rename column weather to sky")
+    version = project.log_of("visit")[0]["version"]
+    refused = operate(project, "revert_table", check=False, main=main, to=first)
+    assert f"visit_events has not read version {version} of" in refused.log
+
+
+@pytest.mark.thorough
 def test_a_revert_that_the_history_cannot_know_is_refused_before_it_writes(
     project: Project, spark: SparkSession, days: dict[str, str]
 ) -> None:

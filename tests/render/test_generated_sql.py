@@ -1192,6 +1192,31 @@ def test_a_commit_of_a_source_is_unread_if_it_may_have_changed_rows(
     assert call("_unread_commits_of", log=None) is None
 
 
+@pytest.mark.parametrize(
+    ("newest_first", "first"),
+    [
+        ([(4, "WRITE")], None),
+        ([(7, "VACUUM END"), (6, "SET TBLPROPERTIES"), (5, "OPTIMIZE"), (4, "WRITE")], None),
+        ([(7, "OPTIMIZE"), (6, "RENAME COLUMN"), (5, "OPTIMIZE"), (4, "WRITE")], 6),
+        ([(6, "UPDATE"), (5, "ADD COLUMNS"), (4, "WRITE")], 5),
+        ([(1, "WRITE"), (0, "CREATE TABLE")], 1),
+    ],
+)
+def test_a_log_has_not_read_a_commit_that_may_have_changed_rows_or_columns(
+    call: Renderer, newest_first: list[tuple[int, str]], first: int | None
+) -> None:
+    rows = [{**commit(version), "operation": operation} for version, operation in newest_first]
+    call.pretend_relations("main")
+    call.pretend_answers({"describe history `golden`.`main`": rows})
+    name = "`golden`.`main`"
+    log = {"source": name, "log": {"watermarks": {name: {"version": 4}}}}
+
+    found = call("_unread_commits", table=log)
+
+    assert found == (f"version {first} of {name} (last read: 4)" if first is not None else None)
+    assert call("_unread_commits", table={"source": None, "log": {"watermarks": {}}}) is None
+
+
 def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
     call.pretend_relations("main", "log")
     call.pretend_answers(

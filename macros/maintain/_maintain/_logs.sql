@@ -166,22 +166,15 @@
 {% endmacro %}
 
 
-{# What a log has not read of its main table, as text; none if it has read everything. #}
+{#
+    What a log has not read of its main table, as text; none if it has read everything. A commit
+    that changed the columns counts: the log follows it, and the state read has the columns before.
+#}
 {% macro _unread_commits(table) %}
-    {% set main = dbt_history._relation_of(table.source) if table.source else none %}
-    {% set there = load_relation(main) if main is not none else none %}
     {% set watermark = table.log.watermarks.get(table.source) or {} %}
-    {% if there is none or there.is_view or watermark.get('version') is none %}
-        {% do return(none) %}
-    {% endif %}
-    {% set newest = run_query(
-        'describe history ' ~ dbt_history._quoted_relation(there) ~ ' limit 1'
-    ).rows[0]['version'] | int %}
-    {% do return(
-        none if newest == watermark.version
-            else 'version ' ~ newest ~ ' of ' ~ table.source ~ ' (last read: '
-                ~ watermark.version ~ ')'
-    ) %}
+    {% do return(dbt_history._unread_commits_of(
+        {'watermarks': {table.source: watermark}}, dbt_history._operations_without_change(),
+    )) %}
 {% endmacro %}
 
 

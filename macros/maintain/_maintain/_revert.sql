@@ -81,29 +81,35 @@
 
 
 {#
-    What the log cannot know, and what the main table would refuse. Sets `version`, the version of
-    the main table that the log has read, `columns`, what is written back, and `erased`.
+    What the log cannot know, and what the main table would refuse. Sets `version`, a version of the
+    main table with the rows that the log has read, `columns`, what is written back, and `erased`.
+    `version` is the newest one: VACUUM may have removed files of the one that was read.
+
+        main table    7               8           9
+                      read by log     optimize    vacuum
+                                                  version
 #}
 {% macro _check_revert(call, problems) %}
     {% set table = call.log %}
     {% set watermark = table.log.watermarks.get(table.source) %}
     {% set detail = run_query('describe detail ' ~ call.name).rows[0] %}
     {% set properties = dbt_history._as_mapping(detail['properties']) %}
-    {% do call.update({'version': watermark.get('version')}) %}
+    {# Before the question what is unread, so that a commit in between is found by it. #}
+    {% set newest = dbt_history._history_entries(call.relation, 1) | first %}
+    {% do call.update({'version': newest.version}) %}
     {% if (properties.get('delta.appendOnly') or 'false') | lower == 'true' %}
         {% do problems.append('its table property delta.appendOnly forbids changes') %}
     {% endif %}
     {% if table.log.is_suspended %}
         {% do problems.append(table.name ~ ' is suspended: resume_history, then run it') %}
     {% endif %}
+    {% set unread = dbt_history._unread_commits(table) %}
     {% if watermark.get('table_id') != detail['id'] %}
         {% do problems.append(
             'it was dropped and made again since ' ~ table.name ~ ' read it: run ' ~ table.name
         ) %}
-    {% elif dbt_history._unread_commits(table) is not none %}
-        {% do problems.append(
-            table.name ~ ' has not read ' ~ dbt_history._unread_commits(table) ~ ': run it'
-        ) %}
+    {% elif unread is not none %}
+        {% do problems.append(table.name ~ ' has not read ' ~ unread ~ ': run it') %}
     {% endif %}
     {% for reason in dbt_history._unknown_at(table, call.instant) %}
         {% do problems.append(table.name ~ ': ' ~ reason) %}
