@@ -8,13 +8,14 @@
 
     The newest record after the newest reset is the last batch; after a RESTORE the search continues
     at the restored version. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
-    'owner', 'app', 'app_id', 'watermarks', 'about', 'control', 'seen', 'key', 'misplaced',
-    'appended', 'rows', 'is_unknown'}.
+    'owner', 'app', 'app_id', 'watermarks', 'copies_watermarks', 'about', 'control', 'seen',
+    'key', 'misplaced', 'appended', 'rows', 'is_unknown'}.
     `is_empty` is valid only without a batch. `is_unknown`: the entries that would tell the last
     batch have expired, or are in the log of the table of which this one is a clone. `is_known`:
     whether a batch, numbered or not, was merged into the table before. `owner`: the model that
     wrote the last batch. `app`: the model in the id of its transactions. `watermarks`: how far the
-    batch's sources were read (none: the log's entries have expired). `control`: whether capture was
+    batch's sources were read (none: the log's entries have expired). `copies_watermarks`: the
+    last run read no changes, and they are of an earlier one. `control`: whether capture was
     suspended or resumed since. `key`: the `unique_key` of that batch, or the one that a rename or a
     change of the key recorded since (none is recorded: none). `seen`: the newest commit.
     `misplaced`: a batch to be undone, see `_undo_misplaced`. `appended`: see `_newest_append`.
@@ -50,6 +51,7 @@
     }) %}
     {% do log.update({
         'watermarks': found.watermarks, 'about': found.about,
+        'copies_watermarks': found.copies_watermarks,
         'control': found.control or dbt_history._control_by_property(relation, found),
     }) %}
     {#
@@ -208,7 +210,7 @@
     {% set walk = namespace(
         is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none,
         oldest=none, record={}, control=none, owner=none, app=none, misplaced=none, key=none,
-        is_reset=false, is_whole=true, is_clone=false,
+        is_reset=false, is_whole=true, is_clone=false, copies_watermarks=false,
     ) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
@@ -216,6 +218,9 @@
         {% set is_restored_away = walk.resume_at is not none and entry.version > walk.resume_at %}
         {% if not is_restored_away %}
             {% set walk.key = walk.key or (entry.record or {}).get('key') %}
+            {# Batches without a number, after the last one with a number, too. #}
+            {% set walk.copies_watermarks = walk.copies_watermarks
+                or (entry.record or {}).get('copies_watermarks', false) %}
             {% if entry.operation == 'RESTORE' %}
                 {% set walk.epoch = entry.version if walk.epoch is none else walk.epoch %}
                 {% set walk.resume_at = dbt_history._restored_version(entry) %}
@@ -260,6 +265,7 @@
         'restored_to': walk.resume_at, 'is_known': walk.is_known, 'owner': walk.owner,
         'app': walk.app, 'misplaced': walk.misplaced,
         'watermarks': walk.record.get('watermarks', {}), 'about': walk.record.get('about', {}),
+        'copies_watermarks': walk.copies_watermarks,
         'control': walk.control, 'is_reset': walk.is_reset, 'is_whole': walk.is_whole,
         'key': walk.key, 'is_clone': walk.is_clone,
     }) %}

@@ -37,6 +37,7 @@
         'last_batch': record.batch | int if record is not none else none,
         'owner': (record or {}).get('model'),
         'watermarks': (record or {}).get('watermarks', {}),
+        'copies_watermarks': (record or {}).get('copies_watermarks', false),
         'about': (record or {}).get('about', {}), 'control': found.control,
         'key': found.key,
     }) %}
@@ -160,6 +161,7 @@
     {% set kept = {'micros': entry.micros, 'version': entry.version} %}
     {% for name, value in entry.record.items() if value is not none and name in [
         'batch', 'model', 'key', 'control', 'unseen_control', 'watermarks', 'about',
+        'copies_watermarks',
     ] %}
         {% do kept.update({
             name: none if name in ['watermarks', 'about'] and not is_last else value

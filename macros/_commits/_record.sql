@@ -25,8 +25,11 @@
     {% endif %}
     {#
         Watermarks are committed with the rows that were read up to them; a commit without capture
-        copies the previous ones.
+        copies the previous ones, and says so: see `_may_be_read`.
     #}
+    {% if log.get('watermarks') and not plan.get('watermarks') %}
+        {% do record.update({'copies_watermarks': true}) %}
+    {% endif %}
     {% for name in ['watermarks', 'about', 'key'] if plan.get(name) or log.get(name) %}
         {% do record.update({name: plan.get(name) or log.get(name)}) %}
     {% endfor %}

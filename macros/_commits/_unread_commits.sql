@@ -1,13 +1,13 @@
 {#
     The commits of a table's sources that its next run will read, as text; none if no source has
     one. `log`: the log of the table. `kept`: operations that are not counted, without it all that
-    keep the rows:
+    keep the rows. `relation`: the table, see `_may_be_read`.
 
         source    4            5           6           7            8
                   read so far  optimize    update      add column   optimize
         unread                             6
 #}
-{% macro _unread_commits_of(log, kept=none) %}
+{% macro _unread_commits_of(log, kept=none, relation=none) %}
     {% set kept = kept or dbt_history._operations_without_rows() + [
         'DROP COLUMNS', 'RENAME COLUMN', 'UPGRADE PROTOCOL', 'UNSET TBLPROPERTIES',
         'ADD CONSTRAINT', 'DROP CONSTRAINT', 'COMPUTE STATS',
@@ -20,7 +20,7 @@
         ) %}
         {% do found.append(
             'version ' ~ version ~ ' of ' ~ source.name ~ ' (last read: ' ~ last ~ ')'
-        ) if version is not none %}
+        ) if version is not none and dbt_history._may_be_read(source.relation, log, relation) %}
     {% endfor %}
     {% do return(found | join(', ') or none) %}
 {% endmacro %}
@@ -66,4 +66,31 @@
         unread | rejectattr('operation', 'in', kept) | map(attribute='version') | first
             | default(none)
     ) %}
+{% endmacro %}
+
+
+{#
+    Whether the next run of the model of `relation` may read the source. It does not if the last run
+    read no changes, and the model no longer names the source, itself or through ephemeral models:
+
+        run            1: changes(ref('a'))    2: select * from {{ ref('b') }}
+        watermarks     a: 13                   a: 13, copied                      a is not read
+#}
+{% macro _may_be_read(source, log, relation) %}
+    {% set node = dbt_history._node_of_relation(relation)
+        if relation is not none and log.get('copies_watermarks') else none %}
+    {% if not (node or {}).get('raw_code') or node.get('depends_on') is none
+        or source.identifier | lower in node.raw_code | lower %}
+        {% do return(true) %}
+    {% endif %}
+    {% set ids = node.depends_on.get('nodes', []) | list %}
+    {% for id in ids %}
+        {% set other = graph.nodes.get(id) or (graph.get('sources') or {}).get(id) or {} %}
+        {% if dbt_history._is_table_of(other, source) %}
+            {% do return(true) %}
+        {% elif (other.get('config') or {}).get('materialized') == 'ephemeral' %}
+            {% do ids.extend((other.get('depends_on') or {}).get('nodes', [])) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(false) %}
 {% endmacro %}

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from tests.render.test_named_nodes import know, node
 from tests.support.rendering import Renderer
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -1234,6 +1235,51 @@ def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
     refused = "log: it has not read version 5 of `golden`.`main` .last read: 4., and would follow"
     with pytest.raises(DbtRuntimeError, match=refused):
         call("_check_rewind", tables=[table], only=None, said={})
+
+
+@pytest.mark.parametrize("batch", [2, None])
+@pytest.mark.parametrize(
+    ("is_copied", "reads", "raw_code", "is_asked"),
+    [
+        (True, ["model.shop.other"], "select * from {{ ref('other') }}", False),
+        (True, ["model.shop.between"], "select * from {{ ref('between') }}", True),
+        (True, ["model.shop.main"], "{{ changes(ref(name)) }}", True),
+        (True, [], "{{ changes('golden.Main') }}", True),
+        (False, ["model.shop.other"], "select * from {{ ref('other') }}", True),
+    ],
+)
+def test_a_source_that_a_model_no_longer_reads_has_nothing_to_read(
+    call: Renderer, is_copied: bool, reads: list[str], raw_code: str, is_asked: bool,
+    batch: int | None,
+) -> None:  # fmt: skip
+    """A batch of another SELECT copies how far the source was read."""
+    call.context = {"model": {"unique_id": "model.shop.log"}, "invocation_id": "second"}
+    watermarks = {"`golden`.`main`": {"version": 4}}
+    record = call(
+        "_commit_record",
+        plan={"batch": 2, "stages": {}} | ({} if is_copied else {"watermarks": watermarks}),
+        log={"table_id": "id of the log", "epoch": 0, "watermarks": watermarks},
+    )
+    ephemeral: dict[str, Any] = {"config": {"materialized": "ephemeral"}}
+    know(
+        call,
+        node("model.shop.log", "log", raw_code=raw_code, depends_on={"nodes": reads}),
+        node("model.shop.main", "main"),
+        node("model.shop.other", "other", depends_on={"nodes": ["model.shop.main"]}),
+        node("model.shop.between", "", depends_on={"nodes": ["model.shop.main"]}, **ephemeral),
+    )
+    call.pretend_relations("main", "log")
+    record["batch"] = batch
+    call.pretend_answers(
+        {
+            "describe history `golden`.`log`": [commit(2, record), *captured("main", 4)],
+            "describe history `golden`.`main`": [commit(5), commit(4)],
+        }
+    )
+    log = call("_delta_commit_log", relation=call.table("log"), node_id="")
+    found = call("_unread_commits_of", log=log, relation=call.table("log"))
+    assert (found is not None) is is_asked
+    assert call("_unread_commits_of", log=log) is not None
 
 
 # Migrations

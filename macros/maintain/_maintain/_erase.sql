@@ -360,7 +360,8 @@
     {% set watermarks = (log.get('watermarks') or {}) if place.is_log
         or (place.columns and not dbt_history._is_suspended(log)) else {} %}
     {% for source in dbt_history._tables_read(watermarks)
-        if source.newest > source.watermark.version %}
+        if source.newest > source.watermark.version
+            and dbt_history._may_be_read(source.relation, log, place.relation) %}
         {% set unread = dbt_history._unread_changes(place, source, only) %}
         {% do problems.append(
             place.name ~ ': it has not read ' ~ unread ~ ': '

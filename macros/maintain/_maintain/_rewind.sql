@@ -40,7 +40,7 @@
         {% set log = none if table.namespace
             else dbt_history._log_to_write(table.relation, 'rewind') %}
         {% do table.update({'commits': log}) %}
-        {% set unread = dbt_history._unread_commits_of(log) %}
+        {% set unread = dbt_history._unread_commits_of(log, relation=table.relation) %}
         {% if dbt_history._is_suspended(log) %}
             {% do problems.append(
                 table.name ~ ': it is suspended, and the restored state would be held back:'

@@ -175,7 +175,7 @@
 {% macro _unread_change_problems(migrated) %}
     {% set log = dbt_history._find_last_batch(dbt_history._history_entries(migrated.relation)) %}
     {% set unread = none if dbt_history._is_suspended(log)
-        else dbt_history._unread_commits_of(log) %}
+        else dbt_history._unread_commits_of(log, relation=migrated.relation) %}
     {% do return(
         ['it has not read ' ~ unread ~ ', which may be from before: run its model first']
             if unread is not none else []
