@@ -40,7 +40,8 @@
         dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true or ' ~ ended,
     ) %}
     {% do dbt_history._refuse_migration(
-        dbt_history._unread_change_problems(migrated) if touched else [], migrated, caller,
+        dbt_history._unread_change_problems(migrated, instant) if touched else [], migrated,
+        caller,
     ) %}
     {% if not dry_run %}
         {% if column | lower not in migrated.types %}

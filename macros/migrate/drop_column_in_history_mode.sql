@@ -27,7 +27,8 @@
     {% set active = dbt_history._quote(dbt_history.convention('fivetran').active) ~ ' = true' %}
     {% set touched = dbt_history._count_rows(migrated.relation, active ~ ' and ' ~ has_value) %}
     {% do dbt_history._refuse_migration(
-        dbt_history._unread_change_problems(migrated) if touched else [], migrated, caller,
+        dbt_history._unread_change_problems(migrated, instant) if touched else [], migrated,
+        caller,
     ) %}
     {% if touched and not dry_run %}
         {% set none_of_type = 'cast(null as '

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,54 @@ def test_a_column_is_not_added_or_dropped_before_a_change_within_an_active_versi
 
     found = {(row["_fivetran_start"], row["color"]) for row in project.rows("h") if row["id"] == 1}
     assert found == {(day(1), None), (day(5), None), (day(6), "red")}
+
+
+@pytest.mark.parametrize("moment", ["suspended", "made again"])
+def test_a_column_is_not_added_before_a_change_that_the_table_has_not_read(
+    project: Project, moment: str
+) -> None:
+    """The version that it makes would hide the change for ever:
+
+    source    5 (read)      6                  now
+    table     [ 5 ---------------------------- open     not at `now`, but at the time of 6
+    """
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    source = project.table("prices")
+    create = (
+        f"create table {source} using delta tblproperties (delta.enableChangeDataFeed = true)"
+        " as select 1 as id, {} as price"
+    )
+    project.spark.sql(create.format(5))
+    project.model(
+        "h",
+        f"select * from {source}",
+        materialized="history",
+        unique_key="id",
+        meta={"history": {"convention": "fivetran"}},
+    )
+    project.run("h")
+    if moment == "suspended":
+        project.control("suspend", "h")
+        project.spark.sql(f"update {source} set price = 6")
+    else:
+        # Its version is 0, as that of the table that was read.
+        project.spark.sql(f"drop table {source}")
+        project.spark.sql(create.format(6))
+    add: dict[str, Any] = {
+        "table": project.table("h"), "key": "id", "column": "vat", "type": "int", "default": 7,
+    }  # fmt: skip
+    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%fZ}"
+
+    refused = migrate(project, "add_column_in_history_mode", check=False, at=now, **add)
+    found = re.search(r"it has not read version \d of .* choose at up to (.*) UTC", refused)
+    assert found, refused
+    migrate(project, "add_column_in_history_mode", at=found[1] + "Z", **add)
+    if moment == "suspended":
+        project.control("resume", "h")
+    project.run("h")
+
+    current = [row["price"] for row in project.rows("h") if row["_fivetran_active"]]
+    assert current == [6]
 
 
 def test_a_version_that_starts_then_and_has_ended_gets_the_default_in_place(

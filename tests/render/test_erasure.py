@@ -64,10 +64,14 @@ def unread(
     executed = call.pretend_answers(
         {
             "describe history `golden`.`people_hx`": [commit],
-            "describe history `golden`.`people` limit 1": [{"version": newest}],
+            "describe history `golden`.`people` limit 30": [{**COMMIT, "version": newest}],
             "describe `golden`.`people`": [{"name": "id", "type": "bigint", "comment": None}],
             "show tblproperties": [],
             **answers,
+            "describe detail": [
+                {"format": "delta", "location": "", "id": "a", "properties": "{}"}
+                | answers.get("describe detail", [{}])[0]
+            ],
         }
     )
     problems: list[str] = []

@@ -1182,11 +1182,16 @@ def test_a_commit_of_a_source_is_unread_if_it_may_have_changed_rows(
 ) -> None:
     """Read up to version 4; entries have expired, or the table was made again."""
     rows = [{**commit(version), "operation": operation} for version, operation in newest_first]
-    call.pretend_relations("main")
-    call.pretend_answers({"describe history `golden`.`main`": rows})
+    call.pretend_relations("main", "parquet")
+    parquet = {"id": None, "format": "parquet", "location": "", "properties": "{}"}
+    call.pretend_answers({**source("main", {}, rows), "describe detail": [parquet]})
     name = "`golden`.`main`"
-    watermarks = {name: {"version": 4}, "(select)": {"version": None}, "`golden`.`gone`": {
-        "version": 1}}  # fmt: skip
+    watermarks = {
+        name: {"version": 4, "table_id": "id of main"},
+        "(select)": {"version": None},
+        "`golden`.`gone`": {"version": 1},
+        "`golden`.`parquet`": {"version": 1, "table_id": "id of parquet"},
+    }
     found = call("_unread_commits_of", log={"watermarks": watermarks})
 
     assert found == (f"version {first} of {name} (last read: 4)" if first is not None else None)
@@ -1208,9 +1213,12 @@ def test_a_log_has_not_read_a_commit_that_may_have_changed_rows_or_columns(
 ) -> None:
     rows = [{**commit(version), "operation": operation} for version, operation in newest_first]
     call.pretend_relations("main")
-    call.pretend_answers({"describe history `golden`.`main`": rows})
+    call.pretend_answers(source("main", {}, rows))
     name = "`golden`.`main`"
-    log = {"source": name, "log": {"watermarks": {name: {"version": 4}}}}
+    log = {
+        "source": name,
+        "log": {"watermarks": {name: {"version": 4, "table_id": "id of main"}}},
+    }
 
     found = call("_unread_commits", table=log)
 
@@ -1222,8 +1230,8 @@ def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
     call.pretend_relations("main", "log")
     call.pretend_answers(
         {
+            **source("main", {}, [commit(5), commit(4)]),
             "describe history `golden`.`log`": captured("main", 4),
-            "describe history `golden`.`main`": [commit(5), commit(4)],
             "describe `golden`.`log`": described({"id": "bigint", "v": "string"}),
             "show tblproperties": [],
         }
@@ -1232,7 +1240,10 @@ def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
         "name": "log", "relation": call.table("log"), "key": ["id"],
         "convention": call("convention", convention="validity"),
     }  # fmt: skip
-    refused = "log: it has not read version 5 of `golden`.`main` .last read: 4., and would follow"
+    refused = (
+        "log: it has not read version 5 of `golden`.`main` .last read: 4., and would follow it"
+        " after the rewind: stop the writers of the source, run log, and rewind then"
+    )
     with pytest.raises(DbtRuntimeError, match=refused):
         call("_check_rewind", tables=[table], only=None, said={})
 
@@ -1254,7 +1265,7 @@ def test_a_source_that_a_model_no_longer_reads_has_nothing_to_read(
 ) -> None:  # fmt: skip
     """A batch of another SELECT copies how far the source was read."""
     call.context = {"model": {"unique_id": "model.shop.log"}, "invocation_id": "second"}
-    watermarks = {"`golden`.`main`": {"version": 4}}
+    watermarks = {"`golden`.`main`": {"version": 4, "table_id": "id of main"}}
     record = call(
         "_commit_record",
         plan={"batch": 2, "stages": {}} | ({} if is_copied else {"watermarks": watermarks}),
@@ -1272,8 +1283,8 @@ def test_a_source_that_a_model_no_longer_reads_has_nothing_to_read(
     record["batch"] = batch
     call.pretend_answers(
         {
+            **source("main", {}, [commit(5), commit(4)]),
             "describe history `golden`.`log`": [commit(2, record), *captured("main", 4)],
-            "describe history `golden`.`main`": [commit(5), commit(4)],
         }
     )
     log = call("_delta_commit_log", relation=call.table("log"), node_id="")
@@ -1285,21 +1296,56 @@ def test_a_source_that_a_model_no_longer_reads_has_nothing_to_read(
 # Migrations
 
 
-def test_a_migration_before_changes_to_read_is_refused(call: Renderer) -> None:
+@pytest.mark.parametrize(
+    ("head", "state", "at", "problem"),
+    [
+        ([7, 5, 4], {}, 5, None),
+        ([7, 5, 4], {}, 6, "version 5 … before: run its model first, or choose at up to 5"),
+        ([7, 6], {}, 5, "version 5 … may be from before: run its model first"),
+        ([4], {"table_id": "another"}, 4, None),
+        ([4], {"table_id": "another"}, 5, "version 4 … choose at up to 4"),
+        ([7, 5, 4], {"is_suspended": True}, 7, None),
+        ([7, 5, 4], {"is_suspended": True}, 8, "version 5 … resume_history, … at up to 7"),
+        ([5, 4], {"property": "true"}, 6, "version 5 … resume_history, … at up to 5"),
+        ([7, 5, 4], {"raw_code": "batch_rows(changes(), at = 'day')"}, 1, "version 5 … may be"),
+        ([7, 5, 4], {"raw_code": "batch_rows(changes())"}, 5, None),
+    ],
+)
+def test_a_migration_before_changes_to_read_is_refused(
+    call: Renderer, head: list[int], state: dict[str, Any], at: int, problem: str | None
+) -> None:
+    """The log has read version 4 of its source; the minute of a commit is its version."""
+    know(call, node("model.shop.log", "log", raw_code=state.get("raw_code", "")))
     call.pretend_relations("main", "log")
-    call.pretend_answers(
-        {
-            "describe history `golden`.`log`": captured("main", 4),
-            "describe history `golden`.`main`": [commit(5), commit(4)],
-        }
+    control = {"dbt_history": "1", "control": {"suspended": True}}
+    rows = captured("main", 4)
+    if state.get("is_suspended"):
+        rows.insert(0, commit(3, control))
+    # The entries that the run of the batch had not seen have expired.
+    record = json.loads(rows[-1]["userMetadata"]) | {"seen": -2}
+    properties = {"key": "dbt_history.suspended", "value": state.get("property")}
+    answers: dict[str, Any] = {
+        **source("main", {}, [commit(version) for version in head]),
+        "describe history `golden`.`log`": [commit(1, record)] if "property" in state else rows,
+        "show tblproperties `golden`.`log`": [properties] if "property" in state else [],
+        "select unix_micros(ti": [{"at": 1709424000000000 + at * 60_000_000}],
+    }
+    if "table_id" in state:
+        answers["describe detail `golden`.`main`"][0]["id"] = state["table_id"]
+    call.pretend_answers(answers)
+    found = call(
+        "_unread_change_problems", migrated={"relation": call.table("log")}, at="timestamp'at'"
     )
+    assert len(found) == (problem is not None)
+    for part in (problem or "").replace(" up to ", " up to 2024-03-03 00:0").split(" … "):
+        assert part in "".join(found)
+
+
+def test_a_migration_of_a_table_without_sources_is_not_refused(call: Renderer) -> None:
+    call.pretend_relations("log")
+    call.pretend_answers({"describe history": [commit(1)], "show tblproperties": []})
     migrated = {"relation": call.table("log")}
-    assert call("_unread_change_problems", migrated=migrated) == [
-        "it has not read version 5 of `golden`.`main` (last read: 4), which may be from before:"
-        " run its model first"
-    ]
-    call.pretend_answers({"describe history `golden`.`log`": [commit(1)]})
-    assert call("_unread_change_problems", migrated=migrated) == []
+    assert call("_unread_change_problems", migrated=migrated, at="timestamp'at'") == []
 
 
 def test_a_column_added_in_history_mode(call: Renderer) -> None:

@@ -49,7 +49,8 @@
         {% elif unread is not none %}
             {% do problems.append(
                 table.name ~ ': it has not read ' ~ unread ~ ', and would follow it after the'
-                    ~ ' rewind: run it first'
+                    ~ ' rewind: stop the writers of the source, run ' ~ table.name
+                    ~ ', and rewind then'
             ) %}
         {% endif %}
         {% set problems_of_tracked = [] if table.namespace else dbt_history._check_tracked_columns(

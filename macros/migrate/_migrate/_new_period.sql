@@ -170,14 +170,45 @@
         table     [ 5 ------------------------)[ 5, new column --
         next run  [ 5 -----------)[ 6 --------)[ 5, new column --      6 is not the current price
 
-    A table that is suspended reads what it finds after its resumption, which is later.
+    Changes have the times of their commits, so commits at or after `at` do no harm. A table that is
+    suspended reads after its resumption a difference with the time of the newest commit then, which
+    is not before that of the newest commit now. Where changes have times of their own, all commits
+    count.
 #}
-{% macro _unread_change_problems(migrated) %}
-    {% set log = dbt_history._find_last_batch(dbt_history._history_entries(migrated.relation)) %}
-    {% set unread = none if dbt_history._is_suspended(log)
-        else dbt_history._unread_commits_of(log, relation=migrated.relation) %}
+{% macro _unread_change_problems(migrated, at) %}
+    {% set found = dbt_history._find_last_batch(dbt_history._history_entries(migrated.relation)) %}
+    {% set log = dict(found, control=found.control
+        or dbt_history._control_by_property(migrated.relation, found)) %}
+    {% set problems = [] %}
+    {% for source in dbt_history._unread_sources(log, relation=migrated.relation) %}
+        {% set micros = source.newest if dbt_history._is_suspended(log) else source.micros %}
+        {% set run = ('resume_history, and ' if dbt_history._is_suspended(log) else '')
+            ~ 'run its model first' %}
+        {% if micros is none or dbt_history._has_own_times(migrated.relation) %}
+            {% do problems.append(
+                'it has not read ' ~ source.text ~ ', which may be from before: ' ~ run
+            ) %}
+        {% elif micros < run_query('select unix_micros(' ~ at ~ ')').rows[0][0] | int %}
+            {% do problems.append(
+                'it has not read ' ~ source.text ~ ', which is from before: ' ~ run
+                    ~ ', or choose at up to '
+                    ~ dbt_history._axis_text(micros, dbt_history.convention('fivetran'))
+            ) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{#
+    Whether the model of the table may give changes other times than those of their commits, as far
+    as its text shows; of a table without a model this is not known.
+#}
+{% macro _has_own_times(relation) %}
+    {% set node = dbt_history._node_of_relation(relation) or {} %}
+    {% set meta = dbt_history._history_meta(node, 'migrate') if node else {} %}
     {% do return(
-        ['it has not read ' ~ unread ~ ', which may be from before: run its model first']
-            if unread is not none else []
+        meta.get('updated_at') is not none
+            or modules.re.search('\\b(at|sequence)\\s*=', node.get('raw_code') or '') is not none
     ) %}
 {% endmacro %}

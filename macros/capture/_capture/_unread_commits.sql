@@ -8,39 +8,35 @@
         unread                             6
 #}
 {% macro _unread_commits_of(log, kept=none, relation=none) %}
+    {% do return(
+        dbt_history._unread_sources(log, kept, relation) | map(attribute='text') | join(', ')
+            or none
+    ) %}
+{% endmacro %}
+
+
+{#
+    The same as a list: {'text', 'micros': when the first of these commits was made (none: that is
+    not known any more), 'newest': when the newest commit of the source was made}.
+#}
+{% macro _unread_sources(log, kept=none, relation=none) %}
     {% set kept = kept or dbt_history._operations_without_rows() + [
         'DROP COLUMNS', 'RENAME COLUMN', 'UPGRADE PROTOCOL', 'UNSET TBLPROPERTIES',
         'ADD CONSTRAINT', 'DROP CONSTRAINT', 'COMPUTE STATS',
     ] %}
     {% set found = [] %}
     {% for source in dbt_history._tables_read((log or {}).get('watermarks')) %}
-        {% set last = source.watermark.version %}
-        {% set version = dbt_history._first_unread(
-            source.relation, last, source.newest, kept,
-        ) %}
-        {% do found.append(
-            'version ' ~ version ~ ' of ' ~ source.name ~ ' (last read: ' ~ last ~ ')'
-        ) if version is not none and dbt_history._may_be_read(source.relation, log, relation) %}
-    {% endfor %}
-    {% do return(found | join(', ') or none) %}
-{% endmacro %}
-
-
-{#
-    The Delta tables of watermarks, with their newest version: [{'name', 'relation', 'watermark',
-    'newest'}]. Other sources have no versions to compare.
-#}
-{% macro _tables_read(watermarks) %}
-    {% set found = [] %}
-    {% for name, watermark in (watermarks or {}).items()
-        if watermark.get('version') is not none %}
-        {% set relation = dbt_history._with_format(
-            load_relation(dbt_history._relation_of_source(name))
-        ) %}
-        {% if relation is not none and not relation.is_view and not relation.is_iceberg %}
+        {% set entry = dbt_history._first_unread(source, kept) %}
+        {% if entry is not none and dbt_history._may_be_read(source.relation, log, relation) %}
+            {% set is_dated = entry.timestamp is not none %}
+            {% set times = dbt_history._micros_of_all(
+                [source.entries[0]] + ([entry] if is_dated else [])
+            ) %}
             {% do found.append({
-                'name': name, 'relation': relation, 'watermark': watermark,
-                'newest': (dbt_history._history_entries(relation, 1) | first).version,
+                'text': 'version ' ~ entry.version ~ ' of ' ~ source.name ~ ' (last read: '
+                    ~ source.watermark.version ~ ')',
+                'micros': times[entry.version] if is_dated else none,
+                'newest': times[source.newest],
             }) %}
         {% endif %}
     {% endfor %}
@@ -49,23 +45,50 @@
 
 
 {#
-    The first version after `last` by another operation than those in `kept`: of a table that was
-    made again its newest one, and where the entries have expired the first of them. None if there
-    is none.
+    The Delta tables of watermarks, with their newest version: [{'name', 'relation', 'watermark',
+    'newest', 'entries', 'is_as_read'}]. Other sources have no versions to compare.
 #}
-{% macro _first_unread(source, last, newest, kept) %}
-    {% if newest <= last %}
-        {% do return(newest if newest < last else none) %}
+{% macro _tables_read(watermarks) %}
+    {% set found = [] %}
+    {% for name, watermark in (watermarks or {}).items()
+        if watermark.get('version') is not none %}
+        {% set relation = dbt_history._with_format(
+            load_relation(dbt_history._relation_of_source(name))
+        ) %}
+        {% set facts = none if relation is none
+            else dbt_history._table_facts(relation, watermark) %}
+        {% if facts is not none %}
+            {% set is_as_read = dbt_history._is_as_read(relation, facts, watermark) %}
+            {% do found.append({
+                'name': name, 'relation': relation, 'watermark': watermark,
+                'newest': facts.entries[0].version, 'entries': facts.entries,
+                'is_as_read': is_as_read,
+            }) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(found) %}
+{% endmacro %}
+
+
+{#
+    The first commit after the watermark by another operation than those in `kept`: of a table that
+    was made again or set back its newest one, whatever its version, and where the entries have
+    expired the first of them, without a time. None if there is none.
+#}
+{% macro _first_unread(source, kept) %}
+    {% set last = source.watermark.version %}
+    {% if not source.is_as_read %}
+        {% do return(source.entries[0]) %}
+    {% elif source.newest == last %}
+        {% do return(none) %}
     {% endif %}
-    {% set unread = dbt_history._history_entries(source) | selectattr('version', 'gt', last)
-        | sort(attribute='version') %}
+    {% set entries = source.entries if source.entries[-1].version <= last + 1
+        else dbt_history._history_entries(source.relation) %}
+    {% set unread = entries | selectattr('version', 'gt', last) | sort(attribute='version') %}
     {% if unread[0].version > last + 1 %}
-        {% do return(last + 1) %}
+        {% do return({'version': last + 1, 'timestamp': none}) %}
     {% endif %}
-    {% do return(
-        unread | rejectattr('operation', 'in', kept) | map(attribute='version') | first
-            | default(none)
-    ) %}
+    {% do return(unread | rejectattr('operation', 'in', kept) | first | default(none)) %}
 {% endmacro %}
 
 
