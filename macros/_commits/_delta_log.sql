@@ -166,30 +166,6 @@
 
 
 {#
-    A map column as the connection returns it: a mapping from a session, JSON from others, and
-    almost JSON from a thrift server, which quotes a value without escaping the quotes inside:
-    {"mode":"Overwrite","partitionBy":"["day"]"}. There a value ends before the next key or the
-    closing brace; if a key occurs again inside a value, the first occurrence counts.
-#}
-{% macro _as_mapping(value) %}
-    {% if value is not string %}
-        {% do return(value or {}) %}
-    {% endif %}
-    {% set found = fromjson(value) %}
-    {% if found is mapping %}
-        {% do return(found) %}
-    {% endif %}
-    {% set found = {} %}
-    {% for key, raw, text in modules.re.findall(
-        '"([\\w.-]+)":(null|"(.*?)")(?=,"[\\w.-]+":(?:null|")|[}]$)', value, modules.re.DOTALL,
-    ) %}
-        {% do found.setdefault(key, none if raw == 'null' else text) %}
-    {% endfor %}
-    {% do return(found) %}
-{% endmacro %}
-
-
-{#
     Walks the log as drawn above. `is_final` is false if entries older than `entries` may change the
     answer, `is_whole` if some are older than the batch and newer than what its run had seen. A
     batch counts only if the table was not reset between `seen`, the newest commit when its run read

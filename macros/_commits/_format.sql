@@ -49,17 +49,6 @@
 {% endmacro %}
 
 
-{# A property of the table; none if it is not set. #}
-{% macro _table_property(relation, name) %}
-    {% set found = namespace(value=none) %}
-    {% for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(relation)).rows
-        if row[0] == name %}
-        {% set found.value = row[1] | string %}
-    {% endfor %}
-    {% do return(found.value) %}
-{% endmacro %}
-
-
 {#
     The problem, or none, of an existing table that is neither Delta nor Iceberg, or whose format
     differs from the model's `file_format`.

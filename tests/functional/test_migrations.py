@@ -141,17 +141,18 @@ def test_a_column_added_again_after_it_was_dropped_or_renamed_has_its_default_ag
 def test_a_default_is_set_again_after_its_column_was_dropped_or_renamed(
     project: Project, gone: str
 ) -> None:
+    """Spark masks a property whose value is `token` (decision 134)."""
     table = write(project, "t", [{"id": 1}], {"id": "bigint"})
-    arguments: dict[str, Any] = {"table": table, "column": "x", "default": "d"}
+    arguments: dict[str, Any] = {"table": table, "column": "token", "default": "d"}
     migrate(project, "add_column_with_default_value", **arguments)
     if gone == "dropped":
         mapping = "('delta.columnMapping.mode' = 'name')"
         project.spark.sql(f"alter table {table} set tblproperties {mapping}")
-        project.spark.sql(f"alter table {table} drop column x")
+        project.spark.sql(f"alter table {table} drop column token")
     else:
-        migrate(project, "rename_column", table=table, from_column="X", to_column="y")
+        migrate(project, "rename_column", table=table, from_column="Token", to_column="y")
     # A batch adds it, or a call that was killed before it set the default.
-    project.spark.sql(f"alter table {table} add columns (x string)")
+    project.spark.sql(f"alter table {table} add columns (token string)")
     if gone == "renamed, expired":
         for value in ("1", "100"):
             properties = f"('delta.checkpointInterval' = '{value}')"
@@ -160,10 +161,10 @@ def test_a_default_is_set_again_after_its_column_was_dropped_or_renamed(
 
     migrate(project, "add_column_with_default_value", **arguments)
 
-    assert [row["x"] for row in project.rows("t")] == ["d"]
-    project.spark.sql(f"update {table} set x = 'later'")
+    assert [row["token"] for row in project.rows("t")] == ["d"]
+    project.spark.sql(f"update {table} set token = 'later'")
     assert "nothing to do" in migrate(project, "add_column_with_default_value", **arguments)
-    assert [row["x"] for row in project.rows("t")] == ["later"]
+    assert [row["token"] for row in project.rows("t")] == ["later"]
 
 
 def test_a_column_is_not_added_or_dropped_before_a_change_within_an_active_version(
@@ -592,6 +593,8 @@ def test_a_table_that_changes_its_mode_keeps_layout_and_properties(project: Proj
     data_frame(project.spark, [row], types).write.format("delta").partitionBy("region").option(
         "delta.enableChangeDataFeed", "true"
     ).saveAsTable(table)
+    # Spark masks the value (decision 134).
+    project.spark.sql(f"alter table {table} set tblproperties ('read.by' = 'token service')")
 
     migrate(project, "soft_delete_to_history", table=table, deleted_column="is_gone",
             least="1900-01-01")  # fmt: skip
@@ -603,6 +606,7 @@ def test_a_table_that_changes_its_mode_keeps_layout_and_properties(project: Proj
     detail = project.spark.sql(f"describe detail {table}").collect()[0]
     assert detail["partitionColumns"] == ["region"]
     assert detail["properties"]["delta.enableChangeDataFeed"] == "true"
+    assert detail["properties"]["read.by"] == "token service"
     migrate(project, "history_to_soft_delete", table=table, key="id", deleted_column="is_gone")
     # The guide of the partner SDK adds _fivetran_deleted with the default false in any case.
     assert project.rows("t") == [{**row, "_fivetran_deleted": False}]

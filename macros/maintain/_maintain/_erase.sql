@@ -585,16 +585,16 @@
                     ~ ' alter column ' ~ dbt_history._quote(name) ~ ' drop not null'
             ) %}
         {% endfor %}
-        {% for row in run_query('show tblproperties ' ~ place.name).rows
-            if row[0].startswith('delta.constraints.') %}
+        {% for name, condition in dbt_history._table_properties(place.relation).items()
+            if name.startswith('delta.constraints.') %}
             {% set broken = run_query(
                 'select count(*) from (select ' ~ dbt_history._cells_without(place) | join(', ')
                     ~ ' from ' ~ place.name ~ filter
-                ~ ') as erased where not coalesce((' ~ row[1] ~ '), false)'
+                ~ ') as erased where not coalesce((' ~ condition ~ '), false)'
             ).rows[0][0] | int %}
             {% if broken %}
                 {% do problems.append(
-                    place.name ~ ': the constraint ' ~ row[0][18:] ~ ' (' ~ row[1]
+                    place.name ~ ': the constraint ' ~ name[18:] ~ ' (' ~ condition
                         ~ ') would refuse ' ~ broken ~ ' rows'
                 ) %}
             {% endif %}

@@ -90,9 +90,9 @@
         ~ '|rowTracking[.]materialized.*|inCommitTimestampEnablement.*)' %}
     {% set own = '^(delta[.]' ~ delta
         ~ '|type|owner|transient_lastddltime|spark[.]sql[.].*|option[.].*)$' %}
-    {% for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(relation)).rows
-        if not modules.re.match(own, row[0], modules.re.IGNORECASE) %}
-        {% do properties.update({row[0]: row[1]}) %}
+    {% for name, value in dbt_history._table_properties(relation).items()
+        if not modules.re.match(own, name, modules.re.IGNORECASE) %}
+        {% do properties.update({name: value}) %}
     {% endfor %}
     {% do return(properties) %}
 {% endmacro %}

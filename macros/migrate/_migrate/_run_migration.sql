@@ -169,9 +169,9 @@
 {% macro _forget_migrations(relation, columns) %}
     {% set wanted = columns | map('lower') | list %}
     {% set names = [] %}
-    {% for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(relation)).rows
-        if row[0].startswith('dbt_history.migration.') and row[1] in wanted %}
-        {% do names.append(dbt_history._string_literal(row[0])) %}
+    {% for name, column in dbt_history._table_properties(relation).items()
+        if name.startswith('dbt_history.migration.') and column in wanted %}
+        {% do names.append(dbt_history._string_literal(name)) %}
     {% endfor %}
     {% if names %}
         {% do run_query(

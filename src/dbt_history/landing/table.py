@@ -49,6 +49,8 @@ FILES_GONE = "DELTA_PATH_DOES_NOT_EXIST"
 CATALOG_NAME = "dbt_history.catalog_name"
 # Property: the name that it had before.
 FORMER_NAME = "dbt_history.former_name"
+# What Spark shows instead of a property whose name or value matches its redaction patterns.
+MASKED = "*********(redacted)"
 FIRST_NUMBER = (
     "its numbers begin at 1 without --batch: a history that has taken batches of another landing"
     " table takes only numbers above its last one"
@@ -125,8 +127,16 @@ class CatalogTable:
         return f"{self.schema}.{self.name}"
 
     def properties(self) -> dict[str, str]:
+        """The properties of the table, also those that Spark masks (a column `token_id` in them).
+
+        DESCRIBE DETAIL does not mask, and is slower (decision 134).
+        """
         rows = self.spark.sql(f"show tblproperties {self.full_name}").collect()
-        return {row[0]: row[1] for row in rows}
+        found: dict[str, str] = {row[0]: row[1] for row in rows}
+        if MASKED in found.values():
+            detail = self.spark.sql(f"describe detail {self.full_name}").collect()[0]
+            found |= detail["properties"]
+        return found
 
     def details(self) -> dict[str, str]:
         """What the catalog knows of the table, such as `Provider` and `Type`."""

@@ -1,0 +1,107 @@
+"""Values that Spark masks in its answers (decision 134); no Spark."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
+
+from dbt_history.landing.table import CatalogTable
+from tests.support.rendering import Renderer
+
+MASKED = "*********(redacted)"
+# The words of spark.redaction.regex and spark.sql.redaction.options.regex, by default.
+WORDS = re.compile("(?i)url|secret|password|token|access[.]?key|credential")
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+APP_ID = "spark.databricks.delta.write.txnAppId"
+VERSION = "spark.databricks.delta.write.txnVersion"
+
+
+def shown(properties: dict[str, str]) -> list[dict[str, str]]:
+    """The properties as SHOW TBLPROPERTIES shows them."""
+    return [
+        {"key": key, "value": MASKED if WORDS.search(key + " " + value) else value}
+        for key, value in properties.items()
+    ]
+
+
+def pretend_properties(call: Renderer, **properties: str) -> list[str]:
+    names = {name.replace("__", "."): value for name, value in properties.items()}
+    return call.pretend_answers(
+        {
+            "show tblproperties": shown(names),
+            "describe detail": [{"properties": names}],
+            "alter table": [],
+        }
+    )
+
+
+def test_a_masked_property_of_a_delta_table_is_read_from_its_detail(call: Renderer) -> None:
+    executed = pretend_properties(call, token="a", other="b")
+
+    assert call("_table_property", relation=call.table("t"), name="other") == "b"
+    assert len(executed) == 1
+    assert call("_table_property", relation=call.table("t"), name="token") == "a"
+    assert call("_table_property", relation=call.table("t"), name="missing") is None
+
+
+def test_a_migrated_table_keeps_properties_that_are_masked(call: Renderer) -> None:
+    found = {"delta__constraints__c": "url like 'http%'", "dbt_history__key": '["token_id"]'}
+    pretend_properties(call, **found)
+
+    assert call("_kept_properties", relation=call.table("t")) == {
+        "delta.enableDeletionVectors": "true",
+        "delta.constraints.c": "url like 'http%'",
+        "dbt_history.key": '["token_id"]',
+    }
+
+
+def test_the_migrations_of_a_column_whose_name_is_masked_are_forgotten(call: Renderer) -> None:
+    executed = pretend_properties(
+        call, dbt_history__migration__1="token", dbt_history__migration__2="other"
+    )
+
+    call("_forget_migrations", relation=call.table("t"), columns=["Token"])
+
+    assert executed[-1].endswith("unset tblproperties ('dbt_history.migration.1')")
+
+
+def test_a_constraint_that_is_masked_is_checked_before_an_erasure(call: Renderer) -> None:
+    relation = call.table("t")
+    executed = call.pretend_answers(
+        {
+            "select count(*), count_if": [{"rows": 1, "changed": 1}],
+            "explain": [{"plan": "== Optimized Logical Plan =="}],
+            "show tblproperties": shown({"delta.constraints.c": "url is not null"}),
+            "describe detail": [{"properties": {"delta.constraints.c": "url is not null"}}],
+            "select count": [{"count": 1}],
+            "select true": [{"a": True, "b": True}],
+        }
+    )
+    problems: list[str] = []
+    columns = [{"name": "url", "type": "string"}]
+    place = {
+        "name": "`golden`.`t`", "relation": relation, "columns": columns,
+        "there": [{"name": "id", "type": "string"}, *columns],
+    }  # fmt: skip
+    call("_check_place", place=place, only={"id": "7"}, problems=problems)
+
+    assert problems == ["`golden`.`t`: the constraint c (url is not null) would refuse 1 rows"]
+    assert "where not coalesce((url is not null), false)" in executed[-1]
+
+
+def test_landing_and_serve_read_masked_properties() -> None:
+    """Calls for a table whose key is `token_id` read its key from a property."""
+    properties = {"dbt_history.key": '["token_id"]', "n": "1"}
+
+    def sql(statement: str) -> SimpleNamespace:
+        rows: list[Any] = [tuple(row.values()) for row in shown(properties)]
+        if statement.startswith("describe detail"):
+            rows = [{"properties": properties}]
+        return SimpleNamespace(collect=lambda: rows)
+
+    spark = cast(SparkSession, SimpleNamespace(sql=sql))
+
+    assert CatalogTable(spark, "shop", "visits").properties() == properties
