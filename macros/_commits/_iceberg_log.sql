@@ -84,8 +84,9 @@
     The records in the table's property, newest first. A release before this one kept only one.
 #}
 {% macro _kept_records(relation) %}
-    {% set said = dbt_history._table_property(relation, 'dbt_history.last_batch') %}
-    {% set kept = fromjson(said) if said is not none else [] %}
+    {% set kept = dbt_history._property_value(
+        dbt_history._table_property(relation, 'dbt_history.last_batch')
+    ) or [] %}
     {% do return([kept] if kept is mapping else kept) %}
 {% endmacro %}
 
@@ -150,7 +151,7 @@
         {% do run_query(
             'alter table ' ~ dbt_history._quoted_relation(relation)
                 ~ " set tblproperties ('dbt_history.last_batch' = "
-            ~ dbt_history._string_literal(tojson(kept)) ~ ')'
+            ~ dbt_history._string_literal(dbt_history._property_text(kept)) ~ ')'
         ) %}
     {% endif %}
 {% endmacro %}

@@ -6,6 +6,7 @@ import re
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from pyspark.sql import SparkSession
 
 from dbt_history.landing.table import CatalogTable
@@ -36,6 +37,24 @@ def pretend_properties(call: Renderer, **properties: str) -> list[str]:
             "alter table": [],
         }
     )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, [], {"columns": ["token", "page url"], "omitted": []}, [{"key": ["Größe", "'\"\\"]}]],
+)
+def test_a_property_with_names_in_it_is_never_masked(call: Renderer, value: Any) -> None:
+    text = call("_property_text", value=value)
+
+    assert not WORDS.search(text)
+    assert call("_property_value", text=text) == value
+
+
+def test_a_property_may_have_the_form_of_earlier_releases(call: Renderer) -> None:
+    for text, value in (
+        ('{"columns": ["a"]}', {"columns": ["a"]}), ("null", None), (None, None), (MASKED, None),
+    ):  # fmt: skip
+        assert call("_property_value", text=text) == value
 
 
 def test_a_masked_property_of_a_delta_table_is_read_from_its_detail(call: Renderer) -> None:
@@ -90,6 +109,20 @@ def test_a_constraint_that_is_masked_is_checked_before_an_erasure(call: Renderer
 
     assert problems == ["`golden`.`t`: the constraint c (url is not null) would refuse 1 rows"]
     assert "where not coalesce((url is not null), false)" in executed[-1]
+
+
+def test_records_of_an_iceberg_table_in_any_form_are_read(call: Renderer) -> None:
+    table = call.table("t").incorporate(is_iceberg=True)
+    record = {"batch": 1, "model": "model.shop.page_urls"}
+    for text, kept in (
+        (call("_property_text", value=[record]), [record]),
+        ('{"batch": 1}', [{"batch": 1}]),
+        (MASKED, []),
+    ):
+        call.pretend_answers(
+            {"show tblproperties": [{"key": "dbt_history.last_batch", "value": text}]}
+        )
+        assert call("_kept_records", relation=table) == kept
 
 
 def test_landing_and_serve_read_masked_properties() -> None:
