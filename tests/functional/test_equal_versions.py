@@ -170,7 +170,7 @@ def test_a_rewind_joins_equal_versions_also_after_a_rename(project: Project, opt
     operate(project, "rewind", table="h", to="2024-01-06", at="2100-01-01")
     old = "name" if "name" in option else "seen"
     table = project.table("h")
-    operate(project, "rename_column", table=table, from_column=old, to_column="New one")
+    operate(project, "rename_column", table=table, from_column=old, to_column="New url")
     operate(project, "rewind", table="h", to="2024-01-10", at="2101-01-01")
 
     rewound = [datetime(2100, 1, 1), datetime(2101, 1, 1)]
@@ -178,7 +178,7 @@ def test_a_rewind_joins_equal_versions_also_after_a_rename(project: Project, opt
         ("a", 50, day(1), day(9)), ("a", 10, day(5), day(5)), ("b", 90, day(9), rewound[0]),
         ("a", 50, rewound[0], rewound[1]), ("b", 90, rewound[1], None),
     }  # fmt: skip
-    operate(project, "rename_column", table=table, from_column="New one", to_column=old)
+    operate(project, "rename_column", table=table, from_column="New url", to_column=old)
     assert stored(project) == expected
 
     project.spark.sql(f"alter table {table} rename column {old} to other")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 from pyspark.sql import SparkSession
 
 from dbt_history.landing.table import CatalogTable
@@ -109,6 +110,31 @@ def test_a_constraint_that_is_masked_is_checked_before_an_erasure(call: Renderer
 
     assert problems == ["`golden`.`t`: the constraint c (url is not null) would refuse 1 rows"]
     assert "where not coalesce((url is not null), false)" in executed[-1]
+
+
+def test_columns_that_a_rewind_cannot_read_are_refused(call: Renderer) -> None:
+    table = call.table("t").incorporate(is_iceberg=True)
+    call.pretend_answers({"show tblproperties": [{"key": "dbt_history.tracked", "value": MASKED}]})
+    settings = {"convention": call("convention", convention="validity"), "tracked": "recorded"}
+
+    with pytest.raises(DbtRuntimeError, match="the tracked columns of the table cannot be read"):
+        call("_with_repeats", settings=settings, target=table)
+
+
+def test_masked_columns_are_recorded_again_by_a_run(call: Renderer) -> None:
+    table = call.table("t").incorporate(is_iceberg=True)
+    executed = call.pretend_answers(
+        {
+            "show tblproperties": [{"key": "dbt_history.tracked", "value": MASKED}],
+            "alter table": [],
+        }
+    )
+    tracked = {"columns": ["url"], "omitted": []}
+    settings = {"convention": call("convention", convention="validity"), "tracked": tracked}
+
+    assert call("_with_repeats", settings=settings, target=table)["has_repeats"]
+    text = executed[-1].split("'")[-2]
+    assert call("_property_value", text=text) == tracked
 
 
 def test_records_of_an_iceberg_table_in_any_form_are_read(call: Renderer) -> None:

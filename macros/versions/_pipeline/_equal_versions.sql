@@ -98,17 +98,18 @@
         {% do return(dict(settings, has_repeats=false)) %}
     {% endif %}
     {% set property = dbt_history._repeats_property() %}
-    {% set recorded = dbt_history._table_property(target, property) %}
+    {% set text = dbt_history._table_property(target, property) %}
+    {% set recorded = dbt_history._property_value(text) %}
     {% set tracked = settings.tracked %}
     {% if tracked == 'recorded' %}
-        {% set tracked = fromjson(recorded) if recorded else none %}
+        {% do dbt_history._refuse_masked_columns(target, text) %}
+        {% set tracked = recorded %}
     {% endif %}
-    {% set said = tojson(tracked, sort_keys=true) %}
-    {% if said != (recorded or 'null') %}
+    {% if tracked != recorded or text == dbt_history._masked() %}
         {% do dbt_history._record_tracked(target, tracked) %}
     {% endif %}
     {% do return(dict(
-        settings, tracked=tracked, has_repeats=recorded is not none or tracked is not none,
+        settings, tracked=tracked, has_repeats=text is not none or tracked is not none,
     )) %}
 {% endmacro %}
 
@@ -117,15 +118,28 @@
     {% do run_query(
         'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' set tblproperties ('
             ~ dbt_history._string_literal(dbt_history._repeats_property()) ~ ' = '
-            ~ dbt_history._string_literal(tojson(tracked, sort_keys=true)) ~ ')'
+            ~ dbt_history._string_literal(dbt_history._property_text(tracked)) ~ ')'
     ) %}
+{% endmacro %}
+
+
+{# A release before this one recorded columns in a form that Spark masks in an Iceberg table. #}
+{% macro _refuse_masked_columns(relation, text) %}
+    {% if text == dbt_history._masked() %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'rewind', 'the tracked columns of the table cannot be read; nothing was written',
+            got=dbt_history._repeats_property() ~ ' = ' ~ text, node=relation | string,
+            way_out='run the model, which records them again',
+        )) %}
+    {% endif %}
 {% endmacro %}
 
 
 {# The recorded tracked columns of a table; none without the option. #}
 {% macro _recorded_tracked(relation) %}
-    {% set recorded = dbt_history._table_property(relation, dbt_history._repeats_property()) %}
-    {% do return(fromjson(recorded) if recorded else none) %}
+    {% do return(dbt_history._property_value(
+        dbt_history._table_property(relation, dbt_history._repeats_property())
+    )) %}
 {% endmacro %}
 
 
