@@ -152,7 +152,8 @@ end
     The current session settings for these keys: {key: value}, without those that are not set.
     Spark ends a script without calling its handler if an error has no error condition (a failed
     stage of a subquery); the settings that such a script left are reset here, before the next
-    write.
+    write. A setting of a commit that Spark masks is reset, too: if its masked value were set again,
+    later commits would have that one.
 #}
 {% macro _session_settings(keys) %}
     {% set found = dict() %}
@@ -160,6 +161,11 @@ end
         {% do found.update({row[0]: row[1]}) %}
     {% endfor %}
     {% for name in dbt_history._left_settings(found) %}
+        {% do dbt_history._log_info(
+            'commit', name,
+            'is reset: Spark masks its value, which cannot be set again after this commit'
+                ~ ' (docs/guides/writers.md)',
+        ) if found[name] == dbt_history._masked() %}
         {% do run_query('reset ' ~ dbt_history._key_of_setting(name)) %}
         {% do found.pop(name) %}
     {% endfor %}
@@ -167,19 +173,23 @@ end
 {% endmacro %}
 
 
-{# Of these settings, those that a failed statement of this package left. #}
+{#
+    Of these settings, those that a failed statement of this package left, and those of a commit
+    whose values are masked: nothing tells whose they are.
+#}
 {% macro _left_settings(found) %}
     {% set app_id = 'spark.databricks.delta.write.txnAppId' %}
     {% set version = 'spark.databricks.delta.write.txnVersion' %}
-    {% set left = [] %}
+    {% set left, masked = [], dbt_history._masked() %}
     {% for name, value in found.items() %}
         {% set is_record = name.endswith('.userMetadata') and value.startswith('{')
             and '"dbt_history"' in value %}
+        {% set is_masked = name.endswith(('.userMetadata', '.dbt_history')) and value == masked %}
         {% set is_number = name in [app_id, version]
             and (found.get(app_id) or '').startswith(
-                ('dbt_history:', 'dbt_history_watermarks:')
+                ('dbt_history:', 'dbt_history_watermarks:', masked)
             ) %}
-        {% do left.append(name) if is_record or is_number %}
+        {% do left.append(name) if is_record or is_masked or is_number %}
     {% endfor %}
     {% set for_speed = dict(
         dbt_history._settings_of_interpretation(),

@@ -519,6 +519,28 @@ def test_session_settings_are_restored_after_success_and_after_failure(project: 
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("escape", [False, True])
+def test_metadata_that_spark_masks_is_reset_unless_it_has_an_escape(
+    project: Project, escape: bool
+) -> None:
+    """Spark masks a value with url in it, the user b.hurley (decision 134)."""
+    kept = "spark.databricks.delta.commitInfo.userMetadata"
+    user = "b.h\\u0075rley" if escape else "b.hurley"
+    said = f'{{"user": "{user}", "transaction": "t1"}}'
+    project.history("h", stage(project, "staged", [upsert(1, 1, day(1))]))
+    project.spark.conf.set(kept, said)
+    try:
+        run = project.run("h")
+        found = project.spark.conf.get(kept, None)
+    finally:
+        project.spark.conf.unset(kept)
+
+    assert found == (said if escape else None)
+    assert ("Spark masks its value" in run.log) == (not escape)
+    assert len(project.rows("h")) == 1
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("reset", ["restore", "truncate", "replace"])
 def test_batches_undone_by_a_reset_are_applied_again(project: Project, reset: str) -> None:
     rows = [

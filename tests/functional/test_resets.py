@@ -547,26 +547,28 @@ def test_a_pre_hook_that_resets_the_table_is_seen_by_last_batch(
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
 
 
+@pytest.mark.parametrize("name", ["b", thorough("access_tokens")])
 def test_settings_left_by_a_failed_statement_are_reset_before_the_next_write(
-    project: Project,
+    project: Project, name: str
 ) -> None:
+    """Spark masks settings with token in their values (decision 134)."""
     prefix = "spark.databricks.delta."
     left = {
-        f"{prefix}write.txnAppId": "dbt_history:model.a.b:some-table:0",
+        f"{prefix}write.txnAppId": f"dbt_history:model.a.{name}:some-table:0",
         f"{prefix}write.txnVersion": "7",
-        f"{prefix}commitInfo.userMetadata": '{"dbt_history": "1", "batch": 7}',
+        f"{prefix}commitInfo.userMetadata": f'{{"dbt_history": "1", "model": "{name}"}}',
         "spark.sql.constraintPropagation.enabled": "false",
     }
-    for name, value in left.items():
-        project.spark.conf.set(name, value)
+    for key, value in left.items():
+        project.spark.conf.set(key, value)
     try:
         project.history("h", SELECT, batches_per_commit=None)
         project.run("h")
         found = {row["key"] for row in project.spark.sql("set").collect()}
         assert found & set(left) == set()
     finally:
-        for name in left:
-            project.spark.conf.unset(name)
+        for key in left:
+            project.spark.conf.unset(key)
     assert_same_rows(project.rows("h"), EXPECTED, COLUMNS)
 
 

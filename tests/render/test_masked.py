@@ -151,6 +151,23 @@ def test_records_of_an_iceberg_table_in_any_form_are_read(call: Renderer) -> Non
         assert call("_kept_records", relation=table) == kept
 
 
+@pytest.mark.parametrize("masked", [METADATA, APP_ID])
+def test_a_masked_setting_of_a_commit_is_reset_and_never_set_again(
+    call: Renderer, masked: str
+) -> None:
+    """The number belongs to the masked name of the writer, and goes with it."""
+    values = {METADATA: "ann", APP_ID: "mine", VERSION: "7", masked: MASKED}
+    executed = call.pretend_answers(
+        {"set": [{"key": name, "value": value} for name, value in values.items()], "reset": []}
+    )
+    gone = {METADATA} if masked == METADATA else {APP_ID, VERSION}
+
+    found = call("_session_settings", keys=[METADATA, APP_ID, VERSION])
+
+    assert set(found) == set(values) - gone
+    assert {statement.removeprefix("reset ") for statement in executed[1:]} == gone
+
+
 def test_landing_and_serve_read_masked_properties() -> None:
     """Calls for a table whose key is `token_id` read its key from a property."""
     properties = {"dbt_history.key": '["token_id"]', "n": "1"}
