@@ -41,6 +41,9 @@ def assert_table(project: Project, name: str, *expected: dict[str, Any]) -> None
     assert_same_rows(project.rows(name), expected, COLUMNS)
 
 
+MANY = ", ".join(f"{number} as n{number}" for number in range(30))
+
+
 def settings_of(project: Project) -> list[str | None]:
     return [project.spark.conf.get(name, None) for name in COMMIT_SETTINGS]
 
@@ -600,8 +603,10 @@ def test_the_last_batch_is_found_when_the_log_has_expired(
         "select *, cast(rand() as string) as w from staged",
         "select *, cast(uuid() as string) as w from staged",
         "select *, cast(current_timestamp() as string) as w from staged",
+        # EXPLAIN shows 25 columns.
+        f"select *, {MANY}, cast(current_timestamp() as string) as w from staged",
     ],
-    ids=["rand", "uuid", "now"],
+    ids=["rand", "uuid", "now", "now, behind many columns"],
 )
 def test_the_select_is_evaluated_once(project: Project, volatile: str) -> None:
     narrow = {name: type_ for name, type_ in TYPES.items() if name != "w"}

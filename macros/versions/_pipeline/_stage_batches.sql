@@ -67,10 +67,7 @@
     SELECT of many windows: with LIMIT 0 Spark has nothing left to plan.
 #}
 {% macro _needs_table(view, target) %}
-    {% set plan = run_query(
-        'explain extended select * from ' ~ view ~ ' limit 0'
-    ).rows[0][0] | lower %}
-    {% set analysed = plan.split('== optimized logical plan ==')[0] %}
+    {% set analysed = dbt_history._analysed_plan('select * from ' ~ view ~ ' limit 0') | lower %}
     {% set own = (target.schema ~ '.' ~ target.identifier) | lower %}
     {% do return(
         'withcte' in analysed
@@ -79,4 +76,27 @@
         ) is not none
         or modules.re.search('[.]' ~ modules.re.escape(own) ~ '\\b', analysed) is not none
     ) %}
+{% endmacro %}
+
+
+{#
+    The analysed plan of a SELECT as text. EXPLAIN shows 25 of its columns; if there are more, it is
+    repeated without this limit. It returns an error as text, so that the setting is reset then,
+    too.
+#}
+{% macro _analysed_plan(select_sql) %}
+    {% set limit = 'spark.sql.debug.maxToStringFields' %}
+    {% set explain = 'explain extended ' ~ select_sql %}
+    {% set end = '== Optimized Logical Plan ==' %}
+    {% set plan = run_query(explain).rows[0][0].split(end)[0] %}
+    {% if ' more fields' in plan %}
+        {% set before = dbt_history._session_settings([limit]) %}
+        {% do run_query(dbt_history._set_sql(limit, 1000000)) %}
+        {% set plan = run_query(explain).rows[0][0].split(end)[0] %}
+        {% do run_query(
+            'reset ' ~ limit if before.get(limit) is none
+                else dbt_history._set_sql(limit, before[limit])
+        ) %}
+    {% endif %}
+    {% do return(plan) %}
 {% endmacro %}
