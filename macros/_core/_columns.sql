@@ -244,25 +244,27 @@
 {#
     Of these columns those that cannot be NULL. No command returns them (Delta rejects `show create
     table`), but an execution plan does: for a column that cannot be NULL, `is null` is folded to a
-    constant.
+    constant. A plan shows at most 25 columns (spark.sql.debug.maxToStringFields).
 #}
 {% macro _not_null_in(table, columns) %}
-    {% set cells = [] %}
-    {% for column in columns %}
-        {% do cells.append(
-            dbt_history._quote(column.source or column.name) ~ ' is null as `__null_'
-                ~ loop.index0 ~ '`'
-        ) %}
-    {% endfor %}
-    {% set plan = run_query(
-        'explain extended select ' ~ cells | join(', ') ~ ' from ' ~ table
-    ).rows | map(attribute=0) | join('\n') %}
-    {% set optimized = plan.split('== Optimized Logical Plan ==')[-1] %}
     {% set found = [] %}
-    {% for column in columns %}
-        {% if modules.re.search('false AS __null_' ~ loop.index0 ~ '#', optimized) %}
-            {% do found.append(column.name) %}
-        {% endif %}
+    {% for part in columns | batch(20) %}
+        {% set cells = [] %}
+        {% for column in part %}
+            {% do cells.append(
+                dbt_history._quote(column.source or column.name) ~ ' is null as `__null_'
+                    ~ loop.index0 ~ '`'
+            ) %}
+        {% endfor %}
+        {% set plan = run_query(
+            'explain extended select ' ~ cells | join(', ') ~ ' from ' ~ table
+        ).rows | map(attribute=0) | join('\n') %}
+        {% set optimized = plan.split('== Optimized Logical Plan ==')[-1] %}
+        {% for column in part %}
+            {% if modules.re.search('false AS __null_' ~ loop.index0 ~ '#', optimized) %}
+                {% do found.append(column.name) %}
+            {% endif %}
+        {% endfor %}
     {% endfor %}
     {% do return(found) %}
 {% endmacro %}

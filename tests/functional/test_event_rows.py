@@ -15,6 +15,8 @@ FEED = (
     "'delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
     " 'delta.enableTypeWidening' = 'true'"
 )
+# A plan shows 25 columns.
+MANY = [f"n{number}" for number in range(30)]
 ATTRIBUTES = ["_hist_trans_id", "_hist_user", "_hist_event", "_hist_time"]
 
 
@@ -44,13 +46,14 @@ def rows(project: Project, *columns: str) -> list[tuple[Any, ...]]:
 @pytest.mark.thorough
 def test_letter_codes_not_null_and_altered_columns_are_carried_over(project: Project) -> None:
     spark = project.spark
-    table = source(project, "id bigint not null, w string not null, v string, n int")
+    many = " int, ".join(MANY)
+    table = source(project, f"id bigint not null, {many} int, w string not null, v string, n int")
     events(project, ", codes='letters'")
     project.run("items_history")
     history = spark.table(project.table("items_history"))
     assert [field.name for field in history.schema if not field.nullable] == ["id", "w"]
-    assert history.columns == ["id", "w", "v", "n", *ATTRIBUTES]
-    spark.sql(f"insert into {table} values (1, 'w', 'a', 1)")
+    assert history.columns == ["id", *MANY, "w", "v", "n", *ATTRIBUTES]
+    spark.sql(f"insert into {table} (id, w, v, n) values (1, 'w', 'a', 1)")
     project.run("items_history")
     for statement in (
         "alter table {} drop column w",
@@ -71,7 +74,7 @@ def test_letter_codes_not_null_and_altered_columns_are_carried_over(project: Pro
         ("D", 1, None, None, "a", 3000000000, "m"),
     ]
     # A new column is added after its predecessor in the source.
-    altered = ["id", "renamed", "w", "v", "n", "more", *ATTRIBUTES]
+    altered = ["id", *MANY, "renamed", "w", "v", "n", "more", *ATTRIBUTES]
     assert spark.table(project.table("items_history")).columns == altered
     assert {row["_hist_user"] for row in project.rows("items_history")} == {None}
     trans_ids = {row["_hist_trans_id"] for row in project.rows("items_history")}

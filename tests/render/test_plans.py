@@ -30,3 +30,17 @@ def test_a_plan_that_leaves_columns_out_is_asked_for_whole(call: Renderer) -> No
             "explain extended select 1",
             f"set `{LIMIT}` = `25`" if own else f"reset {LIMIT}",
         ]
+
+
+def test_columns_that_cannot_be_null_are_found_among_many(call: Renderer) -> None:
+    columns = [{"name": f"c{number}", "source": None} for number in range(45)]
+    executed = call.pretend_answers(
+        {
+            "explain": [
+                {"plan": "== Optimized Logical Plan ==\nProject [false AS __null_3#1, isnull(a)]"}
+            ]
+        }
+    )
+
+    assert call("_not_null_in", table="t", columns=columns) == ["c3", "c23", "c43"]
+    assert [statement.count(" is null as ") for statement in executed] == [20, 20, 5]
