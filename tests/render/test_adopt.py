@@ -106,11 +106,11 @@ def test_the_statement_that_ends_versions_ends_them_by_convention(
     )  # fmt: skip
 
     end, expected = {
-        "dbt_snapshot": ("`dbt_valid_to`", "s.`__next`"),
-        "fivetran": ("`_fivetran_end`", "(s.`__next` - interval 1 millisecond)"),
+        "dbt_snapshot": ("`dbt_valid_to`", "following.`__next`"),
+        "fivetran": ("`_fivetran_end`", "(following.`__next` - interval 1 millisecond)"),
     }[convention]
     (problem,) = problems
-    assert f"when matched and coalesce(t.{end} > {expected}, true)" in problem
+    assert f"when matched and coalesce(versions.{end} > {expected}, true)" in problem
     assert problem.endswith(
         f"then update set {end} = {expected}"
         + (", `_fivetran_active` = false" if convention == "fivetran" else "")

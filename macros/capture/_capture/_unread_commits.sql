@@ -109,7 +109,9 @@
     {% set ids = node.depends_on.get('nodes', []) | list %}
     {% for id in ids %}
         {% set other = graph.nodes.get(id) or (graph.get('sources') or {}).get(id) or {} %}
-        {% if dbt_history._is_table_of(other, source) %}
+        {% if (other.get('alias') or other.get('identifier') or '') | lower
+                == source.identifier | lower
+            and (other.get('schema') or '') | lower == source.schema | string | lower %}
             {% do return(true) %}
         {% elif (other.get('config') or {}).get('materialized') == 'ephemeral' %}
             {% do ids.extend((other.get('depends_on') or {}).get('nodes', [])) %}
