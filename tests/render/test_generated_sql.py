@@ -620,6 +620,55 @@ def test_feature_states(call: Renderer) -> None:
     assert_golden("features/feature_states", sql)
 
 
+def test_branches_that_ended_before_the_pending_writes_are_not_in_their_sql(
+    call: Renderer,
+) -> None:
+    """The last batch is transaction 41.
+
+    old       fork at 5 -- drop at 20
+    now       fork at 30 ------------- rebase at 41 -------
+    late      fork at 38 ------------------- drop at 43
+    """
+    compile_in(call, "topology", materialized="history_batch")
+    call.pretend_relations("topology_writes", "topology", "topology_branches")
+    writes = {
+        "txn": "bigint", "position": "int", "action": "string", "app_id": "string",
+        "at": "timestamp", "branch": "string", "id": "string", "v": "int",
+    }  # fmt: skip
+    batch = {"dbt_history": "1", "batch": 41, "epoch": 0, "table_id": "id of the states"}
+    facts = [
+        ("fork", "old", 5), ("drop", "old", 20), ("fork", "now", 30), ("fork", "late", 38),
+        ("rebase", "now", 41), ("drop", "late", 43),
+    ]  # fmt: skip
+    call.pretend_answers(
+        {
+            "describe `golden`.`topology_writes`": described(writes),
+            "describe `golden`.`topology`": described({"branch": "string", **writes}),
+            "describe history `golden`.`topology`": [commit(3, batch)],
+            "select\n        cast(max(`txn`) as bigint) as last": [
+                {**NOTHING_SPECIAL, "last": 45, "branches": 2}
+            ],
+            "select `fact`, `kind`": [
+                {
+                    "fact": number, "kind": kind, "branch": branch, "parent": "main", "at": since,
+                    "since": since,
+                }
+                for number, (kind, branch, since) in enumerate(facts)
+            ],
+            "show tables in": [],
+        }
+    )  # fmt: skip
+    sql = call(
+        "feature_states", writes=call.table("topology_writes"), id=["branch", "id"],
+        database_id=3, branches=call.table("topology_branches"),
+    )  # fmt: skip
+    assert "'old'" not in sql
+    assert "('now', 30L," not in sql
+    assert "('late', 38L, 43L, " in sql
+    assert "('now', 41L, 9223372036854775807L, " in sql
+    assert "or stored.`txn_next` > 38L" in sql
+
+
 @pytest.mark.parametrize(
     ("after", "applied", "more", "horizon", "base", "known"),
     [

@@ -36,6 +36,10 @@
         dbt_history._branch_facts(features.branches, is_sought=true)
     ) if features.on_branches else [] %}
     {% set branches_id = local_md5(epochs | string) %}
+    {# No pending write is on a branch that was dropped, or in an epoch that ended, before them. #}
+    {% set present = epochs | selectattr('until', 'none') | list %}
+    {% set ended = epochs | rejectattr('until', 'none') | selectattr('until', 'gt', after) | list %}
+    {% set epochs = (present + ended) | sort(attribute='epoch') %}
     {% do features.update({'state_type': dbt_history._state_type(features)}) %}
     {% do dbt_history._refuse_two_switches(features, marked) %}
     {% set pending = {
