@@ -14,3 +14,19 @@
             else dbt_history._delta_history_entries(relation, limit)
     ) %}
 {% endmacro %}
+
+
+{#
+    The newest commits of a table, at least from `version` on if it is in the log. `entries`: those
+    that were read before; versions have no gaps, so their newest one says how many are needed.
+#}
+{% macro _entries_back_to(relation, entries, version) %}
+    {% set limit = entries[0].version - version + 1 %}
+    {% set found = entries if entries[-1].version <= version
+        else dbt_history._history_entries(relation, limit) %}
+    {# Commits made meanwhile count, too. #}
+    {% if found[-1].version > version and found | length >= limit %}
+        {% set found = dbt_history._history_entries(relation) %}
+    {% endif %}
+    {% do return(found) %}
+{% endmacro %}

@@ -1495,3 +1495,43 @@ def settings_of_small_merge(call: Renderer, rows: int | None, is_empty: bool) ->
         "_settings_of_small_merge",
         target=call.table("h"), plan={"rows": rows}, log={"is_empty": is_empty}, before={},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("meanwhile", "asked"), [(0, ["limit 102"]), (2, ["limit 102", ""])])
+def test_the_log_of_a_source_is_read_back_to_the_watermark(
+    call: Renderer, meanwhile: int, asked: list[str]
+) -> None:
+    """The newest version of the 30 that are known is 200; the source was read up to 100.
+
+    Two commits made meanwhile push two others out of the limit: the log is read whole.
+    """
+    commits = [
+        {**commit(0), "version": number, "timestamp": f"2024-03-03 {number // 60:02}:{number % 60}"}
+        for number in range(200 + meanwhile, -1, -1)
+    ]
+    facts = {
+        "table_id": "id", "is_marked": False,
+        "entries": [{"version": number} for number in range(200, 170, -1)],
+    }  # fmt: skip
+    source = call.table("source")
+    executed = call.pretend_answers(
+        {
+            "describe history `golden`.`source` limit 102": commits[:102],
+            "describe history": commits,
+            "select unix_micros(moment)": [{"micros": 0, "moment": "1970"}],
+            "select version, unix_micros": [{"v": 100, "m": 7}],
+        }
+    )
+    watermark = {"version": 100, "table_id": "id", "micros": 7}
+    assert call("_is_as_read", table=source, facts=facts, watermark=watermark)
+    read = [sql for sql in executed if sql.startswith("describe history")]
+    assert read == [f"describe history `golden`.`source` {limit}".strip() for limit in asked]
+    assert facts["entries"][-1]["version"] <= 99
+
+    # The commits that a run takes, and those that a mirror waits for.
+    executed.clear()
+    entries = [{"version": number} for number in range(200, 170, -1)]
+    capture = {"relation": source, "head": {"entries": entries}}
+    found = call("_entries_since", capture=capture, last=100)
+    assert found[-1]["version"] <= 99
+    assert [sql for sql in executed if sql.startswith("describe history")] == read

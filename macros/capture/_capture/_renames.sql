@@ -23,7 +23,7 @@
         and capture.taken.watermark.get('table_id') == capture.head.get('table_id') %}
     {% set entries = capture.entries or capture.head.get('entries', []) %}
     {% if is_same and entries and entries[-1].version > last + 1 %}
-        {% set entries = dbt_history._history_entries(capture.relation) %}
+        {% set entries = dbt_history._entries_back_to(capture.relation, entries, last - 1) %}
         {% do capture.head.update({'entries': entries}) %}
     {% endif %}
     {% set pending = entries | selectattr('version', 'gt', last) | list if is_same else [] %}

@@ -117,7 +117,7 @@
 {% macro _entries_since(capture, last) %}
     {% set entries = capture.head.entries %}
     {% if entries[-1].version > last + 1 %}
-        {% set entries = dbt_history._history_entries(capture.relation) %}
+        {% set entries = dbt_history._entries_back_to(capture.relation, entries, last - 1) %}
     {% endif %}
     {% if entries[-1].version > last + 1 %}
         {% do dbt_history._refuse_expired(capture, last) %}

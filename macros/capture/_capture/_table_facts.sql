@@ -44,8 +44,8 @@
         read up to 6      4 --- 5 --- 6
         set back to 4     4 --- 5' -- 6' -- 7'     5' and 6' were never read
 
-    `facts`: what `_table_facts` returned; gets all commits of the table if they are needed. If the
-    commit has expired, or has no time of its own, the id decides.
+    `facts`: what `_table_facts` returned; gets the commits from that version on if they are needed.
+    If the commit has expired, or has no time of its own, the id decides.
 #}
 {% macro _is_as_read(table, facts, watermark) %}
     {% set last = (watermark or {}).get('version') %}
@@ -56,7 +56,9 @@
         {% do return(true) %}
     {% endif %}
     {% if facts.entries[-1].version > last %}
-        {% do facts.update({'entries': dbt_history._history_entries(table)}) %}
+        {% do facts.update({
+            'entries': dbt_history._entries_back_to(table, facts.entries, last - 1),
+        }) %}
     {% endif %}
     {% set micros = dbt_history._own_micros(facts.entries, last) %}
     {% do return(micros is none or micros == watermark.micros) %}

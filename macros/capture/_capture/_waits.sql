@@ -102,7 +102,7 @@
     {% endif %}
     {% set entries = facts.entries %}
     {% if entries[-1].version > watermark.version + 1 %}
-        {% set entries = dbt_history._history_entries(table) %}
+        {% set entries = dbt_history._entries_back_to(table, entries, watermark.version - 1) %}
     {% endif %}
     {% set untaken = entries | selectattr('version', 'gt', watermark.version) | list %}
     {% if not untaken %}
