@@ -376,13 +376,15 @@ def test_the_coarse_log_in_integers_and_its_drain(call: Renderer) -> None:
         call("core_history", temp=inbox, codes="numbers")
 
 
-def test_rows_of_a_mirror(call: Renderer) -> None:
+def rows_of_a_mirror(call: Renderer, metrics: Mapping[str, int]) -> str:
+    """The SQL of a mirror with a reference; `metrics`: those of the last of the two new commits."""
     compile_in(call, "stations_hx")
+    last = {**commit(7), "operationMetrics": json.dumps(metrics)}
     call.pretend_relations("stations", "stations_hx", "networks", "networks_hx")
     stations = {"id": "bigint", "network": "bigint", "mod_time": "timestamp", "mod_user": "string"}
     call.pretend_answers(
         {
-            **source("stations", stations, [commit(7), commit(6), commit(5)]),
+            **source("stations", stations, [last, commit(6), commit(5)]),
             "describe history `golden`.`stations_hx`": captured("stations", 5),
             "describe history `golden`.`networks_hx`": captured(
                 "networks", 2, hx={"id": "networks_hx_id", "key": ["id"]}
@@ -394,14 +396,24 @@ def test_rows_of_a_mirror(call: Renderer) -> None:
             "select max(`stations_hx_id`) from `golden`.`stations_hx`": [{"max": 40}],
         }
     )
-    sql = call(
+    sql: str = call(
         "hx_rows",
         main=call.table("stations"),
         key="id",
         references=[{"column": "network", "history": call.table("networks_hx")}],
         mod_user="mod_user",
     )
-    assert_golden("logs/hx_rows", sql)
+    return sql
+
+
+def test_rows_of_a_mirror(call: Renderer) -> None:
+    assert_golden("logs/hx_rows", rows_of_a_mirror(call, {}))
+
+
+@pytest.mark.parametrize(("rows", "is_broadcast"), [(1_000_000, True), (1_000_001, False)])
+def test_many_changed_rows_are_not_broadcast(call: Renderer, rows: int, is_broadcast: bool) -> None:
+    sql = rows_of_a_mirror(call, {"numOutputRows": rows})
+    assert ("broadcast" in sql) is is_broadcast
 
 
 @pytest.mark.parametrize(
@@ -1509,7 +1521,7 @@ def test_the_log_of_a_source_is_read_back_to_the_watermark(
         {**commit(0), "version": number, "timestamp": f"2024-03-03 {number // 60:02}:{number % 60}"}
         for number in range(200 + meanwhile, -1, -1)
     ]
-    facts = {
+    facts: dict[str, Any] = {
         "table_id": "id", "is_marked": False,
         "entries": [{"version": number} for number in range(200, 170, -1)],
     }  # fmt: skip

@@ -71,7 +71,7 @@
 
 {#
     For each row with a reference, the newest history row of the referenced item. The rows of the
-    run are few: they are broadcast to the history.
+    run are few: they are broadcast to the history, unless its commits have many.
 #}
 {% macro _link_sql(capture, own_id, link) %}
     {%- if capture.watermark is none -%}
@@ -82,7 +82,8 @@
         ) -%}
     {%- endif -%}
     {%- set is_population = capture.diff is not none and not capture.diff.state -%}
-    select{{ '' if is_population else ' /*+ broadcast(numbered) */' }}
+    {%- set is_bulk = is_population or dbt_history._rows_of_feed(capture) > 1000000 -%}
+    select{{ '' if is_bulk else ' /*+ broadcast(numbered) */' }}
         numbered.{{ dbt_history._quote(own_id) }} as `__row`,
         max(referenced.`__id`) as `__link`
     from numbered
@@ -95,6 +96,23 @@
         {%- endfor %}
     group by numbered.{{ dbt_history._quote(own_id) }}
 {%- endmacro %}
+
+
+{# How many rows the commits of the feed say that they have changed; not all commits say it. #}
+{% macro _rows_of_feed(capture) %}
+    {%- set state = namespace(rows=0) -%}
+    {%- set first = capture.segments[0]['from'] if capture.segments else none -%}
+    {%- for entry in capture.entries
+        if first is not none and first <= entry.version <= capture.head.version -%}
+        {%- for name in [
+            'numTargetRowsInserted', 'numTargetRowsUpdated', 'numTargetRowsDeleted',
+            'numUpdatedRows', 'numDeletedRows',
+        ] + (['numOutputRows'] if entry.operation != 'MERGE' else []) -%}
+            {%- set state.rows = state.rows + entry.metrics.get(name, 0) | int -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- do return(state.rows) -%}
+{% endmacro %}
 
 
 {#
