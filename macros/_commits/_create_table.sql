@@ -7,11 +7,9 @@
     {% set create = dbt_history._create_table_sql(
         relation, columns, partition_by, properties, location, replace,
     ) %}
-    {% set record = {
-        'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text({
-            'history_operation': 'full_refresh', 'invocation_id': invocation_id,
-        })
-    } if replace and not relation.is_iceberg else {} %}
+    {% set record = dbt_history._record_setting(relation, {
+        'history_operation': 'full_refresh', 'invocation_id': invocation_id,
+    }) if replace and not relation.is_iceberg else {} %}
     {% set before = dbt_history._session_settings(record.keys() | list) if record else {} %}
     {% set state = namespace(failed='conflict') %}
     {% for attempt in range(6 if replace else 1) if state.failed == 'conflict' %}

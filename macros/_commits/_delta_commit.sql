@@ -45,7 +45,7 @@
 {% macro _commit_settings(plan, log) %}
     {% set once = plan.get('once') or {'app_id': log.app_id, 'version': plan.batch} %}
     {% set settings = {
-        'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text(
+        dbt_history._user_metadata(): dbt_history._record_text(
             dbt_history._commit_record(plan, log)
         )
     } %}

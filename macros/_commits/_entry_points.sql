@@ -33,9 +33,19 @@
             ))
         }) %}
     {% endif %}
-    {% do return({
-        'spark.databricks.delta.commitInfo.userMetadata': dbt_history._record_text(record)
-    }) %}
+    {% do return({dbt_history._user_metadata(): dbt_history._record_text(record)}) %}
+{% endmacro %}
+
+
+{#
+    Runs one statement as one commit with `record`; the session's settings are restored. Returns
+    none, or the class of the failure.
+#}
+{% macro _recorded_statement(relation, statement, record) %}
+    {% set setting = dbt_history._record_setting(relation, record) %}
+    {% do return(dbt_history._guarded_statement(
+        statement, setting, dbt_history._session_settings(setting.keys() | list),
+    )) %}
 {% endmacro %}
 
 

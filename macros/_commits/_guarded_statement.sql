@@ -107,6 +107,18 @@ end
 {% endmacro %}
 
 
+{# The session setting that adds a text to Delta's next commits. #}
+{% macro _user_metadata() %}
+    {% do return('spark.databricks.delta.commitInfo.userMetadata') %}
+{% endmacro %}
+
+
+{# The session setting that adds the property `dbt_history` to Iceberg's next snapshots. #}
+{% macro _snapshot_property() %}
+    {% do return('spark.sql.iceberg.snapshot-property.dbt_history') %}
+{% endmacro %}
+
+
 {#
     Settings with which Spark derives no conditions from those of a statement. From the rules of a
     batch it would derive them one from another, which takes minutes for some (decision 133).
@@ -174,22 +186,41 @@ end
 
 
 {#
+    The current values of all settings that the commits of a run set for their statements, and of
+    those that `_advise_settings` looks at.
+#}
+{% macro _settings_before_commits() %}
+    {% do return(dbt_history._session_settings(
+        [
+            dbt_history._user_metadata(), dbt_history._snapshot_property(),
+            'spark.databricks.delta.write.txnAppId', 'spark.databricks.delta.write.txnVersion',
+            'spark.sql.legacy.storeAnalyzedPlanForView',
+        ]
+        + dbt_history._settings_of_interpretation().keys() | list
+        + dbt_history._settings_without_derived_conditions().keys() | list
+        + dbt_history._defaults_of_tasks().keys() | list
+    )) %}
+{% endmacro %}
+
+
+{#
     Of these settings, those that a failed statement of this package left, and those of a commit
-    whose values are masked: nothing tells whose they are.
+    whose values are masked: nothing tells whose they are. The property of Iceberg's snapshots is
+    the package's own.
 #}
 {% macro _left_settings(found) %}
     {% set app_id = 'spark.databricks.delta.write.txnAppId' %}
     {% set version = 'spark.databricks.delta.write.txnVersion' %}
     {% set left, masked = [], dbt_history._masked() %}
     {% for name, value in found.items() %}
-        {% set is_record = name.endswith('.userMetadata') and value.startswith('{')
-            and '"dbt_history"' in value %}
-        {% set is_masked = name.endswith(('.userMetadata', '.dbt_history')) and value == masked %}
+        {% set is_record = name == dbt_history._snapshot_property()
+            or name == dbt_history._user_metadata()
+                and (value == masked or value.startswith('{') and '"dbt_history"' in value) %}
         {% set is_number = name in [app_id, version]
             and (found.get(app_id) or '').startswith(
                 ('dbt_history:', 'dbt_history_watermarks:', masked)
             ) %}
-        {% do left.append(name) if is_record or is_masked or is_number %}
+        {% do left.append(name) if is_record or is_number %}
     {% endfor %}
     {% set for_speed = dict(
         dbt_history._settings_of_interpretation(),

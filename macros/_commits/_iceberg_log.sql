@@ -284,9 +284,3 @@
         record if record.get('table') == dbt_history._quoted_relation(relation) else none
     ) %}
 {% endmacro %}
-
-
-{# The session setting that adds the property `dbt_history` to the next snapshots. #}
-{% macro _snapshot_property() %}
-    {% do return('spark.sql.iceberg.snapshot-property.dbt_history') %}
-{% endmacro %}

@@ -223,7 +223,6 @@
         'dbt_history': '1', 'history_operation': 'undo', 'undone': entry.version,
         'invocation_id': invocation_id,
     } %}
-    {% set setting = dbt_history._record_setting(relation, record) %}
     {% do dbt_history._log_info(
         caller_name, relation,
         'was reset before batch ' ~ entry.record.batch ~ ' was committed: undoing that batch',
@@ -233,9 +232,8 @@
         ~ dbt_history._string_literal(
             'restore table ' ~ name ~ ' to version as of ' ~ (entry.version - 1)
         ) %}
-    {% do return(dbt_history._guarded_statement(
-        (unlock if is_locked else '') ~ restore, setting,
-        dbt_history._session_settings(setting.keys() | list),
+    {% do return(dbt_history._recorded_statement(
+        relation, (unlock if is_locked else '') ~ restore, record,
     )) %}
 {% endmacro %}
 

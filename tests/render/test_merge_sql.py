@@ -832,6 +832,47 @@ def test_a_number_that_a_failed_statement_left_is_known_by_its_id(
     assert call("_left_settings", found=found) == (list(found) if is_left else [])
 
 
+def test_a_run_restores_all_settings_of_its_commits(call: Renderer) -> None:
+    """Iceberg's property is the package's own: a value of it was left by a failed statement."""
+    property_of_snapshots = call("_snapshot_property")
+    used = [
+        "spark.databricks.delta.commitInfo.userMetadata",
+        "spark.databricks.delta.write.txnAppId",
+        "spark.databricks.delta.write.txnVersion",
+        *call("_settings_of_interpretation"),
+        *call("_settings_without_derived_conditions"),
+        *call("_defaults_of_tasks"),
+        "spark.sql.legacy.storeAnalyzedPlanForView",
+    ]
+    rows = [{"key": key, "value": "of the user"} for key in [*used, property_of_snapshots, "other"]]
+    statements = call.pretend_answers({"set": rows, "reset": []})
+
+    before = call("_settings_before_commits")
+
+    assert before == dict.fromkeys(used, "of the user")
+    assert statements == ["set", f"reset `{property_of_snapshots}`"]
+
+
+@pytest.mark.parametrize("is_iceberg", [False, True])
+def test_a_recorded_statement_restores_the_setting_of_its_record(
+    call: Renderer, is_iceberg: bool
+) -> None:
+    relation = call.table("records").incorporate(is_iceberg=is_iceberg)
+    (setting,) = call("_record_setting", relation=relation, record={"batch": 7})
+    rows = [{"key": setting, "value": "of the user"}]
+    statements = call.pretend_answers({"set": rows, "reset": [], "begin": []})
+
+    call("_recorded_statement", relation=relation, statement="select 1", record={"batch": 7})
+
+    script = statements[-1]
+    assert setting == call("_snapshot_property" if is_iceberg else "_user_metadata")
+    assert f"execute immediate 'set `{setting}` = `{{" in script
+    quoted = f"`{setting}`" if is_iceberg else setting
+    restored = f"'reset {quoted}'" if is_iceberg else f"'set `{setting}` = `of the user`'"
+    assert script.index("select 1") < script.rindex(f"execute immediate {restored}")
+    assert script.count(f"execute immediate {restored}") == script.count("handler for") + 1
+
+
 def test_a_batch_before_the_one_that_was_read_shows_a_reset(call: Renderer) -> None:
     assert call("_is_set_back", last=7, log={"last_batch": 6})
     assert call("_is_set_back", last=7, log={"last_batch": None})

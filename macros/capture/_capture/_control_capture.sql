@@ -10,10 +10,9 @@
         {% do return(none) %}
     {% endif %}
     {% set record = {'dbt_history': '1', 'control': control, 'invocation_id': invocation_id} %}
-    {% set failed = dbt_history._guarded_statement(
-        dbt_history._empty_commit_sql(relation, 'dbt_history.suspended', property),
-        dbt_history._record_setting(relation, record),
-        dbt_history._session_settings(['spark.databricks.delta.commitInfo.userMetadata']),
+    {% set failed = dbt_history._recorded_statement(
+        relation, dbt_history._empty_commit_sql(relation, 'dbt_history.suspended', property),
+        record,
     ) %}
     {% if failed is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(

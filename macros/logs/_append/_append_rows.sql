@@ -24,10 +24,7 @@
         INSERT      one commit. Afterwards the log is read again: whose commit has the number
 #}
 {% macro _plan_and_append_rows(target, existing, select_sql, settings, full_refresh, caller_name) %}
-    {% set before = dbt_history._session_settings([
-        'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
-        'spark.databricks.delta.write.txnVersion',
-    ] + dbt_history._defaults_of_tasks().keys() | list) %}
+    {% set before = dbt_history._settings_before_commits() %}
     {% set is_new = existing is none or full_refresh %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
     {% set staged = dbt_history._staged_view(select_sql) %}

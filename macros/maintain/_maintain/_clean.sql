@@ -354,16 +354,9 @@
 {% endmacro %}
 
 
-{#
-    Runs a statement with a record of the operation in its commit; the session's settings are
-    restored.
-#}
+{# Runs a statement with a record of the operation in its commit. #}
 {% macro _run_marked(sql, record, table, caller_name) %}
-    {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
-    {% set failed = dbt_history._guarded_statement(
-        sql, dbt_history._record_setting(table.relation, record),
-        dbt_history._session_settings([key]),
-    ) %}
+    {% set failed = dbt_history._recorded_statement(table.relation, sql, record) %}
     {% if failed is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the table ' ~ table.relation ~ ' could not be written (' ~ failed ~ ')',

@@ -633,14 +633,11 @@
         {% endfor %}
         {% set update = 'update ' ~ place.name ~ ' set ' ~ assignments | join(', ') ~ ' where '
             ~ dbt_history._key_filter(only, place.there) ~ ' and (' ~ terms | join(' or ') ~ ')' %}
-        {% set record = dbt_history._record_setting(
-            place.relation, {'history_operation': 'erase_subject'},
-        ) %}
         {% set state.failed = 'conflict' %}
         {% for attempt in range(6) if state.failed == 'conflict' %}
             {% do dbt_history._open_log(place.name) if place.lock is not none %}
-            {% set state.failed = dbt_history._guarded_statement(
-                update, record, dbt_history._session_settings(record.keys() | list),
+            {% set state.failed = dbt_history._recorded_statement(
+                place.relation, update, {'history_operation': 'erase_subject'},
             ) %}
         {% endfor %}
     {% endif %}

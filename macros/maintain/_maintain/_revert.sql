@@ -365,13 +365,10 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
     ) %}
     {% do said.update({'author': author}) if author %}
     {% do said.update({'message': reason}) if reason %}
-    {% set record = dbt_history._record_setting(call.relation, dict(said, **{
+    {% set failed = dbt_history._recorded_statement(call.relation, statement, dict(said, **{
         'dbt_history': '1', 'history_operation': 'revert_table', 'history': call.log.name,
         'to': call.instant, 'invocation_id': invocation_id,
     })) %}
-    {% set failed = dbt_history._guarded_statement(
-        statement, record, dbt_history._session_settings(record.keys() | list),
-    ) %}
     {% if failed is not none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'revert_table', call.name ~ ' could not be written; it is as it was',

@@ -13,10 +13,7 @@
 
 {# Runs a statement as one commit with this record. #}
 {% macro _run_recorded(migrated, statement, record, caller_name, or_failed=false) %}
-    {% set key = 'spark.databricks.delta.commitInfo.userMetadata' %}
-    {% set failed = dbt_history._guarded_statement(
-        statement, {key: dbt_history._record_text(record)}, dbt_history._session_settings([key]),
-    ) %}
+    {% set failed = dbt_history._recorded_statement(migrated.relation, statement, record) %}
     {% if or_failed %}
         {% do return(failed) %}
     {% elif failed is not none %}

@@ -28,12 +28,7 @@
 {% macro _plan_and_write_batches(
     target, existing, select_sql, settings, full_refresh, caller_name
 ) %}
-    {% set before = dbt_history._session_settings([
-        'spark.databricks.delta.commitInfo.userMetadata', 'spark.databricks.delta.write.txnAppId',
-        'spark.databricks.delta.write.txnVersion', 'spark.sql.legacy.storeAnalyzedPlanForView',
-        'spark.sql.codegen.wholeStage', 'spark.sql.codegen.factoryMode',
-        'spark.sql.constraintPropagation.enabled',
-    ] + dbt_history._defaults_of_tasks().keys() | list) %}
+    {% set before = dbt_history._settings_before_commits() %}
     {% set settings = dbt_history._with_event_options(settings, select_sql, caller_name) %}
     {% set captured = dbt_history._captured_sources(select_sql) %}
     {% set settings = dict(
