@@ -74,8 +74,8 @@ end
         {% do return(none) %}
     {% endif %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
-        'commit', 'the threads of session mode share one Spark session, and models would commit'
-            ~ ' with the settings of others; nothing was written',
+        model.config.materialized, 'the threads of session mode share one Spark session, and models'
+            ~ ' would commit with the settings of others; nothing was written',
         got='threads: ' ~ target.threads, expected='threads: 1', node=node,
         way_out='dbt <command> --threads 1, or threads: 1 in the profile; several threads need the'
             ~ ' method thrift or http',

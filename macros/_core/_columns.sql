@@ -120,7 +120,7 @@
     {%- set columns = dbt_history._columns_of_key(key) -%}
     {%- if columns is none -%}
         {%- do exceptions.raise_compiler_error(dbt_history._message(
-            'key', 'this names no columns', got=tojson(key, key),
+            none, 'the argument key, or unique_key, names no columns', got=tojson(key, key),
             expected='the name of a column, or a list of names',
             node=dbt_history._node_of_context(),
         )) -%}

@@ -1,6 +1,9 @@
-{# The form of every message: what is wrong, got, expected, in which model, and the way out. #}
+{#
+    The form of every message: what is wrong, got, expected, in which model, and the way out.
+    `caller_name`: the macro or materialization; none where it is not known.
+#}
 {% macro _message(caller_name, problem, got=none, expected=none, way_out=none, node=none) %}
-    {% set lines = ['dbt_history.' ~ caller_name ~ ': ' ~ problem] %}
+    {% set lines = ['dbt_history' ~ ('.' ~ caller_name if caller_name else '') ~ ': ' ~ problem] %}
     {% if got is not none %}{% do lines.append('  got: ' ~ got) %}{% endif %}
     {% if expected is not none %}{% do lines.append('  expected: ' ~ expected) %}{% endif %}
     {% if node is not none %}{% do lines.append('  in model: ' ~ node) %}{% endif %}

@@ -19,7 +19,10 @@
                     ~ ' schema.table)'
             ) %}
         {% elif is_log and not keeps_rows %}
-            {% do problems.append(name ~ ': a log (history_append) keeps all rows for ever') %}
+            {% do problems.append(
+                name ~ ': a log (history_append) is append-only; the operation needs versions that'
+                    ~ ' have an end'
+            ) %}
         {% else %}
             {% set found = {'key': [], 'convention': none} if is_log
                 else dbt_history._table_settings(node, convention, key, caller_name) %}
@@ -38,9 +41,11 @@
             {% elif is_missing %}
                 {% do problems.append(name ~ ': there is no such table yet') %}
             {% elif not keeps_rows and found.convention.get('append_only') %}
-                {% do problems.append(name ~ ': an append-only table keeps all rows for ever') %}
+                {% do problems.append(
+                    name ~ ': it is append-only; the operation needs versions that have an end'
+                ) %}
             {% elif not keeps_rows and not found.key %}
-                {% do problems.append(name ~ ': say which columns are the key') %}
+                {% do problems.append(name ~ ': name the key columns (key)') %}
             {% elif of_period %}
                 {% do problems.append(
                     name ~ ': the key names ' ~ of_period | join(', ')

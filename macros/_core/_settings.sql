@@ -70,7 +70,7 @@
     {% do dbt_history._refuse_unit_test(missing, caller_name) if missing %}
     {% if missing %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the model does not say ' ~ missing | join(' and '),
+            caller_name, 'the model has no ' ~ missing | join(' and '),
             expected=missing | join(' and ') ~ ' as an argument, or unique_key and meta.history of'
                 ~ ' the model that contains the call',
             node=dbt_history._node_of_context(),
@@ -387,6 +387,11 @@
             'the settings of the model are not valid',
             got='\n    ' ~ problems | join('\n    '),
             node=node.unique_id,
+            way_out={
+                'history': 'docs/guides/history.md#settings lists them', 'history_append': none,
+            }.get(
+                node.config.get('materialized'), 'docs/guides/batches.md#settings lists them',
+            ),
         )) %}
     {% endif %}
 {% endmacro %}

@@ -17,6 +17,15 @@
 {% endmacro %}
 
 
+{# `known`: the names of all tags of the tables. #}
+{% macro _refuse_unknown_tag(tag, known, caller_name) %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        caller_name, 'no table has a tag of this name', got=tag,
+        expected=known | unique | sort | join(', ') or 'a tag that create_tag made; there is none',
+    )) %}
+{% endmacro %}
+
+
 {% macro _refuse_tag(tag, problems, caller_name) %}
     {% if problems %}
         {% do exceptions.raise_compiler_error(dbt_history._message(

@@ -6,18 +6,19 @@
     {# `tag: 2024` of --args is a number, and the marks have names. #}
     {% set tag = tag | string %}
     {% set dropped = namespace(number=0) %}
+    {% set known = [] %}
     {% for table in dbt_history._tables_of_all_kinds(
         table, convention, key, 'drop_tag',
     ) %}
-        {% if tag in dbt_history._marks_of(table).tags | map(attribute='name') %}
+        {% set names = dbt_history._marks_of(table).tags | map(attribute='name') | list %}
+        {% do known.extend(names) %}
+        {% if tag in names %}
             {% do dbt_history._remove_tag(table, tag) %}
             {% set dropped.number = dropped.number + 1 %}
             {% do log('dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is dropped', info=true) %}
         {% endif %}
     {% endfor %}
     {% if not dropped.number %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            'drop_tag', 'no table has a tag of this name', got=tag,
-        )) %}
+        {% do dbt_history._refuse_unknown_tag(tag, known, 'drop_tag') %}
     {% endif %}
 {% endmacro %}

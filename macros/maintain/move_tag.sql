@@ -8,12 +8,14 @@
     {# `tag: 2024` of --args is a number, and the marks have names. #}
     {% set tag = tag | string %}
     {% set problems = [] %}
-    {% set tables = [] %}
+    {% set tables, known = [], [] %}
     {% for table in dbt_history._tables_of_all_kinds(
         table, convention, key, 'move_tag',
     ) %}
         {% set marks = dbt_history._marks_of(table) %}
-        {% if tag in marks.tags | map(attribute='name') %}
+        {% set names = marks.tags | map(attribute='name') | list %}
+        {% do known.extend(names) %}
+        {% if tag in names %}
             {% do table.update({
                 'instant': dbt_history._evaluated_point(at, table, 'move_tag'), 'tags': marks.tags,
             }) %}
@@ -30,9 +32,7 @@
         {% do problems.append('at is missing: the point to move the tag to') %}
     {% endif %}
     {% if not tables %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            'move_tag', 'no table has a tag of this name', got=tag,
-        )) %}
+        {% do dbt_history._refuse_unknown_tag(tag, known, 'move_tag') %}
     {% endif %}
     {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
     {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}

@@ -194,7 +194,7 @@ def test_several_threads_with_one_session_are_refused_before_anything_is_written
 
     run = project.run("v", "w", check=False, options=["--threads", "2"])
 
-    assert run.log.count("dbt_history.commit: the threads of session mode share one") >= 2
+    assert run.log.count("dbt_history.history: the threads of session mode share one") >= 2
     assert not project.spark.catalog.tableExists(project.table("v"))
     project.run("v", options=["--threads", "1"])
     with thread_sessions(lambda: new_session(project.spark)):

@@ -154,7 +154,7 @@ def test_a_key_that_nobody_says_is_asked_for(project: Project) -> None:
         "key is empty: name the columns that tell rows apart, or let the table say them" in run.log
     )
     assert "a primary key constraint, or the tests unique and not_null of one column" in run.log
-    assert "dbt_history.batch_rows: the model does not say convention" in run.log
+    assert "dbt_history.batch_rows: the model has no convention" in run.log
     assert not project.spark.catalog.tableExists(project.table("log"))
 
 

@@ -45,6 +45,30 @@ def test_history_as_a_list_or_a_number_is_refused(call: Renderer, of: str, value
     assert f"dbt_history.history_{of}: the metadata" in refusal(call, {"history": value}, of=of)
 
 
+@pytest.mark.parametrize(
+    ("materialized", "guide"),
+    [("history", "history"), ("history_batch", "batches"), ("history_append", None)],
+)
+def test_a_refusal_of_settings_names_the_page_that_lists_them(
+    call: Renderer, materialized: str, guide: str | None
+) -> None:
+    own = node({"history": {"convention": "validity", "colour": 1}}, materialized=materialized)
+    macro = "_append_settings" if guide is None else "_history_settings"
+    with pytest.raises(DbtRuntimeError) as refused:
+        call(macro, node=own, caller_name=materialized)
+
+    if guide is None:
+        assert "way out" not in str(refused.value)
+    else:
+        assert f"way out: docs/guides/{guide}.md#settings lists them" in str(refused.value)
+        assert "\n## Settings\n" in page(f"docs/guides/{guide}.md")
+
+
+def test_a_key_that_is_no_name_is_refused_as_an_argument(call: Renderer) -> None:
+    with pytest.raises(DbtRuntimeError, match=r"dbt_history: the argument key, or unique_key,"):
+        call("_key_columns", key=5)
+
+
 @pytest.mark.parametrize("name", ["histroy", "History", "histry", "hiistory"])
 def test_misspelt_history_metadata_is_refused(call: Renderer, name: str) -> None:
     meta = {name: HISTORY, "owner": "me", "historic": True, "story": 1}

@@ -16,7 +16,7 @@ COMMIT = {"statement": "merge", "settings": {"spark.x": "1"}, "before": {}}
 def answers(call: Renderer, own: str, **context: Any) -> list[str]:
     """A run with four threads; `own`: what the session says of itself."""
     call.context = {
-        "model": {"unique_id": "model.shop.customers"},
+        "model": {"unique_id": "model.shop.customers", "config": {"materialized": "history"}},
         "target": SimpleNamespace(threads=4),
         "execute": True,
         **context,
@@ -33,7 +33,7 @@ def test_a_shared_session_is_refused_before_anything_is_written(call: Renderer) 
         with pytest.raises(DbtRuntimeError) as refused:
             call(macro, **arguments)
         message = str(refused.value)
-        assert "the threads of session mode share one Spark session" in message
+        assert "dbt_history.history: the threads of session mode share one" in message
         assert "got: threads: 4" in message
         assert "in model: model.shop.customers" in message
         assert "way out: dbt <command> --threads 1" in message

@@ -37,6 +37,9 @@ def test_a_tag_that_looks_like_a_number_or_a_day_is_found_by_its_name(
     call("drop_tag", tag=tag, table="orders")
     with pytest.raises(DbtRuntimeError, match="at is missing"):
         call("move_tag", tag=tag, table="orders", at=None)
+    for name, arguments in (("drop_tag", {}), ("move_tag", {"at": 7})):
+        with pytest.raises(DbtRuntimeError, match=f"(?s)no table has a tag.*expected: {tag}"):
+            call(name, tag="unknown", table="orders", **arguments)
 
 
 def marked(call: Renderer, *tags: tuple[str, int], **more: list[dict[str, Any]]) -> list[str]:

@@ -64,7 +64,7 @@
     {% set line = dbt_history._branch_lineage(branches, branch, caller_name) %}
     {% if line.epoch is none %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'main has no base', got=branch,
+            caller_name, 'main has no base', got=branch, expected='the name of a branch',
         )) %}
     {% endif %}
     {% set features = dbt_history._features_of(

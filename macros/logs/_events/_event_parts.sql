@@ -77,6 +77,7 @@
             'event_rows',
             'columns of ' ~ capture.relation ~ ' have names that the event table needs',
             got=wrong | join(', '), node=model.unique_id,
+            way_out='rename these columns in a view, and read the view',
         )) %}
     {% endif %}
 {% endmacro %}

@@ -9,7 +9,7 @@
         {% set key = dbt_history._key_columns(
             key or log.key or ((node or {}).get('config') or {}).get('unique_key')
         ) %}
-        {% do problems.append(table ~ ': say which columns are the key') if not key %}
+        {% do problems.append(table ~ ': name the key columns (key)') if not key %}
         {% do return(dict(log, name=table, key=key)) %}
     {% endif %}
     {% set tables = dbt_history._maintained(table, convention, key, 'erase_subject') %}

@@ -45,6 +45,8 @@
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'the options of batch_rows do not fit the model; nothing was written',
             got='\n    ' ~ problems | join('\n    '), node=model.unique_id,
+            way_out='give all batch_rows of the model the same options' if found | length > 1
+                else 'set late_events: true, or leave out these options',
         )) %}
     {% endif %}
     {% do return(dict(
