@@ -832,6 +832,36 @@ def test_a_number_that_a_failed_statement_left_is_known_by_its_id(
     assert call("_left_settings", found=found) == (list(found) if is_left else [])
 
 
+@pytest.mark.parametrize(
+    ("failed", "reason", "way_out"),
+    [
+        ("conflict", "other writers changed the table six times during the merge", "run it again"),
+        ("too long", "a text is too long for its column (varchar or char)", "shorten the text"),
+        ("refused", "of the caller", "its own way out"),
+        ("error", "Spark could not finish the merge", "correct it and run it again"),
+        ("no delta", "Spark could not finish the merge", "correct it and run it again"),
+    ],
+)
+def test_a_failed_statement_has_a_reason_and_a_way_out(
+    call: Renderer, failed: str, reason: str, way_out: str
+) -> None:
+    own = {"refused": ["of the caller", "its own way out"]}
+
+    found = call("_failure_reason", failed=failed, action="merge", again="run it again", own=own)
+
+    assert found[0] == reason
+    assert found[1].endswith(way_out)
+
+
+@pytest.mark.parametrize("conflict", [None, ["another writer", "wait"]])
+def test_the_reason_of_a_caller_comes_before_the_common_one(
+    call: Renderer, conflict: list[str] | None
+) -> None:
+    own = {"conflict": conflict} if conflict else {}
+    found = call("_failure_reason", failed="conflict", action="append", again="again", own=own)
+    assert (found == conflict) == (conflict is not None)
+
+
 def test_a_run_restores_all_settings_of_its_commits(call: Renderer) -> None:
     """Iceberg's property is the package's own: a value of it was left by a failed statement."""
     property_of_snapshots = call("_snapshot_property")

@@ -481,37 +481,17 @@
         {% set text = run_query('select max(length(to_json(struct(*)))) from ' ~ staged.view) %}
     {% endif %}
     {% do dbt_history._drop_staged(staged) %}
-    {% set reasons = {
-        'conflict': [
-            'other writers changed the table six times while the rows were being appended',
-            'run the model again',
-        ],
-        'gone': [
-            'files of a source, or of its change data feed, are not there any more (VACUUM)',
-            dbt_history._resync_by_diff(),
-        ],
-        'constraint': [
-            'a row violates a constraint of the table',
-            'correct the row, or the constraint (show tblproperties lists it)',
-        ],
-        'too long': [
-            'a text is too long for its column (varchar or char)',
-            'shorten the text in the SELECT',
-        ],
-    } %}
+    {% set own = {'gone': [
+        'files of a source, or of its change data feed, are not there any more (VACUUM)',
+        dbt_history._resync_by_diff(),
+    ]} %}
     {% if plan.null_if_empty %}
-        {% do reasons.update({'refused': [
+        {% do own.update({'refused': [
             dbt_history._empty_partition(plan),
             'replace it in the SELECT, or make the log without this partition',
         ]}) %}
     {% endif %}
-    {% set reason = reasons.get(
-        failed,
-        [
-            'Spark could not finish the append',
-            'the cause is in the log of the Spark driver; correct it and run the model again',
-        ],
-    ) %}
+    {% set reason = dbt_history._failure_reason(failed, 'append', 'run the model again', own) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
         caller_name, 'the rows were not appended: ' ~ reason[0], node=model.unique_id,
         way_out=reason[1],

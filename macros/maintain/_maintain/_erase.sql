@@ -645,15 +645,10 @@
         {% do dbt_history._close_log(place.name) %}
     {% endif %}
     {% if state.failed is not none %}
+        {% set reason = dbt_history._failure_reason(state.failed, 'erasure', 'run it again') %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'erase_subject', place.name ~ ' could not be changed; what was logged before is erased',
-            got='conflicts with other writers, six times' if state.failed == 'conflict'
-                else 'an error of Spark: ' ~ state.failed,
-            way_out='run it again'
-                ~ (
-                    '' if state.failed == 'conflict'
-                        else ' when the cause, in the log of the Spark driver, is corrected'
-                ),
+            got=reason[0], way_out=reason[1],
         )) %}
     {% endif %}
 {% endmacro %}

@@ -370,16 +370,15 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
         'to': call.instant, 'invocation_id': invocation_id,
     })) %}
     {% if failed is not none %}
+        {% set meanwhile = [
+            'another writer changed it meanwhile', 'run ' ~ call.log.name ~ ' and revert again',
+        ] %}
+        {% set reason = dbt_history._failure_reason(failed, 'revert', 'revert again', {
+            'conflict': meanwhile, 'refused': meanwhile,
+        }) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'revert_table', call.name ~ ' could not be written; it is as it was',
-            got={
-                'conflict': 'another writer changed it meanwhile',
-                'refused': 'another writer changed it meanwhile',
-                'constraint': 'a row of that instant violates a constraint of the table',
-            }.get(failed, 'an error of Spark: ' ~ failed),
-            way_out='run ' ~ call.log.name ~ ' and revert again' if failed in [
-                'conflict', 'refused',
-            ] else 'the log of the Spark driver has the cause',
+            'revert_table', call.name ~ ' could not be written; it is as it was', got=reason[0],
+            way_out=reason[1],
         )) %}
     {% endif %}
 {% endmacro %}

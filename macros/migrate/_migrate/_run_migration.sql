@@ -17,20 +17,11 @@
     {% if or_failed %}
         {% do return(failed) %}
     {% elif failed is not none %}
-        {% set reasons = {
-            'conflict': [
-                'another writer changed the table at the same time', 'run the migration again',
-            ],
-            'refused': ['the table changed between look and write', 'run the migration again'],
-            'constraint': [
-                'a constraint of the table refuses the new rows',
-                'correct the constraint (show tblproperties lists it)',
-            ],
-        } %}
-        {% set reason = reasons.get(
-            failed,
-            ['Spark could not finish the statement', 'the cause is in the log of the Spark driver'],
-        ) %}
+        {% set again = 'run the migration again' %}
+        {% set reason = dbt_history._failure_reason(failed, 'statement', again, {
+            'conflict': ['another writer changed the table at the same time', again],
+            'refused': ['the table changed between look and write', again],
+        }) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'no row was written: ' ~ reason[0], node=migrated.relation | string,
             way_out=reason[1],

@@ -94,11 +94,7 @@
 
 
 {% macro _raise_failed_merge(failed, plan, caller_name) %}
-    {% set reasons = {
-        'conflict': [
-            'other writers changed the table six times while the batch was being merged',
-            'run the model again',
-        ],
+    {% set reason = dbt_history._failure_reason(failed, 'merge', 'run the model again', {
         'overtaken': [
             'another run has applied a batch to the table since the rows were computed from it',
             'run it again: it begins after that batch',
@@ -108,20 +104,7 @@
             'run the model again; where the SELECT reads this model\'s own table, use'
                 ~ ' dbt_history.last_batch() instead',
         ],
-        'constraint': [
-            'a row of the batch violates a constraint of the table',
-            'correct the row, or the constraint (show tblproperties lists it)',
-        ],
-        'too long': [
-            'a text is too long for its column (varchar or char)',
-            'shorten the text in the SELECT',
-        ],
-        'error': [
-            'Spark could not finish the merge',
-            'the cause is in the log of the Spark driver; correct it and run the model again',
-        ],
-    } %}
-    {% set reason = reasons.get(failed, reasons['error']) %}
+    }) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
         caller_name,
         dbt_history._plan_name(plan) ~ ' was not applied: ' ~ reason[0],
