@@ -70,8 +70,5 @@
         caller_name, relation,
         'gets ' ~ what ~ ' (' ~ property ~ ' = ' ~ value ~ '): readers have to support it',
     ) %}
-    {% do run_query(
-        'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' set tblproperties ('
-        ~ dbt_history._string_literal(property) ~ ' = ' ~ dbt_history._string_literal(value) ~ ')'
-    ) %}
+    {% do run_query(dbt_history._property_sql(relation, property, value)) %}
 {% endmacro %}

@@ -43,8 +43,15 @@
     {% if relation.is_iceberg %}
         {% do return('insert into ' ~ name ~ ' select * from ' ~ name ~ ' where false') %}
     {% endif %}
+    {% do return(dbt_history._property_sql(relation, property, value)) %}
+{% endmacro %}
+
+
+{# The statement that sets a property of a table. #}
+{% macro _property_sql(relation, name, value) %}
     {% do return(
-        'alter table ' ~ name ~ " set tblproperties ('" ~ property ~ "' = '" ~ value ~ "')"
+        'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' set tblproperties ('
+            ~ dbt_history._string_literal(name) ~ ' = ' ~ dbt_history._string_literal(value) ~ ')'
     ) %}
 {% endmacro %}
 

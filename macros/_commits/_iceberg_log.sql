@@ -149,9 +149,9 @@
     {% endfor %}
     {% if kept != before %}
         {% do run_query(
-            'alter table ' ~ dbt_history._quoted_relation(relation)
-                ~ " set tblproperties ('dbt_history.last_batch' = "
-            ~ dbt_history._string_literal(dbt_history._property_text(kept)) ~ ')'
+            dbt_history._property_sql(
+                relation, 'dbt_history.last_batch', dbt_history._property_text(kept),
+            )
         ) %}
     {% endif %}
 {% endmacro %}

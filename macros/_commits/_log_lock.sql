@@ -8,7 +8,12 @@
                             locked  open for us     locked again
 #}
 {% macro _open_log(name) %}
-    {% do run_query(
+    {% do run_query(dbt_history._open_log_sql(name)) %}
+{% endmacro %}
+
+
+{% macro _open_log_sql(name) %}
+    {% do return(
         'alter table ' ~ name
             ~ " set tblproperties ('delta.appendOnly' = 'false', 'dbt_history.is_open' = 'true')"
     ) %}

@@ -216,8 +216,6 @@
         ) %}
     {% endfor %}
     {% set name = dbt_history._quoted_relation(relation) %}
-    {% set unlock = 'alter table ' ~ name
-        ~ " set tblproperties ('delta.appendOnly' = 'false', 'dbt_history.is_open' = 'true');\n" %}
     {% set is_locked = dbt_history._table_property(relation, 'delta.appendOnly') == 'true' %}
     {% set record = {
         'dbt_history': '1', 'history_operation': 'undo', 'undone': entry.version,
@@ -233,7 +231,7 @@
             'restore table ' ~ name ~ ' to version as of ' ~ (entry.version - 1)
         ) %}
     {% do return(dbt_history._recorded_statement(
-        relation, (unlock if is_locked else '') ~ restore, record,
+        relation, (dbt_history._open_log_sql(name) ~ ';\n' if is_locked else '') ~ restore, record,
     )) %}
 {% endmacro %}
 

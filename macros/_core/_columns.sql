@@ -25,6 +25,14 @@
 {% endmacro %}
 
 
+{# The types of columns by their names in lower case. #}
+{% macro _types_by_name(columns) %}
+    {% set types = {} %}
+    {% for column in columns %}{% do types.update({column.name | lower: column.type}) %}{% endfor %}
+    {% do return(types) %}
+{% endmacro %}
+
+
 {# Column name to type of a query, without running it. #}
 {% macro _types_of_query(query) %}
     {% set types = {} %}

@@ -154,7 +154,7 @@
     {%- if convention.active -%} {%- do terms.append('not ' ~ name_of(convention.active)) -%}
     {%- endif -%}
     {%- for column in dbt_history._without(
-        columns, key + [convention.start, convention.end, convention.active],
+        columns, key + dbt_history._period_columns(convention),
     ) -%}
         {%- do terms.append(name_of(column.name) ~ ' is null') -%}
     {%- endfor -%}

@@ -164,10 +164,15 @@
 {% endmacro %}
 
 
+{# The columns of the period that a convention has: start, end, active flag. #}
+{% macro _period_columns(convention) %}
+    {% do return([convention.start, convention.end, convention.active] | reject('none') | list) %}
+{% endmacro %}
+
+
 {# The columns of a key that are columns of the period: with them each version would be a record. #}
 {% macro _period_columns_in(key, convention) %}
-    {% set period = [convention.start, convention.end, convention.active] | reject('none')
-        | map('lower') | list %}
+    {% set period = dbt_history._period_columns(convention) | map('lower') | list %}
     {% set found = [] %}
     {% for column in key if column | lower in period %}{% do found.append(column) %}{% endfor %}
     {% do return(found) %}

@@ -104,10 +104,7 @@ insert into {{ call.writes }} (
     {%- set key = dbt_history._quoted(call.key) -%}
     {%- set is_branched = is_resync and 'branch' in call.key | map('lower') -%}
     {%- set payload = dbt_history._quoted(call.payload) -%}
-    {%- set types = {} -%}
-    {%- for column in dbt_history._table_columns(call.states) -%}
-        {%- do types.update({column.name | lower: column.type}) -%}
-    {%- endfor -%}
+    {%- set types = dbt_history._types_by_name(dbt_history._table_columns(call.states)) -%}
     {%- set sql -%}
 with present as (
     select *{{ " except (`branch`), coalesce(`branch`, 'main') as `branch`" if is_branched }}

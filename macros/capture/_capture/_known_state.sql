@@ -177,11 +177,9 @@
     {% set kinds = {'_hist_time': 'events', 'mod_time': 'hx'} %}
     {% set log = {
         'kind': kinds.get(layout.get('time'), 'changes'), 'id': layout.get('order'),
-        'time': layout.get('time', '_commit_timestamp'), 'names': {}, 'renamed': {},
+        'time': layout.get('time', '_commit_timestamp'),
+        'names': dbt_history._types_by_name(stored), 'renamed': {},
     } %}
-    {% for column in stored %}
-        {% do log.names.update({column.name | lower: column.type}) %}
-    {% endfor %}
     {% do log.update(
         {} if capture.taken.other_sources else dbt_history._former_names(capture, true)
     ) %}

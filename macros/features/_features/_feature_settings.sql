@@ -135,10 +135,7 @@
         string          -                string           NULL in the stored states
 #}
 {% macro _content_with_stored(features, columns_of_states) %}
-    {% set stored_types, types = {}, [] %}
-    {% for column in columns_of_states %}
-        {% do stored_types.update({column.name | lower: column.type}) %}
-    {% endfor %}
+    {% set stored_types, types = dbt_history._types_by_name(columns_of_states), [] %}
     {% for name in features.payload %}
         {% set type = features.types_of_log[loop.index0] %}
         {% set stored = stored_types.get(name | lower, type) %}

@@ -433,13 +433,8 @@
     is NULL in all its rows.
 #}
 {% macro _stored_cells(target, staged, names) %}
-    {%- set there, wanted = {}, {} -%}
-    {%- for column in dbt_history._table_columns(target) -%}
-        {%- do there.update({column.name | lower: column.type}) -%}
-    {%- endfor -%}
-    {%- for column in staged.get('columns', []) -%}
-        {%- do wanted.update({column.name | lower: column.type}) -%}
-    {%- endfor -%}
+    {%- set there = dbt_history._types_by_name(dbt_history._table_columns(target)) -%}
+    {%- set wanted = dbt_history._types_by_name(staged.get('columns', [])) -%}
     {%- set cells = [] -%}
     {%- for name in names -%}
         {%- set type, cell = there.get(name | lower), dbt_history._quote(name) -%}

@@ -10,9 +10,7 @@
     {% if relation is none or relation.is_view or not relation.is_delta %}
         {% do own.append('the table is not there, or is no Delta table') %}
     {% else %}
-        {% for column in dbt_history._table_columns(relation) %}
-            {% do stored.update({column.name | lower: column.type}) %}
-        {% endfor %}
+        {% set stored = dbt_history._types_by_name(dbt_history._table_columns(relation)) %}
         {% for column in key + [names.dbt_valid_from, names.dbt_valid_to]
             if column | lower not in stored %}
             {% do own.append(

@@ -20,17 +20,11 @@
     {% set of_state = [
         main.namespace | lower, 'author_txn', 'created_txn', 'purged_txn', 'resync',
     ] if main.namespace else [] %}
+    {% set kept = dbt_history._identity_columns(main.convention)
+        + dbt_history._period_columns(main.convention) %}
     {% do return(dict(
-        main, is_log=false, kept=dbt_history._period_columns(main.convention) + of_state,
+        main, is_log=false, kept=kept | map('lower') | unique | list + of_state,
     )) %}
-{% endmacro %}
-
-
-{% macro _period_columns(convention) %}
-    {% do return(
-        (dbt_history._identity_columns(convention) + [convention.end, convention.active])
-            | reject('none') | map('lower') | list
-    ) %}
 {% endmacro %}
 
 

@@ -218,9 +218,7 @@
 #}
 {% macro _rewind_sql(table, only) %}
     {%- set convention = table.convention -%}
-    {%- set period = [
-        convention.start, convention.end, convention.active,
-    ] | reject('none') | list -%}
+    {%- set period = dbt_history._period_columns(convention) -%}
     {%- set numbered = convention.version_id
         if dbt_history._identity_columns(convention) | length > 1 else none -%}
     {%- set columns = dbt_history._without(

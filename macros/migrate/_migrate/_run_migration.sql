@@ -141,11 +141,7 @@
 {% macro _keep_migration(relation, operation) %}
     {% set name = dbt_history._migration_property(operation) %}
     {% if dbt_history._table_property(relation, name) is none %}
-        {% do run_query(
-            'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' set tblproperties ('
-                ~ dbt_history._string_literal(name) ~ ' = '
-                ~ dbt_history._string_literal(operation.column) ~ ')'
-        ) %}
+        {% do run_query(dbt_history._property_sql(relation, name, operation.column)) %}
     {% endif %}
 {% endmacro %}
 

@@ -5,10 +5,7 @@
 {% macro _check_staged_columns(staged, settings) %}
     {% set convention = settings.convention %}
     {% set problems = [] %}
-    {% set types = {} %}
-    {% for column in staged.columns %}
-        {% do types.update({column.name | lower: column.type}) %}
-    {% endfor %}
+    {% set types = dbt_history._types_by_name(staged.columns) %}
     {% for name in ['_stage'] + settings.key
         + [
             convention.start, convention.end, convention.active, convention.version_id,
@@ -63,10 +60,7 @@
 {% macro _check_table_columns(staged, table_columns, settings) %}
     {% set convention = settings.convention %}
     {% set problems = [] %}
-    {% set types = {} %}
-    {% for column in table_columns %}
-        {% do types.update({column.name | lower: column.type}) %}
-    {% endfor %}
+    {% set types = dbt_history._types_by_name(table_columns) %}
     {% set required = settings.key
         + [
             convention.start, convention.end, convention.active, convention.version_id,
@@ -126,10 +120,7 @@
 
 {# The table's struct columns that have more fields in the SELECT: with its `type`, and `fields`. #}
 {% macro _extended_columns(staged, table_columns) %}
-    {% set types = {} %}
-    {% for column in staged.columns %}
-        {% do types.update({column.name | lower: column.type}) %}
-    {% endfor %}
+    {% set types = dbt_history._types_by_name(staged.columns) %}
     {% set extended = [] %}
     {% for column in table_columns if column.name | lower in types %}
         {% set type = types[column.name | lower] %}

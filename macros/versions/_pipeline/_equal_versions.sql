@@ -38,8 +38,8 @@
     {%- set fills = ignore_null_updates if ignore_null_updates is boolean
         else dbt_history._key_columns(ignore_null_updates) != [] -%}
     {%- set fixed = (
-        dbt_history._key_columns(key) + [convention.start, convention.end, convention.active]
-    ) | reject('none') | map('lower') | list -%}
+        dbt_history._key_columns(key) + dbt_history._period_columns(convention)
+    ) | map('lower') | list -%}
     {%- set problems = [] -%}
     {%- if merge_equal is not boolean -%}
         {%- do problems.append('merge_equal is ' ~ tojson(merge_equal) ~ ': true or false') -%}
@@ -115,11 +115,9 @@
 
 
 {% macro _record_tracked(relation, tracked) %}
-    {% do run_query(
-        'alter table ' ~ dbt_history._quoted_relation(relation) ~ ' set tblproperties ('
-            ~ dbt_history._string_literal(dbt_history._repeats_property()) ~ ' = '
-            ~ dbt_history._string_literal(dbt_history._property_text(tracked)) ~ ')'
-    ) %}
+    {% do run_query(dbt_history._property_sql(
+        relation, dbt_history._repeats_property(), dbt_history._property_text(tracked),
+    )) %}
 {% endmacro %}
 
 
@@ -170,9 +168,8 @@
 
 {# The columns besides the key and the period. #}
 {% macro _data_columns(columns, settings) %}
-    {% set convention = settings.convention %}
     {% do return(dbt_history._without(
-        columns, settings.key + [convention.start, convention.end, convention.active],
+        columns, settings.key + dbt_history._period_columns(settings.convention),
     )) %}
 {% endmacro %}
 

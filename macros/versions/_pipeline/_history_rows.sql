@@ -531,9 +531,7 @@ group by {{ dbt_history._quoted(settings.key) | join(', ') }}
 {# Refuses names that the history or its bookkeeping needs, and columns that the settings name. #}
 {% macro _refuse_history_columns(capture, settings) %}
     {% set convention = settings.convention %}
-    {% set period = [
-        convention.start, convention.end, convention.active,
-    ] | reject('none') | map('lower') | list %}
+    {% set period = dbt_history._period_columns(convention) | map('lower') | list %}
     {% set own = [
         '_stage', '_batch', '_order', '_unmodified', '_begins', '_at', '_place', '_life',
         '_is_update', '_change_type', '_commit_version', '_commit_timestamp', '_changed_by', '__at',
@@ -569,8 +567,8 @@ group by {{ dbt_history._quoted(settings.key) | join(', ') }}
         {% do ways.append('name each column once') %}
     {% endfor %}
     {% set lacking = [] %}
-    {% for name in settings.key + [convention.start, convention.end, convention.active]
-        if name and capture.stored and name | lower not in capture.stored %}
+    {% for name in settings.key + dbt_history._period_columns(convention)
+        if capture.stored and name | lower not in capture.stored %}
         {% do lacking.append(name) %}
     {% endfor %}
     {% if lacking %}
