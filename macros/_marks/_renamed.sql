@@ -34,7 +34,7 @@
         {% do run_query(
             'insert into ' ~ dbt_history._quoted_relation(marks)
                 ~ ' (kind, table_name, name, instant, table_version, author, reason, recorded_at,'
-            ~ ' invocation_id) ' ~ missing
+                ~ ' invocation_id) ' ~ missing
         ) %}
     {% else %}
         {% do run_query(

@@ -12,11 +12,8 @@
     )) -%}
 {%- elif execute -%}
     {%- set table = load_relation(model) or model -%}
-    {%- set properties = {} -%}
-    {%- for row in run_query('show tblproperties ' ~ dbt_history._quoted_relation(model)).rows -%}
-        {%- do properties.update({row[0]: row[1]}) -%}
-    {%- endfor -%}
-    {%- if not table.is_iceberg and properties.get('delta.appendOnly') != 'true' -%}
+    {%- if not table.is_iceberg
+        and dbt_history._table_property(table, 'delta.appendOnly') != 'true' -%}
         {%- do problems.append('the table property delta.appendOnly is not true') -%}
     {%- endif -%}
     {%- for entry in dbt_history._history_entries(table) -%}

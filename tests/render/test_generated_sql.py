@@ -1116,8 +1116,12 @@ def test_cleaning_by_number_keeps_versions_in_force_and_null_keys(
 @pytest.mark.parametrize(
     ("value", "type_", "condition"),
     [
-        ("1.239", "decimal(10, 2)", "coalesce(try_cast('1.239' as decimal(10, 2)) <>"
-                                    " try_cast('1.239' as decimal(38,30)), true)"),
+        ("1.239", "decimal(10, 2)", None),
+        ("1.5", "decimal(38,0)", None),
+        ("4e-11", "decimal(38,10)", None),
+        ("-1.2300", "decimal(38,2)", "try_cast('-1.2300' as decimal(38,2)) is null"),
+        ("12.5E1", "decimal(10,0)", "try_cast('12.5E1' as decimal(10,0)) is null"),
+        ("x", "decimal(10,2)", "try_cast('x' as decimal(10,2)) is null"),
         ("x", "int", "try_cast('x' as int) is null"),
         (True, "boolean", "try_cast('true' as boolean) is null"),
         ("2024-03-01", "date", "try_cast('2024-03-01' as date) is null"),

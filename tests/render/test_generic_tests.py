@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from tests.render.test_named_nodes import know
 from tests.support.rendering import Renderer
 
 KEYED = ["periods_do_not_overlap", "one_active_version", "no_gap_between_versions"]
@@ -27,11 +28,6 @@ def column_test(name: str, column: str, tested: str) -> dict[str, Any]:
         "test_metadata": {"name": name}, "column_name": column,
         "depends_on": {"nodes": [f"model.shop.{tested}"]},
     }  # fmt: skip
-
-
-def know(call: Renderer, *nodes: dict[str, Any], **context: Any) -> None:
-    graph = {"nodes": {one["unique_id"]: one for one in nodes}, "sources": {}}
-    call.context = {"graph": graph, "execute": True, **context}
 
 
 def filtered(call: Renderer, name: str, *nodes: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbt_history.generate import read_files, write_files
-from dbt_history.output import OutputError, aligned, asset, write_file
+from dbt_history.output import OutputError, aligned, write_file
 
 
 def test_a_file_is_replaced_as_a_whole_and_its_folder_is_made(tmp_path: Path) -> None:
@@ -30,14 +30,6 @@ def test_the_columns_of_a_table_are_aligned() -> None:
         "name       rows  note", "a             7", "long name    12     x",
     ]  # fmt: skip
     assert list(aligned([])) == []
-
-
-@pytest.mark.parametrize(
-    ("part", "name"),
-    [("docs", "site.css"), ("explore", "explore.js"), ("timeline", "timeline.js")],
-)
-def test_the_files_of_pages_are_in_the_package(part: str, name: str) -> None:
-    assert len(asset(part, name)) > 1000
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

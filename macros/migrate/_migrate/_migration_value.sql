@@ -23,11 +23,13 @@
     ) %}
     {% set cell = 'try_cast(' ~ literal ~ ' as ' ~ type ~ ')' %}
     {% set digits = modules.re.match('^decimal[(]([0-9]+), *([0-9]+)[)]$', kind) %}
-    {% set is_refused = cell ~ ' is null' if not digits
-        else 'coalesce(' ~ cell ~ ' <> try_cast(' ~ literal ~ ' as decimal(38,'
-            ~ (38 - digits.group(1) | int + digits.group(2) | int) ~ ')), true)' %}
-    {% if not is_point
-        or run_query('select ' ~ is_refused).rows[0][0] | string | lower == 'true' %}
+    {% set number = modules.re.match(
+        '[+-]?[0-9]*[.]?([0-9]*?)0*(?:e([+-]?[0-9]+))?$', text | trim | lower,
+    ) %}
+    {% set is_cut = digits and number
+        and number.group(1) | length - (number.group(2) or 0) | int > digits.group(2) | int %}
+    {% if not is_point or is_cut
+        or run_query('select ' ~ cell ~ ' is null').rows[0][0] | string | lower == 'true' %}
         {% do problems.append('the value ' ~ value ~ ' is no ' ~ type) %}
     {% endif %}
     {% do return('cast(' ~ literal ~ ' as ' ~ type ~ ')') %}

@@ -65,15 +65,14 @@ def listed(path: Path) -> list[Path]:
 
 
 def without_shell_order(files: list[Path]) -> list[Path]:
-    """Files as given; those in the order of a pattern that the shell has expanded by numbers.
+    """Files as given; if they are in the order of a shell's pattern, request_2 before request_10.
 
     land b/*.json a/*.json      b/1 b/10 b/2   a/1 a/10 a/2
     landed                      b/1 b/2 b/10   a/1 a/2 a/10
     """
-    if shell_order(files):
-        return by_numbers(files)
     folders = (list(group) for _, group in groupby(files, key=lambda file: file.parent))
-    return [file for part in folders for file in by_numbers(part)]
+    parts = [files] if shell_order(files) else folders
+    return [file for part in parts for file in by_numbers(part)]
 
 
 def shell_order(files: list[Path]) -> Order | None:
@@ -164,8 +163,8 @@ def land_command(
     before changes nothing; a refused request lands nothing.
 
     Those of a folder or pattern are landed in the order of their paths, request_2 before
-    request_10. So are files in alphabetical order, in which a shell expands a pattern, by the
-    numbers in their paths; files in any other order are landed as given.
+    request_10. Files in alphabetical order, as a shell expands a pattern, keep this order, but
+    request_2 is before request_10; files in any other order are landed as given.
 
     \b
     Examples: dbt-history land requests/

@@ -18,6 +18,8 @@ from functools import cached_property
 from dbt_history.commit_log import Entry, read_record, restored_version
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.table import (
+    LOG_RETENTION,
+    RETENTION,
     CatalogTable,
     LandedRecord,
     LandingTable,
@@ -40,7 +42,6 @@ SECOND = 1_000_000
 # Entries are copied once the first one that is not is as old, with all later ones; at half the
 # table's log retention if that is earlier.
 KEEP_AFTER = 14 * 24 * 3600 * SECOND
-RETENTION = "delta.logRetentionDuration"
 # Of a record; not the digests of its files.
 KEPT_FIELDS = ("dbt_history", "request", "batch", "landing", "table_id", "key")
 
@@ -110,8 +111,8 @@ class RequestLog:
 
     def keep_after(self) -> int:
         """The age, in microseconds, from which an entry is copied."""
-        retention = self.landing.properties().get(RETENTION)
-        if retention is None:
+        retention = self.landing.properties().get(RETENTION, LOG_RETENTION)
+        if retention == LOG_RETENTION:
             return KEEP_AFTER
         interval = f"cast({string_literal(retention)} as interval)"
         rows = self.landing.spark.sql(f"select unix_micros(timestamp_micros(0) + {interval})")

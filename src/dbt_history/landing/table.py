@@ -36,6 +36,7 @@ BOOKKEEPING_TYPES = {
     "_unmodified": "array<string>",
 }
 # A landed request is recognized as long as its commit is in the log.
+RETENTION = "delta.logRetentionDuration"
 LOG_RETENTION = "interval 90 days"
 # Property: the last batch whose landed rows lost a column.
 EMPTIED = "dbt_history.emptied_until"
@@ -330,7 +331,7 @@ class LandingTable(CatalogTable):
         """Create the table. Returns False if it was registered from existing files instead."""
         types = staged_types(columns)
         properties = {
-            "delta.logRetentionDuration": LOG_RETENTION,
+            RETENTION: LOG_RETENTION,
             # Allows columns of this type to be added later.
             "delta.feature.timestampNtz": "supported",
         }
