@@ -7,8 +7,9 @@
         marks of customers    now of clients, in the first run of clients with `continues`
 
     If a view has the former name now, the marks are copied, because readers of the view look for
-    its name. If a table has it, they stay. Of a model with an alias of its own the former name is
-    not known.
+    its name. A mark of the kind `continues` records the copy: a tag that is moved or dropped later
+    does not come back. If a table has the name, they stay. Of a model with an alias of its own the
+    former name is not known.
 #}
 {% macro _take_over_marks(relation, owner, continues) %}
     {% set marks = dbt_history._marks(relation) if owner in continues else none %}
@@ -27,14 +28,19 @@
         ) %}
         {% do return(none) %}
     {% elif other is not none %}
-        {% set missing = dbt_history._missing_marks_sql(marks, former, relation.identifier) %}
-        {% if not run_query('select count(*) from (' ~ missing ~ ') as missing').rows[0][0] %}
-            {% do return(none) %}
-        {% endif %}
+        {% set name = dbt_history._string_literal(relation.identifier | lower) %}
+        {% set is_copied = "kind = 'continues' and table_name = " ~ name ~ ' and name = '
+            ~ dbt_history._string_literal(former) %}
+        {% if dbt_history._count_rows(marks, is_copied) %}{% do return(none) %}{% endif %}
         {% do run_query(
             'insert into ' ~ dbt_history._quoted_relation(marks)
                 ~ ' (kind, table_name, name, instant, table_version, author, reason, recorded_at,'
-                ~ ' invocation_id) ' ~ missing
+                ~ ' invocation_id) select kind, ' ~ name ~ ', name, instant, table_version,'
+            ~ ' author, reason, recorded_at, invocation_id from '
+                ~ dbt_history._quoted_relation(marks) ~ ' where ' ~ is_former
+                ~ " and kind <> 'continues' union all select 'continues', " ~ name ~ ', '
+                ~ dbt_history._string_literal(former) ~ ', null, null, null, null,'
+            ~ ' current_timestamp(), ' ~ dbt_history._string_literal(invocation_id)
         ) %}
     {% else %}
         {% do run_query(
@@ -45,21 +51,4 @@
     {% do dbt_history._log_info(
         'continues', relation, 'has the tags, horizon and other marks of ' ~ former,
     ) %}
-{% endmacro %}
-
-
-{# SQL: the marks of the former name that the new name does not have yet, with the new name. #}
-{% macro _missing_marks_sql(marks, former, identifier) %}
-    {%- set name = dbt_history._string_literal(identifier | lower) -%}
-    {%- for side in [
-        {'name': name, 'of': dbt_history._string_literal(former)},
-        {'name': 'table_name', 'of': name},
-    ] -%}
-    select
-        kind, {{ side.name }}, name, instant, table_version, author, reason, recorded_at,
-        invocation_id
-    from {{ dbt_history._quoted_relation(marks) }}
-    where table_name = {{ side.of }}
-    {{ 'except ' if loop.first }}
-    {%- endfor -%}
 {% endmacro %}
