@@ -77,7 +77,7 @@ where (`_change_type` = 'insert' and {{ began }})
 {% macro _key_of_changes(relation, key, reader) %}
     {%- set log = reader.get('log') -%}
     {%- if key is not none or log -%}
-        {%- do return(dbt_history._key_columns(key or (log or {}).get('key'))) -%}
+        {%- do return(dbt_history._key_columns(key if key is not none else log.key)) -%}
     {%- endif -%}
     {%- set node = dbt_history._node_of_relation(relation) -%}
     {%- if node is none -%}

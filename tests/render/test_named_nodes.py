@@ -266,6 +266,12 @@ def test_a_changeset_pairs_the_versions_by_the_key_of_the_model(call: Renderer) 
         assert keys(snapshot) == expected
 
 
+def test_a_changeset_of_a_log_pairs_by_its_key_unless_it_is_given(call: Renderer) -> None:
+    reader = {"log": {"key": ["id"]}}
+    for key, expected in ((None, ["id"]), ("part", ["part"]), ([], [])):
+        assert call("_key_of_changes", relation="golden.log", key=key, reader=reader) == expected
+
+
 def test_a_changeset_in_a_unit_test_needs_its_key(call: Renderer) -> None:
     unit_test = {"unique_id": "unit_test.shop.t", "resource_type": "unit_test", "config": {}}
     call.context = {"graph": {}, "execute": True, "model": unit_test}
