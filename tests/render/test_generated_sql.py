@@ -1373,7 +1373,14 @@ def test_a_source_that_a_model_no_longer_reads_has_nothing_to_read(
         ([7, 5, 4], {"is_suspended": True}, 8, "version 5 … resume_history, … at up to 7"),
         ([5, 4], {"property": "true"}, 6, "version 5 … resume_history, … at up to 5"),
         ([7, 5, 4], {"raw_code": "batch_rows(changes(), at = 'day')"}, 1, "version 5 … may be"),
+        (
+            [7, 5, 4],
+            {"raw_code": "batch_rows(changes(), 'id', 'hx', 'day')"},
+            1,
+            "version 5 … may be",
+        ),
         ([7, 5, 4], {"raw_code": "batch_rows(changes())"}, 5, None),
+        ([7, 5, 4], {"raw_code": "batch_rows(changes(a, b), key=['c', 'd'], e=f)"}, 5, None),
     ],
 )
 def test_a_migration_before_changes_to_read_is_refused(

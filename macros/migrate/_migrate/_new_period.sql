@@ -202,13 +202,16 @@
 
 {#
     Whether the model of the table may give changes other times than those of their commits, as far
-    as its text shows; of a table without a model this is not known.
+    as its text shows; of a table without a model this is not known. `at` is the fourth argument of
+    `batch_rows`, after its `key` and `convention`.
 #}
 {% macro _has_own_times(relation) %}
     {% set node = dbt_history._node_of_relation(relation) or {} %}
     {% set meta = dbt_history._history_meta(node, 'migrate') if node else {} %}
+    {% set by_name = '\\b(at|sequence)\\s*=' %}
+    {% set by_place = 'batch_rows\\s*[(](?![^{}]*\\b(key|convention)\\s*=)[^{}]*,[^{}]*,[^{}]*,' %}
     {% do return(
         meta.get('updated_at') is not none
-            or modules.re.search('\\b(at|sequence)\\s*=', node.get('raw_code') or '') is not none
+            or modules.re.search(by_name ~ '|' ~ by_place, node.get('raw_code') or '') is not none
     ) %}
 {% endmacro %}
