@@ -16,12 +16,9 @@
         | map(attribute='operation') | join(' ') %}
     {% if commit and dbt_history._mark_of_version(entries, watermark.version) == commit
         and not modules.re.search('REPLACE|RESTORE|CLONE|CONVERT', since) %}
-        {% set properties = {} %}
-        {% for row in run_query(
-            'show tblproperties ' ~ dbt_history._quoted_relation(table)
-        ).rows %}
-            {% do properties.update({row[0]: row[1]}) %}
-        {% endfor %}
+        {% set properties = dbt_history._table_properties(
+            table, ['delta.enableChangeDataFeed', 'delta.enableRowTracking'],
+        ) %}
         {% do return({
             'table_id': watermark.table_id, 'entries': entries, 'properties': properties,
             'location': none, 'is_marked': true,

@@ -52,9 +52,7 @@
     {% set found = [] %}
     {% for name, watermark in (watermarks or {}).items()
         if watermark.get('version') is not none %}
-        {% set relation = dbt_history._with_format(
-            load_relation(dbt_history._relation_of_source(name))
-        ) %}
+        {% set relation = load_relation(dbt_history._relation_of_source(name)) %}
         {% set facts = none if relation is none
             else dbt_history._table_facts(relation, watermark) %}
         {% if facts is not none %}
@@ -82,8 +80,7 @@
     {% elif source.newest == last %}
         {% do return(none) %}
     {% endif %}
-    {% set entries = source.entries if source.entries[-1].version <= last + 1
-        else dbt_history._history_entries(source.relation) %}
+    {% set entries = dbt_history._entries_back_to(source.relation, source.entries, last) %}
     {% set unread = entries | selectattr('version', 'gt', last) | sort(attribute='version') %}
     {% if unread[0].version > last + 1 %}
         {% do return({'version': last + 1, 'timestamp': none}) %}

@@ -53,8 +53,9 @@
     {% set is_numbered = '_batch' in staged.names %}
     {# Also before the table is made, which `on_schema_change: fail` would keep as it is. #}
     {% if is_new and is_numbered and dbt_history._has_new_columns(select_sql, staged) %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do return({'reset': 'by a new column of its SELECT', 'is_unmade': true}) %}
+        {% do return(dbt_history._to_plan_again(
+            staged, 'by a new column of its SELECT', is_unmade=true,
+        )) %}
     {% endif %}
     {% if is_new %}
         {% do dbt_history._create_log(

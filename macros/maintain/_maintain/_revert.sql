@@ -373,12 +373,12 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
         {% set meanwhile = [
             'another writer changed it meanwhile', 'run ' ~ call.log.name ~ ' and revert again',
         ] %}
-        {% set reason = dbt_history._failure_reason(failed, 'revert', 'revert again', {
+        {% set cause = dbt_history._failure_reason(failed, 'revert', 'revert again', {
             'conflict': meanwhile, 'refused': meanwhile,
         }) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            'revert_table', call.name ~ ' could not be written; it is as it was', got=reason[0],
-            way_out=reason[1],
+            'revert_table', call.name ~ ' could not be written; it is as it was', got=cause[0],
+            way_out=cause[1],
         )) %}
     {% endif %}
 {% endmacro %}
