@@ -182,6 +182,7 @@ def test_a_table_dropped_and_recreated_is_compared(project: Project, items: str)
     assert len(taken(project)) == 5
 
 
+@pytest.mark.thorough
 def test_a_table_swapped_with_another_is_compared(project: Project, items: str) -> None:
     """The other table has as many versions, made by the same statements."""
     other = source(project, "id bigint, v string", name="other")
