@@ -691,7 +691,9 @@ def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
     assert "no table has a row of this key" in message
     copy = f"{project.schema}.h__batches_0123abcd"
     spark.sql(f"create table {copy} using parquet as select 'a' as id, 'secret' as v")
+    spark.sql("create or replace temporary view h__batches_89abcdef as select 'a' as id")
     message = refused(only={"id": "a"}, mirrors=names[2:])
+    spark.sql("drop view h__batches_89abcdef")
     spark.sql(f"drop table {copy}")
     assert "`h__batches_0123abcd` has 1 rows of this key; it is the copy of a batch" in message
     assert "v is NOT NULL" in message

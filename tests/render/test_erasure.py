@@ -27,9 +27,12 @@ def test_a_copy_of_a_batch_that_has_the_record_is_named(call: Renderer) -> None:
     copies = [
         "customers__batches_0123abcd", "customers__batches_0123abcd9", "orders__batches_0123abcd",
     ]  # fmt: skip
+    tables = [{"tableName": name, "isTemporary": False} for name in copies]
+    # A view of this session, which is listed in every schema.
+    tables.append({"tableName": "customers__batches_89abcdef", "isTemporary": True})
     executed = call.pretend_answers(
         {
-            "show tables in `golden`": [{"tableName": name} for name in copies],
+            "show tables in `golden`": tables,
             "describe": [{"name": "id", "type": "bigint", "comment": None}],
             "select count": [{"count": 2}],
         }

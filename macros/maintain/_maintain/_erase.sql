@@ -436,7 +436,8 @@
 
 {#
     A run that is killed may leave a copy of its batch, `<model>__batches_<id>`; a run in progress
-    has one, and would write the data again.
+    has one, and would write the data again. Temporary views, which SHOW TABLES lists in every
+    schema, end with their session.
 #}
 {% macro _check_copies(main, places, only, problems) %}
     {% set schemas = {} %}
@@ -448,7 +449,8 @@
     {% endfor %}
     {% for schema, names in schemas.items() %}
         {% for row in run_query('show tables in ' ~ schema).rows
-            if modules.re.match('^.*__batches_[0-9a-f]{8}$', row['tableName'])
+            if not row['isTemporary']
+                and modules.re.match('^.*__batches_[0-9a-f]{8}$', row['tableName'])
                 and row['tableName'].rsplit('__batches_', 1)[0] | lower in names %}
             {% set copy = schema ~ '.' ~ dbt_history._quote(row['tableName']) %}
             {% set columns = dbt_history._table_columns(copy) %}
