@@ -148,11 +148,9 @@
             or entry.is_first %}
     {% endfor %}
     {% if kept != before %}
-        {% do run_query(
-            dbt_history._property_sql(
-                relation, 'dbt_history.last_batch', dbt_history._property_text(kept),
-            )
-        ) %}
+        {% do run_query(dbt_history._property_sql(
+            relation, 'dbt_history.last_batch', dbt_history._property_text(kept),
+        )) %}
     {% endif %}
 {% endmacro %}
 

@@ -29,11 +29,10 @@
 
 
 {# 'closed', 'open' (left so by a killed run), or none: the table has no lock. #}
-{% macro _log_lock(name) %}
-    {% set properties = {} %}
-    {% for row in run_query('show tblproperties ' ~ name).rows %}
-        {% do properties.update({row[0]: row[1]}) %}
-    {% endfor %}
+{% macro _log_lock(relation) %}
+    {% set properties = dbt_history._table_properties(
+        relation, ['delta.appendOnly', 'dbt_history.is_open'],
+    ) %}
     {% if properties.get('delta.appendOnly') == 'true' %}
         {% do return('closed') %}
     {% endif %}

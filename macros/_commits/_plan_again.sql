@@ -236,7 +236,10 @@
 {% endmacro %}
 
 
-{# Whether RESTORE may undo the commit, too: another misplaced batch, or one without a change. #}
+{#
+    Whether a RESTORE that undoes a misplaced batch may also undo this commit: it may if the commit
+    is a batch or an undo of this package, or changed neither rows nor columns.
+#}
 {% macro _goes_with_undo(entry) %}
     {% if entry.record is not none %}
         {% do return(

@@ -87,8 +87,7 @@
     {% if outdated %}
         {% do return(dbt_history._to_plan_again(staged, outdated)) %}
     {% endif %}
-    {% if not is_new and not target.is_iceberg
-        and dbt_history._log_lock(dbt_history._quoted_relation(target)) == 'open' %}
+    {% if not is_new and not target.is_iceberg and dbt_history._log_lock(target) == 'open' %}
         {% do dbt_history._close_log(dbt_history._quoted_relation(target)) %}
     {% endif %}
     {% if captured is none and '_batch' not in staged.names %}

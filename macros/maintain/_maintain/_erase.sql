@@ -46,8 +46,7 @@
     {% set of_log = about.get('hx') or about.get('events') or {} %}
     {% set former = of_log or about.get('changes') or {} %}
     {% if not of_log and ((node or {}).get('config') or {}).get('materialized') != 'history_append'
-        and (relation.is_iceberg
-            or dbt_history._log_lock(dbt_history._quoted_relation(relation)) is none) %}
+        and (relation.is_iceberg or dbt_history._log_lock(relation) is none) %}
         {% do return(none) %}
     {% endif %}
     {% set names = dbt_history._table_columns(relation) | map(attribute='name') | map('lower')
@@ -572,7 +571,8 @@
             ~ filter
     ).rows[0] %}
     {% do place.update({
-        'rows': row[0] | int, 'changed': row[1] | int, 'lock': dbt_history._log_lock(place.name),
+        'rows': row[0] | int, 'changed': row[1] | int,
+        'lock': dbt_history._log_lock(place.relation),
     }) %}
     {% if place.changed %}
         {% for name in dbt_history._not_null_in(place.name, place.columns) %}

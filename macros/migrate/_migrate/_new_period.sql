@@ -180,10 +180,10 @@
     {% set log = dict(found, control=found.control
         or dbt_history._control_by_property(migrated.relation, found)) %}
     {% set problems = [] %}
+    {% set is_suspended = dbt_history._is_suspended(log) %}
+    {% set run = ('resume_history, and ' if is_suspended else '') ~ 'run its model first' %}
     {% for source in dbt_history._unread_sources(log, relation=migrated.relation) %}
-        {% set micros = source.newest if dbt_history._is_suspended(log) else source.micros %}
-        {% set run = ('resume_history, and ' if dbt_history._is_suspended(log) else '')
-            ~ 'run its model first' %}
+        {% set micros = source.newest if is_suspended else source.micros %}
         {% if micros is none or dbt_history._has_own_times(migrated.relation) %}
             {% do problems.append(
                 'it has not read ' ~ source.text ~ ', which may be from before: ' ~ run

@@ -136,9 +136,7 @@
             from {{ dbt_history._quoted_relation(migrated.relation) }}
         ) as newest
     {% endset %}
-    {% do return({
-        'sql': sql, 'columns': kept + [convention.start, convention.end, convention.active],
-    }) %}
+    {% do return({'sql': sql, 'columns': kept + dbt_history._period_columns(convention)}) %}
 {% endmacro %}
 
 
@@ -146,8 +144,7 @@
 {% macro _soft_delete_problems(migrated, deleted) %}
     {% set convention = dbt_history.convention('fivetran') %}
     {% set problems = [] %}
-    {% for name in [convention.start, convention.end, convention.active]
-        if name in migrated.types %}
+    {% for name in dbt_history._period_columns(convention) if name in migrated.types %}
         {% do problems.append(
             'the table has a column ' ~ name ~ ' already: it is in history mode'
         ) %}
