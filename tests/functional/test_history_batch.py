@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import date, datetime
 from decimal import Decimal
@@ -431,6 +432,44 @@ def test_batches_without_a_column_give_the_same_table_in_one_commit(project: Pro
         **{(id_, day(1)): "one" for id_ in (1, 2, 3)},
         (1, day(5)): None, (2, day(3)): "three", (3, day(3)): "three",
     }  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_an_old_version_sent_again_is_no_base_after_the_records_end(project: Project) -> None:
+    """Batch 2 sends version a again, without an earliest row; batch 3 updates the record:
+
+    day          1         3         5      7    8
+    records 1, 2 [ a ------)[ b -----)           2: upsert at 1     3: update at 8, 2 with E at 7
+    becomes      [ a2 -----)[ b -----)           no version lasts until the update
+    record 3     [ a ------)[ b ------------
+    becomes      [ a2 -----)[ b ------------)[ c ---
+    """
+    first = [upsert(1, id_, day(on), v, w=v) for id_ in (1, 2, 3) for on, v in ((1, "a"), (3, "b"))]
+    first += [delete(1, 1, day(5)), delete(1, 2, day(5))]
+    later = [upsert(2, id_, day(1), "a2", w="a2") for id_ in (1, 2, 3)]
+    later += [update(3, id_, day(8), "c") for id_ in (1, 2, 3)] + [earliest(3, 2, day(7))]
+    choices = {"one": (1, "skip"), "all": (None, "skip"), "refused": (None, "fail")}
+    select = stage(project, "staged", first)
+    for name, (most, choice) in choices.items():
+        project.history(name, select, batches_per_commit=most, update_without_base=choice)
+    project.run(*choices)
+    stage(project, "staged", [*first, *later])
+
+    run = project.run(*choices, check=False)
+
+    sent_again = [{**version(id_, "a2", day(1), before(day(3))), "w": "a2"} for id_ in (1, 2, 3)]
+    deleted = [
+        {**version(id_, "b", day(3), day(5)), "w": "b", "_fivetran_active": False} for id_ in (1, 2)
+    ]
+    updated = [
+        {**version(3, "b", day(3), before(day(8))), "w": "b"},
+        {**version(3, "c", day(8)), "w": "b"},
+    ]
+    for name in ("one", "all"):
+        assert_table(project, name, *sent_again, *deleted, *updated)
+        assert "2 skipped" in run.message(name)
+    assert json.loads(project.log_of("all")[0]["userMetadata"])["batches"] == 2
+    assert "update rows have no version" in run.message("refused")
 
 
 @pytest.mark.thorough

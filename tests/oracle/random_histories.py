@@ -662,6 +662,65 @@ def wild_change(stage: str, draws: Draws, key: KeyItems, start: Time) -> Row:
     return row
 
 
+def sent_again_history(seed: int, convention: Convention, keys: int = 3) -> History:
+    """Old versions sent again without an earliest row; in the next batch, updates of the records.
+
+    An update completes its unmodified columns only if the record was not deleted before it:
+
+        table       [ a ------)[ b ------)            deleted, or open
+        batch 1     [ a2 ---------------- open        ends where b starts
+        batch 2                             u         some have an E of their own
+    """
+    rng = random.Random(f"sent again {seed} {convention}")
+    tick = scale_of(convention).tick
+    initial: list[Row] = []
+    sent: list[Batch] = [[], []]
+    for values in key_values(keys, KEY):
+        versions, last = contiguous_versions(rng, values, convention)
+        initial += versions
+        key = tuple(values.items())
+        draws = Draws(rng, convention, moments_of(versions, convention), 0)
+        old = rng.choice(versions[:-1])
+        again = wild_change(
+            rng.choice(("upsert", "upsert", "update")), draws, key, old[convention.start]
+        )
+        again[convention.version_id] = old[convention.version_id]
+        update = wild_change("update", draws, key, last + rng.randint(1, 2) * tick)
+        update["_unmodified"] = rng.sample(DATA_COLUMNS, rng.randint(1, 2))
+        for row in (again, update):
+            set_period(row, convention.open_end, True, convention)
+        if rng.random() < 0.2:
+            set_period(again, draws.closed_end(old[convention.start]), False, convention)
+        sent[0].append(again)
+        sent[1].append(update)
+        if rng.random() < 0.3:
+            earliest = rng.choice((last, update[convention.start]))
+            sent[1].append(earliest_row(key, earliest, convention))
+    batches = [numbered(rows, number, rng) for number, rows in enumerate(sent, 1)]
+    return History(KEY, convention, initial, batches)
+
+
+def contiguous_versions(
+    rng: random.Random, values: KeyValues, convention: Convention
+) -> tuple[list[Row], Time]:
+    """Two to four versions of one key, the last one mostly deleted, and the time after them."""
+    scale = scale_of(convention)
+    number = rng.randint(2, 4)
+    rows: list[Row] = []
+    for tick in range(number):
+        row: Row = {**values, **random_values(rng), convention.start: scale.at(tick)}
+        row[convention.version_id] = row[convention.start]
+        if convention.version_id != convention.start:
+            row[convention.version_id] = rng.randint(1, 3)
+        set_period(row, scale.at(tick + 1) - convention.gap, False, convention)
+        rows.append(row)
+    if rng.random() < 0.25:
+        set_period(rows[-1], convention.open_end, True, convention)
+    elif rng.random() < 0.5:
+        rows[-1][convention.end] = scale.at(number)
+    return rows, scale.at(number)
+
+
 def moments_of(table: Iterable[Row], convention: Convention) -> list[Time]:
     """Starts and finite ends of a table."""
     times = [row[name] for row in table for name in (convention.start, convention.end)]

@@ -39,6 +39,7 @@ from .random_histories import (
     plain_batches,
     plain_events,
     random_history,
+    sent_again_history,
     split,
     tag,
     truth,
@@ -263,6 +264,20 @@ def test_counts_add_up_to_the_rows_of_the_table(convention: Convention, profile:
             unchanged = as_set(table) & as_set(result.table)
             changed = result.closed + result.replaced + result.removed
             assert unchanged.total() == len(table) - changed
+
+
+@every_convention
+def test_versions_sent_again_are_seldom_the_base_of_the_update(convention: Convention) -> None:
+    updates = bases = 0
+    for seed in SEEDS:
+        history = sent_again_history(seed, convention)
+        (_, _, again), (_, batch, result) = steps(history)
+        rows = [row for row in batch if row["_stage"] == "update"]
+        updates += len(rows)
+        bases += len(rows) - result.skipped
+        assert again.skipped == 0
+        assert is_in_order(result.table, KEY, convention)
+    assert 0 < bases < updates / 2
 
 
 @every_convention

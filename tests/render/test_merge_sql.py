@@ -314,6 +314,24 @@ def test_a_commit_of_several_batches_keeps_each_unmodified_column_once(call: Ren
     assert (joined["rows"], joined["bound"]) == (3, 2)
 
 
+def test_what_follows_a_row_of_an_earlier_batch_ends_it_in_a_commit_of_several(
+    call: Renderer,
+) -> None:
+    def base_state(parts: list[dict[str, Any]]) -> str:
+        convention = call("convention", convention="fivetran")
+        settings = {"convention": convention, "update_without_base": "skip"}
+        plan = {"unmodified": ["w"], "parts": parts}
+        sql = call("_base_state", batch={"settings": settings, "plan": plan})
+        return " ".join(str(sql).split())
+
+    followed = (
+        ", if( kind <> 0 and `c__fivetran_active` is not null,"
+        " (next_known - interval 1 millisecond), null )"
+    )
+    assert followed in base_state([{"batch": 1}, {"batch": 2}])
+    assert base_state([]) == base_state([{"batch": 1}, {"batch": 2}]).replace(followed, "")
+
+
 def test_rendering_starts_no_spark(call: Renderer, gateway: Any) -> None:
     merge_sql(call, CASES["fivetran"])
     assert SparkContext._gateway is gateway

@@ -704,6 +704,13 @@ with_kept_columns as (
     lasts until the earlier of the next earliest start (E) and the start of the next row.
 
         x, end at D    [-----------D   E        u            x ended before E - gap: u has no base
+
+    A row of an earlier batch was ended also by the stored version that follows it (rules 6, 6b),
+    before the update was applied. `next_known` is the start of that version, or of the next row:
+
+        stored         [ a ------)[ b ---D                   the record was deleted at D
+        batch 1        [ a2 ------------------ open          a2 ended at the start of b: u has no
+        batch 2                                 u            base
 #}
 {% macro _base_state(batch) %}
 {%- set convention, plan = batch.settings.convention, batch.plan -%}
@@ -731,6 +738,13 @@ with_kept_columns as (
                 next_delete.end_at,
                 null
             )
+            {%- if plan.get('parts') %},
+            if(
+                kind <> {{ kinds.stored }} and {{ can_close }},
+                {{ dbt_history._shift_by_gap('next_known', convention) }},
+                null
+            )
+            {%- endif %}
         ) >= {{ dbt_history._shift_by_gap('least(next_earliest.at, next_row.at)', convention) }},
         true
     )
