@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.markdown import blocks, page
 from tests.support.project import Project
 from tests.support.staging import COLUMNS, before, day, delete, stage, upsert, version
 from tests.support.tables import assert_same_rows, data_frame
@@ -253,6 +254,61 @@ def test_events_are_ordered_by_several_columns_and_deleted_by_a_condition(
 
     found = {(row["v"], row["valid_from"], row["valid_to"]) for row in project.rows("h")}
     assert found == {("b", day(3), day(5)), ("c", day(5), day(9)), ("d", day(12), None)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_feed", [True, False], ids=["feed", "difference"])
+def test_the_models_of_the_guide_make_the_history_of_an_event_table(
+    project: Project, is_feed: bool
+) -> None:
+    """Each run has several events of a record; the last has two at one time, which need `line`:
+
+    happened    3         5         7         9         12
+    run 1       I a       U b
+    run 2                           U c       D
+    run 3                                               I d, U e
+    versions    [ a -----)[ b -----)[ c -----)          [ e ---- open
+    """
+    long, short = (text for text in blocks(page("docs/guides/batches.md"), "sql") if "op =" in text)
+    schema = project.schema.removeprefix("tests_")
+    for name, text in {"long": long, "short": short}.items():
+        text = text.replace("config(", f"config(schema='{schema}', ", 1)
+        project.write(f"models/{name}.sql", text)
+    source = {"name": "shop", "schema": project.schema, "tables": [{"name": "events"}]}
+    project.write("models/sources.yml", json.dumps({"version": 2, "sources": [source]}))
+    events = project.table("events")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {events} (id bigint, happened timestamp, line bigint, op string, v string)"
+        f" using delta tblproperties ('delta.enableChangeDataFeed' = '{is_feed}')"
+    )
+
+    def happen(*rows: tuple[int, int, str, str | None]) -> None:
+        types = {"id": "bigint", "happened": "timestamp", "line": "bigint", "op": "string"}
+        cells = [
+            {"id": 1, "happened": day(on), "line": line, "op": op, "v": v}
+            for on, line, op, v in rows
+        ]
+        frame = data_frame(project.spark, cells, types | {"v": "string"})
+        frame.write.insertInto(events)
+
+    def versions(name: str) -> list[tuple[Any, ...]]:
+        rows = [(row["v"], row["valid_from"], row["valid_to"]) for row in project.rows(name)]
+        return sorted(rows, key=lambda row: row[1])
+
+    happen((3, 1, "I", "a"), (5, 1, "U", "b"))
+    project.run("long", "short")
+    expected = [("a", day(3), day(5)), ("b", day(5), None)]
+    assert versions("long") == versions("short") == expected
+
+    happen((7, 1, "U", "c"), (9, 1, "D", None))
+    project.run("long", "short")
+    expected[1:] = [("b", day(5), day(7)), ("c", day(7), day(9))]
+    assert versions("long") == versions("short") == expected
+
+    happen((12, 1, "I", "d"), (12, 2, "U", "e"))
+    project.run("long")
+    assert versions("long") == [*expected, ("e", day(12), None)]
 
 
 def test_an_update_of_an_events_time_is_no_deletion(project: Project) -> None:
