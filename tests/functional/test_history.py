@@ -485,6 +485,28 @@ def test_the_name_of_a_time_of_events_may_contain_commit(project: Project) -> No
 
 
 @pytest.mark.thorough
+def test_a_column_that_differs_in_every_run_stores_a_row_per_run_unless_left_out(
+    project: Project,
+) -> None:
+    """Two records, three runs: with `except` a version each, and an empty row per further run."""
+    filters = {
+        path: page(path).split("`where ")[1].split("`")[0].replace("dbt_valid", "valid")
+        for path in ("docs/guides/history.md", "docs/guides/adopt.md")
+    }
+    assert {*filters.values()} == {"valid_from < valid_to or valid_to is null"}
+    model(project, "h", "select * from source", **{"except": ["loaded_at"]})
+    model(project, "left_out", "select * except (loaded_at) from source")
+    for number in range(3):
+        shown(project, f"select id, 'a' as v, {number} as loaded_at from range(2)")
+        project.run("h", "left_out")
+
+    assert len(project.rows("left_out")) == 2
+    assert len(project.rows("h")) == 2 + 2 * 2
+    seen = project.spark.table(project.table("h")).where(*{*filters.values()}).collect()
+    assert [(row["v"], row["loaded_at"], row["valid_to"]) for row in seen] == [("a", 2, None)] * 2
+
+
+@pytest.mark.thorough
 def test_odd_names_a_key_of_two_columns_and_values_that_look_equal(project: Project) -> None:
     """NULL, '' and 'NULL' are three values; a new column is appended, a dropped one stays."""
     columns = "as rows(`Customer id`, `select`, `a.b`, `m`)"
