@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -47,3 +49,43 @@ def test_every_question_has_the_answer_that_the_guide_shows(
     for number, heading in enumerate(HEADINGS, 1):
         expected = rows_after(GUIDE, heading, TYPES)
         assert_same_rows(project.rows(f"question_{number}"), expected, list(expected[0]), heading)
+
+
+def test_a_row_that_arrives_late_changes_what_a_tag_returns(project: Project) -> None:
+    """As "Keeping a state" says; a history of what was known keeps the answer.
+
+                    own time of the row    run
+    Bonn            5 January              1
+    tag year_end                           between both
+    Rome, late      9 January              2
+    """
+    models = ["told", "known"]
+    for name, history in {"told": {"updated_at": "moved"}, "known": {}}.items():
+        project.model(
+            name,
+            "select * from moves",
+            materialized="history",
+            unique_key="id",
+            meta={"history": history},
+        )
+        reader = f"dbt_history.as_of(ref('{name}'), 'tag:year_end')"
+        project.model(f"{name}_then", f"select city from {{{{ {reader} }}}} as found")
+
+    def run_with(city: str, date: str) -> None:
+        project.spark.sql(
+            f"create or replace temporary view moves as select 1 as id, '{city}' as city,"
+            f" timestamp'{date}' as moved"
+        )
+        project.run(*models)
+
+    run_with("Bonn", "2024-01-05")
+    tag = json.dumps({"tag": "year_end", "table": models})
+    project.dbt("run-operation", "create_tag", "--args", tag)
+    project.run("told_then", "known_then")
+    for name in models:
+        assert project.rows(f"{name}_then") == [{"city": "Bonn"}]
+
+    run_with("Rome", "2024-01-09")
+
+    after = {name: project.rows(f"{name}_then") for name in models}
+    assert after == {"told": [{"city": "Rome"}], "known": [{"city": "Bonn"}]}
