@@ -428,14 +428,18 @@ def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(project: 
 def test_a_clone_made_by_dbt_goes_on_as_a_table_of_its_own(
     project: Project, tmp_path: Path
 ) -> None:
-    """The log of a shallow clone begins with it: no number and no watermark is known."""
+    """The log of a shallow clone begins with it: no number and no watermark is known.
+
+    So its first run applies all staged batches again, and a version that was cleaned returns.
+    """
     staged, _ = batches_of_one(2)
     on = {"file_format": "delta", "tblproperties": {"delta.enableChangeDataFeed": "true"}}
 
     def write(schema: str, city: str = "a", number: int = 1) -> None:
         other = {"file_format": "delta", "schema": schema}
         project.model("main", f"select 1L as id, '{city}' as city", materialized="table", **on)
-        project.history("h", staged, config=other)
+        for name in ("h", "cleaned"):
+            project.history(name, staged, config=other)
         for name, sql in {
             "v": "select * from {{ ref('main') }}",
             "main_hx": "select * from {{ dbt_history.hx_rows(ref('main'), 'id') }}",
@@ -451,6 +455,8 @@ def test_a_clone_made_by_dbt_goes_on_as_a_table_of_its_own(
     own = project.schema.removeprefix("tests_")
     write(own)
     project.dbt("run", "--write-json")
+    clean = ["clean_history", "--args", "{table: cleaned, before: '2024-01-03'}"]
+    project.dbt("run-operation", *clean)
     shutil.copytree(project.path / "target", tmp_path / "state")
     write(own + "_clone")
 
@@ -460,11 +466,18 @@ def test_a_clone_made_by_dbt_goes_on_as_a_table_of_its_own(
             for name in names
         }
 
+    def cleaned(schema: str) -> list[str]:
+        return sorted(row["v"] for row in project.spark.table(f"{schema}.cleaned").collect())
+
     clone = project.schema + "_clone"
     try:
-        project.dbt("clone", "--select", *names, "--state", str(tmp_path / "state"))
+        project.dbt("clone", "--select", *names, "cleaned", "--state", str(tmp_path / "state"))
         assert rows(clone) == rows(project.schema)
-        run = project.run(*names, check=False)
+        assert cleaned(clone) == ["v2"]
+        run = project.run(*names, "cleaned", check=False)
+        assert cleaned(clone) == ["v1", "v2"]
+        project.dbt("run-operation", *clean)
+        assert cleaned(clone) == cleaned(project.schema) == ["v2"]
         assert rows(clone) == rows(project.schema)
         assert [name for name in names if run.results[name].status == "error"] == ["numbered"]
         message = run.message("numbered")
