@@ -142,7 +142,15 @@ def session(facts: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def sources(facts: Mapping[str, Any]) -> Iterator[Finding]:
-    """What history models read: with a feed no change between two runs is lost."""
+    """What history models read. A feed has every change between two runs.
+
+    A SELECT other than `select * from` one table is compared, whatever its sources have.
+    """
+    for name in facts.get("compared", []):
+        found = (
+            "the SELECT is compared with the table in each run; only the state at each run is known"
+        )
+        yield Finding("note", f"model {name}", found)
     for source in facts["sources"]:
         if not source["is_table"]:
             continue

@@ -89,17 +89,60 @@ def test_json_has_the_same_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(one["what"], one["line"]) for one in wrong] == [("threads", "threads: 1")]
 
 
-def test_the_macro_tells_the_method_as_dbt_has_read_it_from_the_profile(
-    call: Renderer, caplog: pytest.LogCaptureFixture
-) -> None:
-    call.context = {"graph": {"nodes": {}, "sources": {}}, "execute": True}
+def test_a_select_that_is_compared_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = examine(monkeypatch, compared=["customer_history"], sources=[])
+    assert done.exit_code == 0
+    (line,) = [line for line in done.output.splitlines() if "model customer_history" in line]
+    assert line.startswith("note ")
+    assert line.endswith("only the state at each run is known")
+
+
+FROM = "from {{ source('shop', 'customers') }}"
+
+
+@pytest.mark.parametrize(
+    ("code", "history", "reads_feed", "is_compared"),
+    [
+        (f"select * {FROM}", None, True, False),
+        (f"{{# all of it #}}\nSELECT *\n  {FROM} -- now", "fivetran", True, False),
+        ("{% set one = ref('a') %} select * from {{ one }}", None, True, False),
+        (f"with rows as (select * {FROM}) select * from rows", None, False, True),
+        (f"select id, city {FROM}", {"updated_at": "changed_at"}, False, True),
+        (f"select * {FROM} where id > 0", None, False, True),
+        (f"select id, city {FROM}", {"source": "changes"}, False, False),
+    ],
+)
+def test_the_feed_of_a_source_counts_only_for_a_select_that_reads_it(
+    call: Renderer, caplog: pytest.LogCaptureFixture,
+    code: str, history: Any, reads_feed: bool, is_compared: bool,
+) -> None:  # fmt: skip
+    """The other SELECTs are compared in each run, whatever their sources have."""
+    node = {
+        "resource_type": "model", "name": "h", "depends_on": {"nodes": ["source.shop"]},
+        "config": {"materialized": "history", "meta": {"history": history} if history else {}},
+        "raw_code": "{{ config(materialized='history', unique_key=('id')) }}\n" + code,
+    }  # fmt: skip
+    source = {"resource_type": "source", "schema": "golden", "identifier": "customers"}
+    facts = facts_of(call, caplog, {"nodes": {"h": node}, "sources": {"source.shop": source}})
+    assert [bool(facts["sources"]), facts["compared"]] == [reads_feed, ["h"] * is_compared]
+
+
+def facts_of(call: Renderer, caplog: pytest.LogCaptureFixture, graph: Any) -> Any:
+    call.context = {"graph": graph, "execute": True}
+    call.pretend_relations("customers")
     setting = {"key": "", "value": "<undefined>"}
     call.pretend_answers(
         {"select version()": [{"v": "4.1.4"}], "select try": [{"v": "4.4.0"}], "set ": [setting]}
     )
     call("_doctor_facts")
     told = next(message for message in caplog.messages if message.startswith("-- facts"))
-    facts = json.loads(told.partition(": ")[2])
+    return json.loads(told.partition(": ")[2])
+
+
+def test_the_macro_tells_the_method_as_dbt_has_read_it_from_the_profile(
+    call: Renderer, caplog: pytest.LogCaptureFixture
+) -> None:
+    facts = facts_of(call, caplog, {"nodes": {}, "sources": {}})
     assert (facts["method"], facts["threads"]) == ("session", 1)
 
 

@@ -17,10 +17,14 @@
         {% set row = run_query('set ' ~ name).rows[0] %}
         {% do settings.update({name: row[1] if row[1] != '<undefined>' else none}) %}
     {% endfor %}
-    {% set sources = {} %}
+    {% set sources, compared = {}, [] %}
     {% for node in graph.nodes.values() if node.resource_type == 'model'
         and node.config.materialized in ['history', 'history_append'] %}
-        {% for id in node.depends_on.nodes %}
+        {% set reads_feed = node.config.materialized == 'history_append'
+            or dbt_history._is_raw_select_of_table(node.raw_code) %}
+        {% do compared.append(node.name)
+            if not reads_feed and not dbt_history._is_of_changes(node) %}
+        {% for id in node.depends_on.nodes if reads_feed %}
             {% set read = graph.nodes.get(id) or graph.sources.get(id) %}
             {% if read and read.resource_type in ['source', 'model', 'seed'] %}
                 {% do sources.update({id: dbt_history._doctor_source(read)}) %}
@@ -32,7 +36,15 @@
         'threads': target.threads,
         'method': adapter.config.credentials.method | default(none),
         'sources': sources.values() | select('mapping') | list,
+        'compared': compared,
     })) %}
+{% endmacro %}
+
+
+{# Whether the SELECT of a `history` model returns only changed records. #}
+{% macro _is_of_changes(node) %}
+    {% set settings = dbt_history._node_meta(node).get('history') %}
+    {% do return(settings is mapping and settings.get('source') == 'changes') %}
 {% endmacro %}
 
 

@@ -215,8 +215,8 @@
 {% endmacro %}
 
 
-{# The table of `select * from <table>`; none for any other SELECT. #}
-{% macro _table_of_select(select_sql) %}
+{# The names in `select * from <schema>.<table>`; none for any other SELECT. #}
+{% macro _names_of_select(select_sql) %}
     {% set text = modules.re.sub('(?s)/[*].*?[*]/|--[^\n]*', ' ', select_sql) %}
     {% set part = '(?:`(?:[^`]|``)+`|[A-Za-z0-9_]+)' %}
     {% set found = modules.re.match(
@@ -231,6 +231,31 @@
             name[1:-1].replace('``', '`') if name.startswith('`') else name
         ) %}
     {% endfor %}
+    {% do return(names) %}
+{% endmacro %}
+
+
+{#
+    Whether the SELECT of a `history` model is `select * from` one relation, by its code before dbt
+    renders it.
+#}
+{% macro _is_raw_select_of_table(raw_code) %}
+    {% set text = modules.re.sub(
+        '(?s)[{]#.*?#[}]|[{]%.*?%[}]|[{]{2}-?\\s*config\\s*[(].*?[)]\\s*-?[}]{2}', ' ', raw_code,
+    ) %}
+    {% set text = modules.re.sub(
+        '(?s)[{]{2}-?\\s*(?:(?:ref|source)\\s*[(][^{}]*[)]|\\w+)\\s*-?[}]{2}', 'schema.name', text,
+    ) %}
+    {% do return(dbt_history._names_of_select(text) is not none) %}
+{% endmacro %}
+
+
+{# The table of `select * from <table>`; none for any other SELECT, and for a view. #}
+{% macro _table_of_select(select_sql) %}
+    {% set names = dbt_history._names_of_select(select_sql) %}
+    {% if names is none %}
+        {% do return(none) %}
+    {% endif %}
     {% set table = load_relation(api.Relation.create(
         schema=names[:-1] | join('.'), identifier=names[-1],
     )) %}
