@@ -174,9 +174,10 @@ def check_key(request: Request, table: LandingTable, records: Sequence[LandedRec
         raise RefusedError(
             f"{request.source}: its key is {', '.join(request.key)}, that of batch {last.batch} of"
             f" {table} is {', '.join(last.key)}; nothing was landed. A history by the former key"
-            " would merge the rows of several records. If the key has changed, build the history"
-            " with what is landed, then land the request with --new-key (in Python new_key=True)"
-            " and change the history's unique_key; or land it in another table, for another history"
+            " would merge the rows of several records. If only a column was renamed, build the"
+            " history with what is landed, then land the request with --new-key (in Python"
+            " new_key=True), and after rename_column change the history's unique_key. Else land a"
+            " full sync in another table, for another history: landed deletions lack the new key"
         )
 
 
