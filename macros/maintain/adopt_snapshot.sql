@@ -17,7 +17,7 @@
         {% if node is none or node.resource_type != 'snapshot' %}
             {% do problems.append(name ~ ': no snapshot has this name') %}
         {% else %}
-            {% do adopted.append(dbt_history._adopted_model(node, problems)) %}
+            {% do adopted.append(dbt_history._adopted_model(node, folder, problems)) %}
         {% endif %}
     {% endfor %}
     {% if problems or not adopted %}

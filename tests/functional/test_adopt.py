@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from dbt_history.generate import read_files
-from tests.support.project import Project
+from tests.support.project import NAME, SCHEMA, Project
 from tests.support.staging import day
 from tests.support.tables import data_frame
 
@@ -56,9 +57,7 @@ def adopt(project: Project, capsys: pytest.CaptureFixture[str], name: str) -> st
     files = read_files(capsys.readouterr().out)
     assert list(files) == [f"models/history/{name}.sql"]
     (project.path / f"snapshots/{name}.sql").unlink()
-    # The tests' schemas begin with that of the target, as dbt makes them from `schema`.
     text = files[f"models/history/{name}.sql"]
-    text = text.replace(f'schema="{project.schema}"', f'schema="{project.schema[6:]}"')
     project.write(f"models/history/{name}.sql", text)
     return text
 
@@ -146,6 +145,61 @@ def test_a_snapshot_goes_on_as_a_history(
     load(project, LOADS[5])
     project.dbt("snapshot")
     assert open_rows(project, "kept", until) == open_rows(project, "beside", until)
+
+
+def test_a_snapshot_in_a_schema_of_its_own_goes_on_there(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """dbt puts the profile's schema before `schema`; the refusal names the macro that does not."""
+    elsewhere = f"kept_{project.schema}"
+    snapshot(project, "kept", **{**TIMESTAMP, "target_schema": elsewhere})
+    try:
+        for state in LOADS[:2]:
+            load(project, state)
+            project.dbt("snapshot")
+        refused = project.dbt(
+            "run-operation", "adopt_snapshot", "--args", "{snapshot: kept}", check=False
+        )
+        assert f"kept: the table is in {elsewhere}, where dbt would not look" in refused.log
+        assert f"it looks in {SCHEMA} without a setting schema" in refused.log
+        assert f"and in {SCHEMA}_{elsewhere} with schema: {elsewhere}" in refused.log
+        project.write(
+            "macros/places.sql",
+            next(line for line in refused.log.splitlines() if "% macro" in line).strip(),
+        )
+
+        adopt(project, capsys, "kept")
+        load(project, LOADS[2])
+        project.run("kept")
+
+        kept = project.spark.table(f"{elsewhere}.kept").collect()
+        assert sorted((row["id"], row["city"] or "") for row in kept) == [
+            (1, "Bonn"), (1, "Ulm"), (2, "Kiel"), (3, ""), (3, "Jena"),
+        ]  # fmt: skip
+    finally:
+        project.spark.sql(f"drop schema if exists {elsewhere} cascade")
+
+
+def test_the_schema_of_a_folder_does_not_apply_to_an_adopted_table(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = project.path / "dbt_project.yml"
+    before = settings.read_text()
+    folders = {"models": {NAME: {"history": {"+schema": "marts"}}}}
+    settings.write_text(json.dumps({**json.loads(before), **folders}))
+    snapshot(project, "kept", **{**TIMESTAMP, "target_schema": SCHEMA})
+    try:
+        for state in LOADS[:2]:
+            load(project, state)
+            project.dbt("snapshot")
+        assert "schema=none" in adopt(project, capsys, "kept")
+        load(project, LOADS[2])
+        project.run("kept")
+
+        assert project.spark.table(f"{SCHEMA}.kept").count() == 5
+    finally:
+        settings.write_text(before)
+        project.spark.sql(f"drop table if exists {SCHEMA}.kept")
 
 
 @pytest.mark.thorough

@@ -41,7 +41,40 @@ def adopted(
         "_settings_of_snapshot", node=node, names=names, stored=stored, problems=problems
     )
     assert problems == []
-    return settings, call("_adopted_sql", node=node, key=["id"], settings=settings)
+    sql = call("_adopted_sql", node=node, key=["id"], settings=settings, custom=None)
+    return settings, sql
+
+
+@pytest.mark.parametrize(
+    ("schema", "config", "expected"),
+    [
+        ("analytics", {}, None),
+        ("Analytics", {"schema": "elsewhere"}, None),
+        ("analytics_snapshots", {}, "snapshots"),
+        ("analytics_snapshots", {"schema": "snapshots"}, "snapshots"),
+        ("snapshots", {}, "refused"),
+    ],
+)
+def test_the_model_is_where_the_table_of_the_snapshot_is(
+    call: Renderer, schema: str, config: dict[str, Any], expected: str | None
+) -> None:
+    """By dbt's own generate_schema_name."""
+    call.context["target"] = {"schema": "analytics"}
+    problems: list[str] = []
+    node = {"name": "kept", "schema": schema, "package_name": "shop", "config": config}
+    custom = call("_schema_of_adopted", node=node, folder="models/history", problems=problems)
+
+    if expected != "refused":
+        assert [custom, problems] == [expected, []]
+        return
+    (problem,) = problems
+    assert "it looks in analytics without a setting schema" in problem
+    assert "and in analytics_snapshots with schema: snapshots" in problem
+    assert problem.endswith(
+        "{% macro generate_schema_name(custom_schema_name, node) %}"
+        "{{ 'snapshots' if node.name == 'kept' else"
+        " default__generate_schema_name(custom_schema_name, node) }}{% endmacro %}"
+    )
 
 
 def test_a_new_time_alone_makes_no_version_as_in_the_strategy(call: Renderer) -> None:

@@ -1,5 +1,8 @@
-{# The model that goes on with a snapshot: {'name', 'sql'}; errors are appended to `problems`. #}
-{% macro _adopted_model(node, problems) %}
+{#
+    The model in `folder` that goes on with a snapshot: {'name', 'sql'}; errors are appended to
+    `problems`.
+#}
+{% macro _adopted_model(node, folder, problems) %}
     {% set own = [] %}
     {% set key = dbt_history._columns_of_key(node.config.get('unique_key')) or [] %}
     {% set names = dbt_history._names_of_snapshot(node) %}
@@ -28,10 +31,60 @@
             {% do dbt_history._rows_of_deletions(relation, key, settings, names, own) %}
         {% endif %}
     {% endif %}
+    {% set custom = dbt_history._schema_of_adopted(node, folder, own) %}
     {% for problem in own %}{% do problems.append(node.name ~ ': ' ~ problem) %}{% endfor %}
     {% do return({
-        'name': node.name, 'sql': none if own else dbt_history._adopted_sql(node, key, settings),
+        'name': node.name,
+        'sql': none if own else dbt_history._adopted_sql(node, key, settings, custom),
     }) %}
+{% endmacro %}
+
+
+{#
+    The setting `schema` with which dbt looks for the model's table where the snapshot's is; if
+    there is none, this is appended to `problems`, because the model would begin a new table.
+
+        table in               profile's schema   generate_schema_name     schema=
+        analytics              analytics          dbt's                    none
+        analytics_snapshots    analytics          dbt's                    "snapshots"
+        snapshots              analytics          the custom name alone    "snapshots"
+        snapshots              analytics          dbt's                    refused
+#}
+{% macro _schema_of_adopted(node, folder, problems) %}
+    {% set prefix = target.schema ~ '_' %}
+    {% set said = node.config.get('schema') %}
+    {% set candidates = ([said] if said else []) + [none]
+        + ([node.schema[prefix | length:]] if node.schema.startswith(prefix) else [])
+        + [node.schema] %}
+    {% set folders = folder.split('/')[1:] %}
+    {% set state = namespace(found=false, custom=none) %}
+    {% set elsewhere = [] %}
+    {% for custom in candidates if not state.found %}
+        {% set place = generate_schema_name(custom, dict(
+            node, resource_type='model', path=(folders + [node.name ~ '.sql']) | join('/'),
+            original_file_path=folder ~ '/' ~ node.name ~ '.sql',
+            fqn=[node.get('package_name')] + folders + [node.name],
+            config=dict(node.config, materialized='history', schema=custom),
+        )) | string | trim %}
+        {% set state.found, state.custom = place | lower == node.schema | lower, custom %}
+        {% do elsewhere.append(
+            place ~ (' with schema: ' ~ custom if custom else ' without a setting schema')
+        ) %}
+    {% endfor %}
+    {% if not state.found %}
+        {% do problems.append(
+            'the table is in ' ~ node.schema ~ ', where dbt would not look for a model, and a new'
+                ~ ' table would begin\n        it looks in '
+                ~ elsewhere | unique | join('\n        and in ')
+            ~ '\n      to keep the table where it is, add to macros/ (or to your'
+                ~ ' generate_schema_name):\n        {'
+            ~ '% macro generate_schema_name(custom_schema_name, node) %' ~ '}{'
+                ~ "{ '" ~ node.schema ~ "' if node.name == '" ~ node.name
+            ~ "' else default__generate_schema_name(custom_schema_name, node) }" ~ '}{'
+                ~ '% endmacro %' ~ '}'
+        ) %}
+    {% endif %}
+    {% do return(state.custom) %}
 {% endmacro %}
 
 
@@ -174,9 +227,10 @@
 
 {#
     The model's file: the snapshot's SELECT under another materialization. dbt has no name for the
-    active column of a convention, so the snapshot selects it; a history writes it itself.
+    active column of a convention, so the snapshot selects it; a history writes it itself. The
+    schema is written also if it is none: else the +schema of the model's folder would apply.
 #}
-{% macro _adopted_sql(node, key, settings) %}
+{% macro _adopted_sql(node, key, settings, custom) %}
     {%- set select = modules.re.sub('(?s)[{][{]-?\\s*config\\s*[(].*?[)]\\s*-?[}][}]', '',
         node.get('raw_code') or node.get('raw_sql') or '') | trim -%}
     {%- set active = dbt_history.convention(settings).active -%}
@@ -191,10 +245,9 @@
     {%- if node.alias != node.name -%}
         {%- do lines.append('        alias=' ~ tojson(node.alias) ~ ',') -%}
     {%- endif -%}
-    {%- if node.schema != target.schema -%}
-        {%- set custom = node.config.get('schema') or node.schema -%}
-        {%- do lines.append('        schema=' ~ tojson(custom) ~ ',') -%}
-    {%- endif -%}
+    {%- do lines.append(
+        '        schema=' ~ ('none' if custom is none else tojson(custom)) ~ ','
+    ) -%}
     {%- do lines.append("        meta={'history': {") -%}
     {%- for name, value in settings.items() -%}
         {%- do lines.append("            '" ~ name ~ "': " ~ tojson(value) ~ ',') -%}
