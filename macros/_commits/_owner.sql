@@ -40,3 +40,37 @@
         ~ log.owner ~ ' (its numbers then go on)',
     )) %}
 {% endmacro %}
+
+
+{#
+    dbt looks for the table of a renamed model under the new name, and would begin a new history
+    beside the one that the model continues:
+
+        customer_history    1   2   3         of model.shop.customer_history, which is gone
+        client_history                1   2   `continues` it, in a table of its own
+
+    So a model is refused as long as its own table is missing and a table has the name of a model
+    that it continues. Of a former alias or schema nothing is known.
+#}
+{% macro _refuse_left_table(existing, settings, caller_name) %}
+    {% if existing is not none %}{% do return(none) %}{% endif %}
+    {% for former in settings.get('continues', []) %}
+        {% set left = load_relation(this.incorporate(
+            path={'identifier': former.split('.')[2:] | join('_')},
+        )) %}
+        {% if left is not none and not left.is_view %}
+            {% do exceptions.raise_compiler_error(dbt_history._message(
+                caller_name,
+                'the table of the model that this one continues has another name, and a new'
+                    ~ ' history would begin; nothing was written',
+                got='no table ' ~ this ~ ', and ' ~ left ~ ' of ' ~ former,
+                expected='the table that the model continues, under its own name',
+                node=model.unique_id,
+                way_out='alter table ' ~ dbt_history._quoted_relation(left) ~ ' rename to '
+                    ~ dbt_history._quoted_relation(this) ~ '; or keep its name with alias: '
+                    ~ left.identifier
+                    ~ '; or, for a new history beside it, remove meta.history.continues',
+            )) %}
+        {% endif %}
+    {% endfor %}
+{% endmacro %}

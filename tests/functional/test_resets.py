@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -865,6 +866,26 @@ def test_a_tag_of_a_renamed_table_belongs_to_the_model_that_continues_it(
     marks = {(row["name"], row["table_name"]) for row in project.rows("history_marks")}
     of_view = {("closing", "h"), ("dropped later", "h"), ("h", "renamed")}
     assert marks == {("closing", "renamed")} | (of_view if has_view else set())
+
+
+@pytest.mark.thorough
+def test_a_renamed_model_is_refused_until_its_table_is_renamed(project: Project) -> None:
+    """`git mv h.sql renamed.sql`: dbt looks for a table of the new name."""
+    project.history("h", SELECT, batches_per_commit=None)
+    project.run("h")
+    project.clear()
+    five, expected = batches_of_one(5)
+    project.history("renamed", five, continues="model.history_tests.h")
+
+    message = project.run("renamed", check=False).message("renamed")
+
+    assert "has another name, and a new history would begin; nothing was written" in message
+    assert not project.spark.catalog.tableExists(project.table("renamed"))
+    told = re.search("way out: (alter table .*); or keep its name with alias: h;", message)
+    assert told
+    project.spark.sql(told[1])
+    assert project.run("renamed").message("renamed").startswith("1 batch: 1 added")
+    assert_same_rows(project.rows("renamed"), expected, COLUMNS)
 
 
 @pytest.mark.thorough

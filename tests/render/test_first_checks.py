@@ -1,0 +1,53 @@
+"""What a materialization refuses before it evaluates anything; no Spark."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from tests.support.rendering import Renderer
+
+CONTINUES: dict[str, Any] = {"continues": ["model.shop.customer_history", "model.shop.clients.v1"]}
+
+
+def check(call: Renderer, caller: str = "history", existing: Any = None, **settings: Any) -> Any:
+    """Whether the table is to be replaced, for the model `client_history`."""
+    call.context |= {
+        "model": {"unique_id": "model.shop.client_history", "config": {"materialized": caller}},
+        "target": SimpleNamespace(threads=1),
+        "this": call.table("client_history"),
+        "execute": True,
+    }
+    settings = {"allow_full_refresh": False, **settings}
+    return call("_full_refresh", existing=existing, settings=settings, caller_name=caller)
+
+
+@pytest.mark.parametrize(
+    "caller", ["history", "history_batch", "history_append", "prepare_incremental_history"]
+)
+@pytest.mark.parametrize("former", ["customer_history", "clients_v1"])
+def test_a_model_is_refused_while_the_table_that_it_continues_has_the_former_name(
+    call: Renderer, caller: str, former: str
+) -> None:
+    call.pretend_relations(former, "other")
+
+    with pytest.raises(DbtRuntimeError) as refused:
+        check(call, caller, **CONTINUES)
+
+    message = str(refused.value)
+    assert f"dbt_history.{caller}: the table of the model that this one continues has" in message
+    assert (
+        f"way out: alter table `golden`.`{former}` rename to `golden`.`client_history`; or keep its"
+        f" name with alias: {former}; or"
+    ) in message
+
+
+def test_a_model_with_its_own_table_or_without_a_former_one_goes_on(call: Renderer) -> None:
+    call.pretend_relations("customer_history")
+    assert check(call) is False
+    assert check(call, existing=call.table("client_history"), **CONTINUES) is False
+    call.pretend_relations("other", views=["customer_history"])
+    assert check(call, **CONTINUES) is False
