@@ -18,6 +18,13 @@
 {% endmacro %}
 
 
+{# A statement without rows, for a commit that only records something. #}
+{% macro _no_rows_sql(target) %}
+    {% set place = dbt_history._quoted_relation(dbt_history._writing_place(target)) %}
+    {% do return('insert into ' ~ place ~ ' select * from ' ~ place ~ ' where 1 = 0') %}
+{% endmacro %}
+
+
 {# After the last commit of a run. #}
 {% macro _finish_writes(target, log) %}
     {% do dbt_history._iceberg_finish_writes(target, log) if target.is_iceberg %}

@@ -403,8 +403,14 @@ def test_an_expired_log_that_was_restored_appends_the_undone_batches_only(projec
 
 
 @pytest.mark.thorough
-def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(project: Project) -> None:
-    """The commits and the checkpoints up to the restored version have expired."""
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(
+    project: Project, is_new: bool
+) -> None:
+    """The commits and the checkpoints up to the restored version have expired.
+
+    It is said once, also if that run has no new row.
+    """
     write_log_with_checkpoints(project, 2)
     version = project.log_of("h")[0]["version"]
     write_log_with_checkpoints(project, 3)
@@ -420,6 +426,13 @@ def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(project: 
     assert "2 rows; the commits" in refused.message("h")
     assert "--vars 'dbt_history_last_batch: 7'" in refused.message("h")
     said = ["--vars", "dbt_history_last_batch: 2"]
+    if not is_new:
+        select = "select id as _batch, id from range(1, {})"
+        project.model("h", select.format(3), materialized="history_append")
+        assert project.run("h", options=said).message("h") == "nothing new"
+        assert project.run("h").message("h") == "nothing new"
+        project.model("h", select.format(4), materialized="history_append")
+        said = []
     assert project.run("h", options=said).message("h") == "1 row appended"
     assert project.run("h").message("h") == "nothing new"
     assert sorted(row["id"] for row in project.rows("h")) == [1, 2, 3]

@@ -10,6 +10,7 @@ import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -899,6 +900,31 @@ def test_a_run_restores_all_settings_of_its_commits(call: Renderer) -> None:
 
     assert before == dict.fromkeys(used, "of the user")
     assert statements == ["set", f"reset `{property_of_snapshots}`"]
+
+
+@pytest.mark.parametrize("number", [7, -1])
+def test_a_number_that_the_user_says_is_recorded_without_a_row(call: Renderer, number: int) -> None:
+    """Delta leaves out a commit with the number -1: no number is its -1."""
+    call.context = {
+        "model": {"unique_id": "model.shop.log", "config": {}},
+        "run_started_at": datetime(2024, 1, 1, tzinfo=UTC),
+    }
+    statements = call.pretend_answers({"begin": []})
+    log = {"app_id": "of the table", "table_id": "t", "epoch": 2, "last_batch": None}
+
+    call(
+        "_record_said_number", target=call.table("log"), staged={}, plan={"from": number},
+        log=log, before={}, caller_name="history_append",
+    )  # fmt: skip
+
+    (script,) = statements
+    assert "insert into `golden`.`log` select * from `golden`.`log` where 1 = 0;" in script
+    assert f'"batch": {number}' in script
+    app_id, version = ("of the table", "7") if number > 0 else (
+        "dbt_history_said:model.shop.log", "1704067200000000"
+    )  # fmt: skip
+    assert f"txnAppId = `{app_id}`" in script or f"txnAppId` = `{app_id}`" in script
+    assert f"txnVersion = `{version}`" in script or f"txnVersion` = `{version}`" in script
 
 
 @pytest.mark.parametrize("is_iceberg", [False, True])

@@ -108,6 +108,9 @@
         {% do return(dbt_history._to_plan_again(staged, 'by a new column of its SELECT')) %}
     {% endif %}
     {% if commits_nothing or not plan.is_new %}
+        {% if plan.get('is_said') and not commits_nothing and not dbt_history._is_suspended(log) %}
+            {% do dbt_history._record_said_number(target, staged, plan, log, before, caller_name) %}
+        {% endif %}
         {% do dbt_history._finish_writes(target, log) %}
         {% do dbt_history._drop_staged(staged) %}
         {% do return({
@@ -252,6 +255,7 @@
         {% do plan.update({'is_new': captured.is_new and not plan.is_taken}) %}
     {% elif '_batch' in staged.names %}
         {% set last = dbt_history._last_number(log, staged, caller_name) %}
+        {% do plan.update({'is_said': log.last_batch is none and log.is_unknown and log.stored}) %}
         {% if noted is not none %}
             {% do plan.update({
                 'kind': 'batch', 'from': last, 'batch': noted, 'is_new': noted > last,
@@ -294,7 +298,8 @@
 
 {#
     The last number of a numbered log, -1 before the first. If the table has rows and its log does
-    not say it any more, all rows would be appended again, so the user has to say it.
+    not say it any more, all rows would be appended again, so the user has to say it, once: the run
+    records it, also without new rows.
 
         version    3          4          9          10              11
                    batch 2    optimize   batch 3    restore to 4    all before 9 has expired
@@ -319,6 +324,29 @@
             ~ ' once: dbt run --select ' ~ model.name
             ~ " --vars 'dbt_history_last_batch: 7' (-1 if no row came with a number)",
     )) %}
+{% endmacro %}
+
+
+{#
+    Records the number that the user has said, if there is nothing to append: the next run knows it.
+    Delta would take a commit with the number -1 for one that it has, so this one has an id of its
+    own.
+#}
+{% macro _record_said_number(target, staged, plan, log, before, caller_name) %}
+    {% set said = {'batch': plan['from'], 'stages': {}, 'null_if_empty': []} %}
+    {% if said.batch < 0 %}
+        {% do said.update({'once': {
+            'app_id': 'dbt_history_said:' ~ model.unique_id,
+            'version': (run_started_at.timestamp() * 1000000) | int,
+        }}) %}
+    {% endif %}
+    {% set failed = dbt_history._commit_once(
+        target, dbt_history._no_rows_sql(target), said, log, before, caller_name,
+    ) %}
+    {% if failed not in [none, 'reset'] %}
+        {% do dbt_history._finish_writes(target, log) %}
+        {% do dbt_history._raise_failed_append(failed, staged, said, caller_name) %}
+    {% endif %}
 {% endmacro %}
 
 

@@ -55,10 +55,8 @@
 
 
 {% macro _commit_no_rows(target, staged, plan, log, before, caller_name) %}
-    {% set place = dbt_history._quoted_relation(dbt_history._writing_place(target)) %}
     {% set failed = dbt_history._commit_once(
-        target, 'insert into ' ~ place ~ ' select * from ' ~ place ~ ' where 1 = 0', plan, log,
-        before, caller_name
+        target, dbt_history._no_rows_sql(target), plan, log, before, caller_name,
     ) %}
     {% if failed not in [none, 'reset'] %}
         {% do dbt_history._finish_writes(target, log) %}
