@@ -32,8 +32,15 @@
             got='--full-refresh (or full_refresh: true) on ' ~ existing,
             expected='a run without it',
             node=model.unique_id,
-            way_out='set meta.history.allow_full_refresh: true if the SELECT still returns all'
-                ~ ' batches since the first',
+            way_out='set full_refresh: false on the model, which dbt prefers to the option: then'
+                ~ ' --full-refresh leaves it as it is, and builds the others; to replace the'
+                ~ ' history, set meta.history.allow_full_refresh: true'
+            ~ (
+                '; it begins with the rows of today, because the SELECT returns what there is'
+                    ~ ' now, and the past cannot be built again from it'
+                    if settings.get('source') == 'state'
+                    else ', if the SELECT still returns all batches since the first'
+            ),
         )) %}
     {% endif %}
     {% do return(true) %}

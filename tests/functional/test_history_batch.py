@@ -267,6 +267,11 @@ def test_full_refresh_is_refused_unless_allowed(project: Project) -> None:
 
     refused = project.run("h", check=False, options=["--full-refresh"])
     assert "a full refresh would replace the existing history" in refused.message("h")
+    assert "way out: set full_refresh: false on the model" in refused.message("h")
+    assert_table(project, "h", version(1, "a", day(1)))
+    project.history("h", select, config={"full_refresh": False})
+    stage(project, "staged", [upsert(1, 2, day(1))])
+    project.run("h", options=["--full-refresh"])
     assert_table(project, "h", version(1, "a", day(1)))
 
 

@@ -51,3 +51,29 @@ def test_a_model_with_its_own_table_or_without_a_former_one_goes_on(call: Render
     assert check(call, existing=call.table("client_history"), **CONTINUES) is False
     call.pretend_relations("other", views=["customer_history"])
     assert check(call, **CONTINUES) is False
+
+
+@pytest.mark.parametrize(
+    ("source", "end"),
+    [
+        ("state", "; it begins with the rows of today, because the SELECT returns what there is"
+         " now, and the past cannot be built again from it"),
+        ("changes", ", if the SELECT still returns all batches since the first"),
+        (None, ", if the SELECT still returns all batches since the first"),
+    ],
+)  # fmt: skip
+def test_a_full_refresh_names_the_setting_of_dbt_that_leaves_the_history_as_it_is(
+    call: Renderer, source: str | None, end: str
+) -> None:
+    call.context["should_full_refresh"] = lambda: True
+    existing = call.table("client_history")
+
+    with pytest.raises(DbtRuntimeError) as refused:
+        check(call, existing=existing, source=source)
+
+    assert (
+        "way out: set full_refresh: false on the model, which dbt prefers to the option: then"
+        " --full-refresh leaves it as it is, and builds the others; to replace the history, set"
+        f" meta.history.allow_full_refresh: true{end}\n"
+    ) in str(refused.value)
+    assert check(call, existing=existing, allow_full_refresh=True) is True
