@@ -66,6 +66,41 @@ def test_a_renamed_key_is_refused_until_it_is_renamed_in_the_log(project: Projec
 
 
 @pytest.mark.thorough
+def test_a_renamed_key_is_refused_until_it_is_renamed_in_the_history(project: Project) -> None:
+    spark, main = project.spark, project.table("main")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {main} (id bigint, v string) using delta tblproperties"
+        " ('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
+        " 'delta.enableInCommitTimestamps' = 'true')"
+    )
+    spark.sql(f"insert into {main} values (1, 'a'), (2, 'b')")
+
+    def write(key: str) -> None:
+        project.model("h", f"select * from {main}", materialized="history", unique_key=key)
+
+    write("id")
+    project.run("h")
+    spark.sql(f"update {main} set v = 'c' where id = 1")
+    spark.sql(f"alter table {main} rename column id to `The Key`")
+    spark.sql(f"delete from {main} where `The Key` = 2")
+    assert "there is no column id, it was renamed to The Key" in (
+        project.run("h", check=False).message("h")
+    )
+    write("The Key")
+
+    message = project.run("h", check=False).message("h")
+
+    assert "the table that exists has no column The Key" in message
+    told = re.search("way out: .*: dbt run-operation rename_column --args '(.*)'", message)
+    assert told
+    project.dbt("run-operation", "rename_column", "--args", told[1])
+    project.run("h")
+    rows = [(row["The Key"], row["v"], row["valid_to"] is None) for row in project.rows("h")]
+    assert sorted(rows) == [(1, "a", False), (1, "c", True), (2, "b", False)]
+
+
+@pytest.mark.thorough
 def test_a_restore_renames_back(project: Project) -> None:
     """The names of the columns in each version; a reference is read by the name of its time.
 

@@ -264,6 +264,31 @@ def test_a_mark_of_deletions_directly_under_meta_is_refused_if_it_names_a_column
     check("except", ["seen", "Mondays"])
 
 
+@pytest.mark.parametrize(("stored", "is_renamed"), [("number", True), ("other", False)])
+def test_a_key_that_was_renamed_in_the_source_is_renamed_in_the_history_by_a_call(
+    call: Renderer, stored: str, is_renamed: bool
+) -> None:
+    """Where the batches record a column that the SELECT does not have and the table has."""
+    settings = of_history(call, {})
+    capture = {
+        "columns": [{"name": one, "type": "string"} for one in ("id", "v")],
+        "stored": [stored, "v", "valid_from", "valid_to"], "log": {"key": ["number"]},
+    }  # fmt: skip
+    call.context = {"model": node({"history": {}}), "this": call.table("kept")}
+
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("_refuse_history_columns", capture=capture, settings=settings)
+
+    message = str(refused.value)
+    assert "the table that exists has no column id" in message
+    expected = (
+        "dbt run-operation rename_column --args '"
+        '{"table": "golden.kept", "from_column": "number", "to_column": "id"}\''
+    )
+    assert (f"rename it in the history, too: {expected}\n" in message) is is_renamed
+    assert ("name its key in unique_key" in message) is not is_renamed
+
+
 def test_notes_of_a_project_under_meta_are_its_own(call: Renderer) -> None:
     notes = {
         "source": "crm", "type": "fact", "updated_at": "2024-01-01", "convention": "kimball",

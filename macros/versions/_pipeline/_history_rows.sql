@@ -601,10 +601,17 @@ group by {{ dbt_history._quoted(settings.key) | join(', ') }}
             'the table that exists has no column ' ~ lacking | join(', ') ~ ' (convention '
                 ~ convention.name ~ ', unique_key ' ~ settings.key | join(', ') ~ ')'
         ) %}
+        {% set renamed = dbt_history._key_renamed_in_source(capture, settings.key, lacking) %}
+        {% if renamed %}
+            {% do ways.append(
+                'if the column was renamed in the source, rename it in the history, too: '
+                    ~ renamed | join('; ')
+            ) %}
+        {% endif %}
         {% do ways.append(
             'to go on with the table, name its key in unique_key and its period in meta.history;'
                 ~ ' for a new history, rename the table or give the model another alias'
-        ) %}
+        ) if renamed | length < lacking | length %}
     {% endif %}
     {% set typed = [
         ('unique_key', none, settings.key), ('updated_at', convention.type, [settings.updated_at]),
@@ -634,4 +641,29 @@ group by {{ dbt_history._quoted(settings.key) | join(', ') }}
         )) %}
     {% endif %}
     {% do dbt_history._refuse_captured_columns(capture) %}
+{% endmacro %}
+
+
+{#
+    The run-operations that give the table the new names of key columns: those that it lacks, in
+    whose place its batches record a column that the SELECT does not have any more.
+
+        recorded key    id              rename_column: id -> code
+        unique_key      code
+        SELECT          code, v
+#}
+{% macro _key_renamed_in_source(capture, key, lacking) %}
+    {% set known = (capture.get('log') or {}).get('key') or [] %}
+    {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
+    {% set commands = [] %}
+    {% for name in key if name in lacking and known | length == key | length %}
+        {% set former = known[key.index(name)] %}
+        {% do commands.append(
+            "dbt run-operation rename_column --args '" ~ tojson({
+                'table': this.schema ~ '.' ~ this.identifier, 'from_column': former,
+                'to_column': name,
+            }) ~ "'"
+        ) if former | lower not in names and former | lower in capture.stored %}
+    {% endfor %}
+    {% do return(commands) %}
 {% endmacro %}
