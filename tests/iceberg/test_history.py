@@ -50,6 +50,32 @@ def test_a_history_keeps_what_a_select_returned(project: Project, spark: SparkSe
     assert numbers(spark, project.table("h")) == [1, 2, 3]
 
 
+def test_masked_tracked_columns_are_recorded_again_by_a_run_with_nothing_new(
+    project: Project, spark: SparkSession
+) -> None:
+    """As a release before this one recorded them: Spark masks a value with the word url."""
+    project.model(
+        "h", "select * from shown", meta={"history": {"track_columns": ["url"]}}, **ICEBERG
+    )
+    shows(spark, "(1, 'a', 1) as s(id, url, n)")
+    project.run("h")
+
+    def recorded() -> str:
+        shown = spark.sql(f"show tblproperties {project.table('h')}").collect()
+        return str(dict(tuple(row) for row in shown)["dbt_history.tracked"])
+
+    text = recorded()
+    former = bytes.fromhex(text).decode()
+    spark.sql(
+        f"alter table {project.table('h')} set tblproperties ('dbt_history.tracked' = '{former}')"
+    )
+    assert recorded() == "*********(redacted)"
+
+    assert project.run("h").message("h").startswith("no new batch")
+
+    assert recorded() == text
+
+
 def test_a_field_that_a_struct_gets_is_added(project: Project, spark: SparkSession) -> None:
     project.model("h", "select id, v from shown", **ICEBERG)
     shows(spark, "(1, named_struct('a', 1)), (2, named_struct('a', 2)) as s(id, v)")

@@ -137,6 +137,24 @@ def test_masked_columns_are_recorded_again_by_a_run(call: Renderer) -> None:
     assert call("_property_value", text=text) == tracked
 
 
+def test_masked_columns_are_recorded_again_by_a_run_without_a_batch(call: Renderer) -> None:
+    table = call.table("t").incorporate(is_iceberg=True)
+    tracked = {"columns": ["url"], "omitted": []}
+    text = call("_property_text", value=tracked)
+    for value, of_run, is_recorded in (
+        (MASKED, tracked, True), (MASKED, "recorded", False), (text, tracked, False),
+    ):  # fmt: skip
+        executed = call.pretend_answers(
+            {
+                "show tblproperties": [{"key": "dbt_history.tracked", "value": value}],
+                "alter table": [],
+            }
+        )
+        call("_record_masked_columns", settings={"tracked": of_run}, relation=table)
+        written = [one.split("'")[-2] for one in executed if one.startswith("alter table")]
+        assert written == ([text] if is_recorded else [])
+
+
 def test_records_of_an_iceberg_table_in_any_form_are_read(call: Renderer) -> None:
     table = call.table("t").incorporate(is_iceberg=True)
     record = {"batch": 1, "model": "model.shop.page_urls"}

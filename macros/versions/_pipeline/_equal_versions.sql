@@ -133,6 +133,15 @@
 {% endmacro %}
 
 
+{# Without a batch the columns are recorded only where the recorded ones cannot be read. #}
+{% macro _record_masked_columns(settings, relation) %}
+    {% do dbt_history._record_tracked(relation, settings.tracked)
+        if settings.tracked != 'recorded' and dbt_history._table_property(
+            relation, dbt_history._repeats_property()
+        ) == dbt_history._masked() %}
+{% endmacro %}
+
+
 {# The recorded tracked columns of a table; none without the option. #}
 {% macro _recorded_tracked(relation) %}
     {% do return(dbt_history._property_value(

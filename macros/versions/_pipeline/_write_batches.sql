@@ -145,6 +145,8 @@
     {% if pending.batches %}
         {% do dbt_history._extend_columns(target, run.extended, caller_name) %}
         {% set settings = dbt_history._with_repeats(settings, target) %}
+    {% elif target.is_iceberg %}
+        {% do dbt_history._record_masked_columns(settings, target) %}
     {% endif %}
 
     {% set total = {
