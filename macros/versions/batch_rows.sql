@@ -70,6 +70,7 @@
     ) -%}
     {%- set source = dbt_history._read_from(changes) -%}
     {%- do dbt_history._refuse_earlier_number(source, at, convention) -%}
+    {%- do dbt_history._refuse_ignored_conditions(source, [delete_when, truncate_when]) -%}
     {%- set partly_said = {} if dbt_history._is_position_of_commit(at) or ignore_null_updates
         else dbt_history._partly_said(source, dbt_history._key_columns(key)) -%}
     {%- set names = dbt_history._query_columns('select * from ' ~ source ~ ' as changes')
@@ -233,9 +234,46 @@ if(
     whole: `last_commit_at` is a column of the event.
 #}
 {% macro _is_position_of_commit(at) %}
-    {%- set parts = modules.re.findall('(?s)`(?:[^`]|``)*`|\'[^\']*\'|"[^"]*"|\\w+', at) -%}
-    {%- set names = parts | map('lower') | map('replace', '`', '') | list -%}
+    {%- set names = dbt_history._names_in_expression(at) -%}
     {%- do return('_commit_timestamp' in names or '_commit_version' in names) -%}
+{% endmacro %}
+
+
+{# The names and texts in an SQL expression, in lower case. #}
+{% macro _names_in_expression(expression) %}
+    {%- set parts = modules.re.findall(
+        '(?s)`(?:[^`]|``)*`|\'[^\']*\'|"[^"]*"|\\w+', expression,
+    ) -%}
+    {%- do return(parts | map('lower') | map('replace', '`', '') | list) -%}
+{% endmacro %}
+
+
+{#
+    With `on_schema_change: ignore` a difference does not compare the columns that the table does
+    not have (`_columns_not_kept`): of a record that only such a column marks as deleted, no change
+    would be found.
+#}
+{% macro _refuse_ignored_conditions(source, conditions) %}
+    {%- set names = [] -%}
+    {%- for note in dbt_history._notes('capture', source)
+        if dbt_history._on_schema_change(model) == 'ignore' -%}
+        {%- for name in note.get('unstored', [])
+            if name | lower in dbt_history._names_in_expression(
+                conditions | select | join(' '),
+            ) -%}
+            {%- do names.append(name) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- if names -%}
+        {%- do exceptions.raise_compiler_error(dbt_history._message(
+            'batch_rows',
+            'delete_when or truncate_when names a column that the table does not have, and that'
+                ~ ' is not compared: deletions would be missed; nothing was written',
+            got=names | unique | join(', ') ~ ', with on_schema_change: ignore',
+            expected='columns of the table', node=model.unique_id,
+            way_out='set on_schema_change to append_new_columns, so that the table gets them',
+        )) -%}
+    {%- endif -%}
 {% endmacro %}
 
 

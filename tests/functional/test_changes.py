@@ -690,3 +690,39 @@ def test_a_difference_needs_every_column_of_the_source(project: Project) -> None
     assert [len(project.rows(name)) for name in ("plain", "log")] == [1, 1]
     ends = [(row["valid_from"], row["valid_to"]) for row in project.rows("merged")]
     assert len([end for start, end in ends if end is None or end > start]) == 1
+
+
+@pytest.mark.thorough
+def test_a_column_that_a_version_table_ignores_makes_no_differences(project: Project) -> None:
+    """`plain` returns `seen`; `renamed` could store it under another name, so it is refused."""
+    changes = "dbt_history.changes(ref('items'), 'id')"
+
+    def model(name: str, columns: str = "*") -> None:
+        project.history(
+            name,
+            f"select {columns} from {{{{ dbt_history.batch_rows({changes}) }}}}",
+            convention="validity",
+            config={"on_schema_change": "ignore"},
+        )
+
+    def items(*rows: str) -> None:
+        project.model("items", " union all ".join(rows), materialized="view")
+        project.run("items")
+
+    items("select 1L as id, 'a' as v", "select 2L, 'b'")
+    model("plain")
+    model("renamed")
+    project.run("plain", "renamed")
+    model("renamed", "* except (seen), seen as w")
+    for seen in (7, 8):
+        items(f"select 1L as id, 'a' as v, {seen} as seen", f"select 2L, 'b', {seen}")
+        project.run("plain")
+    refused = project.run("renamed", check=False).message("renamed")
+    items("select 1L as id, 'A' as v, 9 as seen", "select 2L, 'b', 9")
+    project.run("plain")
+
+    assert "column seen of the source is neither stored nor compared" in refused
+    assert sorted(
+        (row["id"], row["v"], row["valid_to"] is None) for row in project.rows("plain")
+    ) == [(1, "A", True), (1, "a", False), (2, "b", True)]
+    assert len(project.rows("renamed")) == 2

@@ -307,6 +307,56 @@ def test_a_difference_leaves_out_columns_that_the_log_ignores(call: Renderer) ->
     assert "`old_row`.`c_edited_by`" not in sql
 
 
+def test_a_difference_leaves_out_columns_that_a_version_table_ignores(call: Renderer) -> None:
+    """Only if the SELECT returns them, so that no other column of the table comes from them."""
+    compile_in(call, "customer_history", "history_batch")
+    stored = {"id": "bigint", "name": "string", "tags": "map<string,string>"}
+    stored |= {"valid_from": "timestamp", "valid_to": "timestamp"}
+    call.context["model"]["config"].update(
+        {"unique_key": "id", "meta": {"history": {"convention": "validity"}}}
+    )
+    call.pretend_relations("customers", "customer_history")
+    call.pretend_answers(
+        {
+            **CUSTOMER_SOURCE,
+            "describe history `golden`.`customer_history`": captured("customers", 3),
+            "describe `golden`.`customer_history`": described(stored),
+        }
+    )
+    compared = "`old_row`.`c_edited_by` <=> `new_row`.`c_edited_by`"
+
+    def changes(on_schema_change: str) -> str:
+        setting = {"on_schema_change": on_schema_change}
+        call.context["model"]["unrendered_config"] = setting
+        call.context["model"]["config"].update(setting)
+        sql: str = call("changes", relation=call.table("customers"), key="id", method="diff")
+        assert "`old_row`.`c_name` <=> `new_row`.`c_name`" in sql
+        assert '"unstored": ["edited_by"]' in sql
+        return sql
+
+    assert compared in changes("append_new_columns")
+    sql = changes("ignore")
+    assert compared not in sql
+
+    def problems(names: list[str], **settings: Any) -> Any:
+        return call(
+            "_check_unstored_columns",
+            captured={"unstored": ["edited_by"]}, staged={"names": names}, settings=settings,
+        )  # fmt: skip
+
+    ignored = {"on_schema_change": "ignore"}
+    assert problems(["id", "edited_by"], **ignored) == []
+    assert "every record counts as changed" in problems(["id"])[0]
+    assert problems(["id"], tracked={"omitted": []}) == []
+    for settings in (ignored, {**ignored, "tracked": {"omitted": []}}):
+        assert "neither stored nor compared" in problems(["id"], **settings)[0]
+
+    call("batch_rows", changes=sql, delete_when="name = 'edited_by'")
+    with pytest.raises(DbtRuntimeError, match="deletions would be missed") as refused:
+        call("batch_rows", changes=sql, delete_when="Edited_By = 'D'")
+    assert "edited_by, with on_schema_change: ignore" in str(refused.value)
+
+
 def test_stored_rows_have_the_fields_that_a_struct_is_to_get(call: Renderer) -> None:
     compile_in(call, "orders")
     stored = {"id": "int", "s": "struct<a:int>"}

@@ -55,8 +55,8 @@
 
 
 {#
-    The columns of a source that `changes` compares with the model's table, and that the table does
-    not have.
+    The columns of a source whose rows `changes` compares with the model's table, and that the table
+    does not have.
 #}
 {% macro _unstored_columns(capture) %}
     {% set names = [] %}
@@ -72,15 +72,23 @@
 
 {#
     Problems of these columns, as text, unless the SELECT returns them, so that the table gets them:
-    compared with NULL, every record would differ in every run.
+    compared with NULL, every record would differ in every run. Where equal versions are joined, a
+    record that is staged without a change makes none. With `on_schema_change: ignore` they are not
+    compared (`_columns_not_kept`), but the SELECT may store them under another name.
 #}
-{% macro _check_unstored_columns(captured, staged) %}
+{% macro _check_unstored_columns(captured, staged, settings) %}
+    {% set is_ignored = settings.on_schema_change == 'ignore' %}
     {% set problems = [] %}
     {% for name in (captured or {}).get('unstored', []) | unique
-        if name | lower not in staged.names %}
+        if name | lower not in staged.names and (is_ignored or not settings.get('tracked')) %}
         {% do problems.append(
             'column ' ~ name ~ ' of the source is compared, and not stored, so that every record'
                 ~ ' counts as changed: select it, or read the source through a view without it'
+                if not is_ignored
+                else 'column ' ~ name ~ ' of the source is neither stored nor compared'
+                    ~ ' (on_schema_change: ignore), so that its changes would be lost: read the'
+                    ~ ' source through a view without it, or with the name that the table has for'
+                    ~ ' it'
         ) %}
     {% endfor %}
     {% do return(problems) %}

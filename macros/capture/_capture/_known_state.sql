@@ -215,13 +215,13 @@
 
 
 {#
-    The columns that the log does not get, with `on_schema_change: ignore`: in each difference they
-    would differ from NULL.
+    The columns that the table does not get, with `on_schema_change: ignore`: in each difference
+    they would differ from NULL. The materialization history names its own: `_columns_not_stored`.
 #}
 {% macro _columns_not_kept(capture) %}
     {% set layout = capture.layout or {} %}
     {% if not (capture.diff or {}).get('state') or layout.get('is_source')
-        or dbt_history._is_of_versions(capture)
+        or layout.get('is_versions')
         or dbt_history._on_schema_change(model) != 'ignore' %}
         {% do return([]) %}
     {% endif %}

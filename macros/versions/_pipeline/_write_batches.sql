@@ -73,10 +73,9 @@
     {% set log = none if is_new else dbt_history._log_to_write(
         existing, caller_name, none if dbt_history._notes('batch', select_sql) else read,
     ) %}
-    {# Where equal versions are joined, a record that is staged without a change makes none. #}
     {% do dbt_history._refuse_columns(
         dbt_history._check_source_names(captured, staged, select_sql)
-            + ([] if settings.tracked else dbt_history._check_unstored_columns(captured, staged)),
+            + dbt_history._check_unstored_columns(captured, staged, settings),
         staged, caller_name
     ) %}
     {% set last_batch = log.last_batch if log else none %}
