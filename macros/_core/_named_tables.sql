@@ -210,6 +210,25 @@
 {% endmacro %}
 
 
+{# Whether a node depends on a table, itself or through ephemeral models. #}
+{% macro _depends_on_table(node, relation) %}
+    {% set ids = node.depends_on.get('nodes', []) | list %}
+    {% for id in ids %}
+        {% set other = graph.nodes.get(id) or (graph.get('sources') or {}).get(id) or {} %}
+        {% for place in [other, other.get('defer_relation') or {}]
+            if (place.get('alias') or place.get('identifier') or '') | lower
+                == relation.identifier | lower
+            and (place.get('schema') or '') | lower == relation.schema | string | lower %}
+            {% do return(true) %}
+        {% endfor %}
+        {% if (other.get('config') or {}).get('materialized') == 'ephemeral' %}
+            {% do ids.extend((other.get('depends_on') or {}).get('nodes', [])) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(false) %}
+{% endmacro %}
+
+
 {#
     The table whose rows a generic test with `where` gets, as the text `(select * from schema.table
     where …) dbt_subquery`: {'node', 'relation'}; none for other text.

@@ -669,27 +669,58 @@ def test_columns_of_a_source_are_not_taken_for_bookkeeping(project: Project) -> 
 @pytest.mark.thorough
 def test_a_difference_needs_every_column_of_the_source(project: Project) -> None:
     """Without `seen` in the table, every run would find every record changed."""
-    project.model("items", "select 1L as id, 'a' as v, 7 as seen", materialized="view")
+    records = "select 1L as id, 'a' as v, 7 as seen union all select 2L, 'b', 7"
+    project.model("items", records, materialized="view")
     rows = "dbt_history.changes(ref('items'), 'id')"
     batch = {
         "materialized": "history_batch", "unique_key": "id",
         "meta": {"history": {"convention": "validity"}},
     }  # fmt: skip
-    for name, options in (("plain", ""), ("merged", ", merge_equal=true")):
+    for name, options in (("plain", ""), ("wide", ""), ("merged", ", merge_equal=true")):
         staged = f"{{{{ dbt_history.batch_rows({rows}{options}) }}}}"
         project.model(name, f"select * except (seen) from {staged}", **batch)
     project.model("log", f"select * except (seen) from {{{{ {rows} }}}}",
                   materialized="history_append")  # fmt: skip
-    project.run("items", "plain", "merged", "log")
+    project.run("items", "plain", "wide", "merged", "log")
 
     run = project.run("plain", "merged", "log", check=False)
 
     for name in ("plain", "log"):
         message = run.message(name)
         assert "column seen of the source is compared, and not stored" in message, message
-    assert [len(project.rows(name)) for name in ("plain", "log")] == [1, 1]
+    assert [len(project.rows(name)) for name in ("plain", "log")] == [2, 2]
     ends = [(row["valid_from"], row["valid_to"]) for row in project.rows("merged")]
-    assert len([end for start, end in ends if end is None or end > start]) == 1
+    assert len([end for start, end in ends if end is None or end > start]) == 2
+
+    # Both ways out of the message. Record 2 is deleted in the same run.
+    project.model("items", "select 1L as id, 'a' as v, 7 as seen", materialized="view")
+    project.model("narrow", "select id, v from {{ ref('items') }}", materialized="view")
+    project.model("wide", f"select * from {{{{ dbt_history.batch_rows({rows}) }}}}", **batch)
+    rows = rows.replace("items", "narrow")
+    project.model("plain", f"select * from {{{{ dbt_history.batch_rows({rows}) }}}}", **batch)
+    project.model("log", f"select * from {{{{ {rows} }}}}", materialized="history_append")
+    project.run("items", "narrow", "plain", "wide", "log")
+    project.run("plain", "wide", "log")
+
+    def versions(name: str) -> list[tuple[Any, ...]]:
+        return sorted(
+            (row["id"], row["valid_to"] is None, row.get("seen")) for row in project.rows(name)
+        )
+
+    assert versions("plain") == [(1, True, None), (2, False, None)]
+    assert versions("wide") == [(1, False, None), (1, True, 7), (2, False, None)]
+    changes = [("delete", 2, "b"), ("insert", 1, "a"), ("insert", 2, "b")]
+    assert sorted(taken(project, "id", "v")) == changes
+
+    # Back to `items`; the code names the former source, too, so that it may be left out.
+    project.model(
+        "log",
+        "-- 'narrow'\nselect * except (seen) from {{ dbt_history.changes(ref('items'), 'id') }}",
+        materialized="history_append",
+    )
+    message = project.run("log", check=False).message("log")
+    assert "`narrow`, which the SELECT does not read; new is" in message
+    assert sorted(taken(project, "id", "v")) == changes
 
 
 @pytest.mark.thorough

@@ -265,6 +265,70 @@ def test_a_difference_with_the_rows_of_several_sources_is_refused(call: Renderer
     assert call("_captured_sources", select_sql=noted(notes[1:]))["number"] == 2
 
 
+SOURCE = {"item": "source.shop.item", "stg_items": "model.shop.stg_items"}
+
+
+@pytest.mark.parametrize(
+    ("code", "depends_on", "state"),
+    [
+        # Another name, a view, a comment, an alias.
+        ("{{ dbt_history.changes(ref('stg_items')) }}", ["stg_items"], True),
+        ("select * from {{ changes(ref('stg_items')) }} as items -- of items", [], True),
+        ("{# instead of ref('items') #} {{ changes(ref('stg_items')) }}", ["stg_items"], True),
+        # Added to the former source: by ref, by text, by the name of a source.
+        ("{{ changes(ref('items')) }} {{ changes(ref('stg_items')) }}", ["stg_items"], False),
+        ("{% for name in [\"items\", 'stg_items'] %}", [], False),
+        ("{{ load_relation('golden.`Items`') }}", [], False),
+        ("{{ source('shop', 'item') }} {{ ref('stg_items') }}", ["stg_items", "item"], False),
+    ],
+)
+def test_a_source_in_place_of_the_former_one_is_compared_with_the_table(
+    call: Renderer, code: str, depends_on: list[str], state: bool
+) -> None:
+    compile_in(call, "stored", "history_batch")
+    call.context["model"]["config"].update(
+        {"unique_key": "id", "meta": {"history": {"convention": "validity"}}}
+    )
+    ids = [SOURCE[name] for name in depends_on]
+    call.context["model"] |= {"raw_code": code, "depends_on": {"nodes": ids}}
+    call.context["graph"] = {
+        "nodes": {SOURCE["stg_items"]: {"alias": "stg_items", "schema": "golden"}},
+        "sources": {SOURCE["item"]: {"identifier": "items", "schema": "golden"}},
+    }
+    call.pretend_relations("stored", "stg_items")
+    stored = {**CUSTOMERS, "valid_from": "timestamp", "valid_to": "timestamp"}
+    call.pretend_answers(
+        {
+            **source("stg_items", CUSTOMERS, [commit(5)]),
+            "describe history `golden`.`stored`": captured("items", 3),
+            "describe `golden`.`stored`": described(stored),
+        }
+    )
+    sql = call("changes", relation=call.table("stg_items"), key="id")
+    assert ("from `golden`.`stored`" in sql) is state
+    note = call("_notes", name="capture", select_sql=sql)[0]
+    former = ["`golden`.`items`"]
+    if state:
+        assert note["is_sole"] == "changes"
+        assert note["replaces"] == former
+    else:
+        assert note["added_to"] == former
+
+    # The whole SELECT has to agree with it.
+    read = note | {"source": "`golden`.`items`", "before": {"version": 3}, "after": {"version": 4}}
+    for name in ("is_sole", "replaces", "added_to"):
+        read.pop(name, None)
+    agreed, other = ([note], [note, read]) if state else ([note, read], [note])
+    call("_captured_sources", select_sql=noted(agreed))
+    with pytest.raises(DbtRuntimeError, match="added to the model or replaces") as refused:
+        call("_captured_sources", select_sql=noted(other))
+    assert (
+        "does not name `golden`.`items`, which the SELECT reads; new is `golden`.`stg_items`"
+        if state
+        else "names `golden`.`items`, which the SELECT does not read; new is `golden`.`stg_items`"
+    ) in str(refused.value)
+
+
 def noted(notes: Iterable[Mapping[str, Any]]) -> str:
     return "select ".join(f"/* dbt_history:capture {json.dumps(note)} */" for note in notes)
 

@@ -29,6 +29,12 @@
         and (is_log or (capture.layout is none and capture.taken.watermark is none)) -%}
         {%- do note.update({'is_sole': capture.caller_name}) -%}
     {%- endif -%}
+    {%- if (capture.diff or {}).get('state') is false and capture.layout is none
+        and capture.taken.has_rows -%}
+        {%- do note.update({'added_to': capture.taken.other_sources}) -%}
+    {%- elif note.is_sole is defined and capture.taken.get('replaced') -%}
+        {%- do note.update({'replaces': capture.taken.replaced}) -%}
+    {%- endif -%}
     {%- set said = {} -%}
     {%- for column in capture.columns if column.said -%}
         {%- do said.update({column.name | lower: column.said}) -%}
@@ -112,6 +118,7 @@
         {% do return(none) %}
     {% endif %}
     {% set sources = notes | map(attribute='source') | unique | list %}
+    {% do dbt_history._refuse_replaced_source(notes, sources) %}
     {% set sole = notes | selectattr('is_sole', 'defined') | list %}
     {% if sources | length > 1 and sole %}
         {% do dbt_history._refuse_mixed_state(sole[0].is_sole, sources) %}
@@ -155,6 +162,44 @@
         {% do captured.about.update({'not_null': dbt_history._not_null_of_all(notes)}) %}
     {% endif %}
     {% do return(captured) %}
+{% endmacro %}
+
+
+{#
+    Whether a source replaces those that the table was made from, the model's code tells before the
+    whole SELECT is known (`_take_over_replaced`); here both have to agree:
+
+        code names     SELECT reads    the new source
+        -              new             replaces
+        former, new    former, new     was added
+        former, new    new             refused: replaces, or the former is left out in this run
+        -              former, new     refused: was added, and compared with all rows
+#}
+{% macro _refuse_replaced_source(notes, sources) %}
+    {% for note in notes %}
+        {% set added_to, replaces = note.get('added_to', []), note.get('replaces', []) %}
+        {% set is_left_out = added_to and not dbt_history._names_in_both(added_to, sources) %}
+        {% if is_left_out or dbt_history._names_in_both(replaces, sources) %}
+            {% do exceptions.raise_compiler_error(dbt_history._message(
+                'changes',
+                'whether a source was added to the model or replaces another one is not clear;'
+                    ~ ' nothing was written',
+                got='the code of the model ' ~ (
+                    'names ' ~ added_to | join(', ') ~ ', which the SELECT does not read'
+                        if is_left_out
+                        else 'does not name ' ~ replaces | join(', ') ~ ', which the SELECT reads'
+                ) ~ '; new is ' ~ note.source,
+                expected='the former source in the code, in quotes or by ref or source, and its'
+                    ~ ' changes in the SELECT; or neither of them',
+                node=model.unique_id,
+                way_out='if the new source replaces the former one, run the model once without the'
+                    ~ ' name in its code: the new source is compared with the rows that the table'
+                    ~ ' has. If it was added, read the changes of both'
+                        if is_left_out
+                        else 'name it in the code, in a comment for example',
+            )) %}
+        {% endif %}
+    {% endfor %}
 {% endmacro %}
 
 

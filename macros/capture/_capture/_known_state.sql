@@ -74,7 +74,7 @@
 
 {#
     Whether there is a state to compare with: not for a source that the model has just added to
-    others.
+    others. One that replaces them has no others (`_take_over_replaced`).
 #}
 {% macro _has_state(capture) %}
     {% set taken, layout = capture.taken, capture.layout %}

@@ -43,6 +43,7 @@
         'taken': taken, 'head': head, 'table': dbt_history._quoted_relation(relation),
     }) %}
     {% do dbt_history._take_over_renamed(capture) %}
+    {% do dbt_history._take_over_replaced(capture) %}
     {% if taken.is_suspended %}
         {% do dbt_history._log_suspended(this) %}
     {% elif not head.is_delta and head.waits is none %}

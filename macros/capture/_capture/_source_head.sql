@@ -68,6 +68,45 @@
 
 
 {#
+    The only source of a table that is read under another name now, or through a view: the rows that
+    the table has are what it is compared with. Not where the code still names a former source, to
+    which the new one may have been added.
+
+        run        1: changes(source('shop', 'items'))    2: changes(ref('stg_items'))
+        table      1 a, 2 b                               compared with the rows of stg_items
+#}
+{% macro _take_over_replaced(capture) %}
+    {% set taken = capture.taken %}
+    {% if capture.layout is not none or taken.watermark is not none %}
+        {% do return(none) %}
+    {% endif %}
+    {% set named = [] %}
+    {% for source in taken.other_sources
+        if dbt_history._is_named_in_code(dbt_history._relation_of_source(source)) %}
+        {% do named.append(source) %}
+    {% endfor %}
+    {% do taken.update({'other_sources': [], 'replaced': taken.other_sources}) if not named %}
+{% endmacro %}
+
+
+{#
+    Whether the model's code names a table: as one that the model depends on, or in quotes. True
+    also where dbt does not tell the code.
+#}
+{% macro _is_named_in_code(relation) %}
+    {% if not model.get('raw_code') or model.get('depends_on') is none
+        or dbt_history._depends_on_table(model, relation) %}
+        {% do return(true) %}
+    {% endif %}
+    {% set code = modules.re.sub('(?s)[{]#.*?#[}]', ' ', model.raw_code | lower) %}
+    {% set name = modules.re.escape(relation.identifier | lower) %}
+    {% do return(
+        modules.re.search('[\'"](?:[^\'"\\s]*[.`])?' ~ name ~ '`?[\'"]', code) is not none
+    ) %}
+{% endmacro %}
+
+
+{#
     The source as this run reads it. `version` is the newest version that the run may take: the
     newest that exists, or the last one before the first change that one of `references` has not
     taken yet; none if there is no such version.

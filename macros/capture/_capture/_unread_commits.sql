@@ -103,16 +103,5 @@
         or source.identifier | lower in node.raw_code | lower %}
         {% do return(true) %}
     {% endif %}
-    {% set ids = node.depends_on.get('nodes', []) | list %}
-    {% for id in ids %}
-        {% set other = graph.nodes.get(id) or (graph.get('sources') or {}).get(id) or {} %}
-        {% if (other.get('alias') or other.get('identifier') or '') | lower
-                == source.identifier | lower
-            and (other.get('schema') or '') | lower == source.schema | string | lower %}
-            {% do return(true) %}
-        {% elif (other.get('config') or {}).get('materialized') == 'ephemeral' %}
-            {% do ids.extend((other.get('depends_on') or {}).get('nodes', [])) %}
-        {% endif %}
-    {% endfor %}
-    {% do return(false) %}
+    {% do return(dbt_history._depends_on_table(node, source)) %}
 {% endmacro %}
