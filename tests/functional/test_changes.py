@@ -320,6 +320,47 @@ def test_the_way_out_of_an_expired_range_compares_once(project: Project, items: 
 
 
 @pytest.mark.thorough
+def test_a_log_without_the_type_of_a_change_is_made_anew(project: Project, items: str) -> None:
+    """The columns that a difference needs cannot be added later: the earlier rows lack them."""
+    spark = project.spark
+    narrow = "select id, v, _commit_version from {{{{ {} }}}}"
+    mirrored = f"api.Relation.create(schema='{project.schema}', identifier='items')"
+    changes = f"dbt_history.changes({mirrored}, 'id')"
+    project.model("log", narrow.format(changes), materialized="history_append", alias="narrow")
+    run(project)
+    spark.sql(f"alter table {items} set tblproperties ('delta.enableChangeDataFeed' = 'false')")
+    spark.sql(f"update {items} set v = 'A' where id = 1")
+
+    message = run_and_fail(project)
+
+    assert "way out: return these columns in the SELECT" in message
+    assert "give the model another alias" in message
+
+    # Added to the table, the column is NULL in its rows: these may be deletions.
+    narrow_log = project.table("narrow")
+    spark.sql(f"alter table {narrow_log} add columns (_change_type string)")
+    mirror(project, alias="narrow")
+    assert "the model's table has rows without _change_type; no row was written" in (
+        run_and_fail(project)
+    )
+    assert len(project.rows("narrow")) == 2
+
+    # The way out, which the first run of such a SELECT is refused without.
+    project.model("log", narrow.format(changes), materialized="history_append", alias="anew")
+    assert "column _change_type is missing: the source has no change data feed" in (
+        run_and_fail(project)
+    )
+    assert not spark.catalog.tableExists(project.table("anew"))
+    mirror(project, alias="anew")
+    run(project)
+    spark.sql(f"delete from {items} where id = 2")
+    run(project)
+    assert taken(project, "id", "v", model="anew") == [
+        ("insert", 1, "A"), ("insert", 2, "b"), ("delete", 2, "b"),
+    ]  # fmt: skip
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["view", "parquet"])
 def test_a_view_and_a_parquet_table_are_compared(project: Project, form: str) -> None:
     spark = project.spark

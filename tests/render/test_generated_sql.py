@@ -329,6 +329,45 @@ def test_a_source_in_place_of_the_former_one_is_compared_with_the_table(
     ) in str(refused.value)
 
 
+def test_a_log_of_changes_without_their_columns_cannot_be_compared(call: Renderer) -> None:
+    """It is refused in the first run over a source without a feed, before it is written."""
+    compile_in(call, "customer_changes")
+    call.pretend_relations(views=["seen"])
+    call.pretend_answers(
+        {
+            "describe extended `golden`.`seen`": [],
+            "describe `golden`.`seen`": described(CUSTOMERS),
+            "select unix_micros(": [{"micros": 1709424000000000, "moment": "2024-03-03 00:00:00"}],
+        }
+    )
+    first = call("changes", relation=call.table("seen"), key="id")
+    log = call("_captured_sources", select_sql=first)
+    problems = call("_check_compared_columns", captured=log, staged={"names": ["id", "v"]})
+    assert [text.split()[1] for text in problems] == ["_change_type", "_commit_version"]
+    staged = {"names": ["id", "_change_type", "_commit_version"]}
+    assert call("_check_compared_columns", captured=log, staged=staged) == []
+
+    call.pretend_relations("customers", "customer_changes")
+    answers = {
+        **CUSTOMER_SOURCE,
+        "describe history `golden`.`customer_changes`": captured("customers", 3),
+    }
+    stored = {**CUSTOMERS, "_commit_version": "bigint"}
+    call.pretend_answers(answers | {"describe `golden`.`customer_changes`": described(stored)})
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("changes", relation=call.table("customers"), key="id", method="diff")
+    assert "way out: return these columns in the SELECT and begin with the rows" in str(
+        refused.value
+    )
+    stored |= {"_change_type": "string"}
+    call.pretend_answers(answers | {"describe `golden`.`customer_changes`": described(stored)})
+    sql = call("changes", relation=call.table("customers"), key="id", method="diff")
+    assert "if(`_change_type` is null, raise_error(" in sql
+    of_feed = call("changes", relation=call.table("customers"), key="id")
+    for later in (sql, of_feed):
+        assert not call("_captured_sources", select_sql=later)["is_compared"]
+
+
 def noted(notes: Iterable[Mapping[str, Any]]) -> str:
     return "select ".join(f"/* dbt_history:capture {json.dumps(note)} */" for note in notes)
 

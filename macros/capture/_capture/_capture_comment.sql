@@ -41,6 +41,11 @@
     {%- endfor -%}
     {%- do note.update({'said': said}) if said -%}
     {%- do note.update({'partly_said': capture.partly_said}) if capture.get('partly_said') -%}
+    {#- A log of a source without a feed is compared with it in each later run. -#}
+    {%- if capture.diff is not none and not capture.taken.has_rows and not capture.head.has_feed
+        and capture.layout is none and not dbt_history._is_of_versions(capture) -%}
+        {%- do note.update({'is_compared': true}) -%}
+    {%- endif -%}
     {%- set unstored = dbt_history._unstored_columns(capture) -%}
     {%- do note.update({'unstored': unstored}) if unstored -%}
     {%- do return(dbt_history._note('capture', note)) -%}
@@ -102,15 +107,33 @@
 
 
 {#
+    Problems of a new log, as text: columns by which it is compared with its source later
+    (`_layout_of_changes`).
+#}
+{% macro _check_compared_columns(captured, staged) %}
+    {% set problems = [] %}
+    {% for name in ['_change_type', '_commit_version']
+        if (captured or {}).get('is_compared') and name not in staged.names %}
+        {% do problems.append(
+            'column ' ~ name ~ ' is missing: the source has no change data feed, so later runs'
+                ~ ' compare it with the table, which has to record which rows it has taken'
+        ) %}
+    {% endfor %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{#
     All captures of a compiled SELECT: {'number' of the batch, 'watermarks' after it, 'before' it,
-    'about', 'is_new', 'has_moved', 'bookkeeping', 'unstored', 'partly_said', 'said'}; none without
-    a capture. With several sources use the lowest next batch number: if another run committed in
-    between, that number is taken. `has_moved`: a source was read further than before, or for the
-    first time; this is committed even if there are no rows. `bookkeeping`: columns of the sources
-    that have names of staged rows. `unstored`: see `_unstored_columns`. `partly_said`: columns that
-    some rows do not say, which name them in `_unmodified` (`_partly_said_columns`). `said`: the
-    types of columns whose structs have fewer fields than the table's (`_with_fields`), if all
-    sources have them. `not_null` in `about`: see `_not_null_of_all`.
+    'about', 'is_new', 'has_moved', 'bookkeeping', 'unstored', 'is_compared', 'partly_said',
+    'said'}; none without a capture. With several sources use the lowest next batch number: if
+    another run committed in between, that number is taken. `has_moved`: a source was read further
+    than before, or for the first time; this is committed even if there are no rows. `bookkeeping`:
+    columns of the sources that have names of staged rows. `unstored`: see `_unstored_columns`.
+    `is_compared`: see `_check_compared_columns`. `partly_said`: columns that some rows do not say,
+    which name them in `_unmodified` (`_partly_said_columns`). `said`: the types of columns whose
+    structs have fewer fields than the table's (`_with_fields`), if all sources have them.
+    `not_null` in `about`: see `_not_null_of_all`.
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = dbt_history._notes('capture', select_sql) %}
@@ -127,6 +150,7 @@
         'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {},
         'about': {}, 'is_new': false, 'has_moved': false, 'bookkeeping': [],
         'unstored': [], 'partly_said': [], 'said': {},
+        'is_compared': notes | selectattr('is_compared', 'defined') | list != [],
     } %}
     {% for name, type in notes[0].get('said', {}).items() %}
         {% set others = [] %}

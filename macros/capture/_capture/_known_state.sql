@@ -50,8 +50,14 @@
 {% endmacro %}
 
 
-{# The layout of a model that stores the result of `changes` unchanged. #}
+{#
+    The layout of a model that stores the result of `changes` unchanged. Rows from before the table
+    got `_change_type` do not say whether they are deletions.
+#}
 {% macro _layout_of_changes(capture, there) %}
+    {% set begins_anew = 'return these columns in the SELECT and begin with the rows that the'
+        ~ ' source has then: give the model another alias, or run it once with --full-refresh'
+        ~ ' (meta.history.allow_full_refresh: true)' %}
     {% if '_change_type' not in there or '_commit_version' not in there %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             capture.caller_name,
@@ -60,13 +66,22 @@
             expected='a table with _change_type and _commit_version, of one source; or hx_rows,'
                 ~ ' event_rows, batch_rows',
             node=model.unique_id,
-            way_out='keep these columns in the model, or enable the change data feed of the source',
+            way_out='read a table that has versions'
+                if (capture.layout or {}).get('is_source') else begins_anew,
         )) %}
     {% endif %}
+    {% set unknown = dbt_history._string_literal(dbt_history._message(
+        capture.caller_name,
+        'the model\'s table has rows without _change_type; no row was written',
+        expected='a table that has _change_type since its first row, for a difference (method diff,'
+            ~ ' or no feed that can be read)',
+        node=model.unique_id, way_out=begins_anew,
+    )) | replace('\n', '\\n') %}
     {% do return({
         'order': ['_commit_timestamp', '_commit_version'] if '_commit_timestamp' in there
             else '_commit_version',
-        'rows': "`_change_type` <> 'update_preimage'",
+        'rows': 'if(`_change_type` is null, raise_error(' ~ unknown
+            ~ "), `_change_type` <> 'update_preimage')",
         'is_alive': "`_change_type` <> 'delete'",
     }) %}
 {% endmacro %}

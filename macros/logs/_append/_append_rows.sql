@@ -31,6 +31,7 @@
     {% do dbt_history._refuse_columns(
         dbt_history._check_log_columns(staged, settings, captured)
             + dbt_history._check_unstored_columns(captured, staged, settings)
+            + dbt_history._check_compared_columns(captured, staged)
             + dbt_history._reserved_columns(staged, target),
         staged, caller_name
     ) %}

@@ -76,7 +76,7 @@
                             'c_tags', `tags`,
                             'c_edited_by', `edited_by`
                         ) as `image`
-                    from (select `id`, `name`, `tags`, `edited_by` from (select *, row_number() over (partition by `id` order by `_commit_version` desc) as `__place` from `golden`.`customer_changes` where `_change_type` <> 'update_preimage') as `newest` where `__place` = 1 and `_change_type` <> 'delete') as `state`
+                    from (select `id`, `name`, `tags`, `edited_by` from (select *, row_number() over (partition by `id` order by `_commit_version` desc) as `__place` from `golden`.`customer_changes` where if(`_change_type` is null, raise_error('dbt_history.changes: the model\'s table has rows without _change_type; no row was written\n  expected: a table that has _change_type since its first row, for a difference (method diff, or no feed that can be read)\n  in model: model.shop.customer_changes\n  way out: return these columns in the SELECT and begin with the rows that the source has then: give the model another alias, or run it once with --full-refresh (meta.history.allow_full_refresh: true)'), `_change_type` <> 'update_preimage')) as `newest` where `__place` = 1 and `_change_type` <> 'delete') as `state`
                 ) as `images`
             ) as `keyed`
             group by `key_1`, `version`) as `images_of_keys`
