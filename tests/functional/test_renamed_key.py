@@ -147,3 +147,35 @@ def test_a_restore_renames_back(project: Project) -> None:
         "boss", "insert into {} values (8, 1)", "restore table {} to version as of 5",
     )  # fmt: skip
     assert rows[4:] == [(8, None, 1, 1, False), (8, 1, None, 1, True)]
+
+
+@pytest.mark.thorough
+def test_the_renamed_column_of_a_composite_key_is_the_one_at_its_place(project: Project) -> None:
+    spark, main = project.spark, project.table("main")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {main} (region string, id bigint) using delta"
+        " tblproperties ('delta.columnMapping.mode' = 'name')"
+    )
+    spark.sql(f"insert into {main} values ('n', 1), ('s', 1)")
+
+    def run(key: list[str], check: bool = True) -> str:
+        call = f"dbt_history.hx_rows({MAIN.format(project.schema)}, {key})"
+        project.model("hx_rows", f"select * from {{{{ {call} }}}}", materialized="history_append")
+        return project.run("hx_rows", check=check).message("hx_rows")
+
+    run(["region", "id"])
+    spark.sql(f"alter table {main} rename column id to code")
+    spark.sql(f"delete from {main} where region = 's'")
+
+    told = re.search("rename it in the log too: (.*)", run(["region", "code"], check=False))
+
+    assert told
+    assert "rename column `id` to `code`" in told[1]
+    assert "region" not in told[1]
+    for statement in told[1].split("; "):
+        spark.sql(statement)
+    run(["region", "code"])
+    assert sorted(
+        (row["region"], row["code"], row["deleted"]) for row in project.rows("hx_rows")
+    ) == [("n", 1, False), ("s", 1, False), ("s", 1, True)]

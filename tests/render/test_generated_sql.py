@@ -368,6 +368,28 @@ def test_a_log_of_changes_without_their_columns_cannot_be_compared(call: Rendere
         assert not call("_captured_sources", select_sql=later)["is_compared"]
 
 
+def test_a_renamed_key_column_is_the_one_at_its_place(call: Renderer) -> None:
+    compile_in(call, "customers_hx")
+
+    def refusal(known: list[str], key: list[str], stored: Iterable[str] = ()) -> str:
+        described_log = described(dict.fromkeys(stored or known, "bigint"))
+        call.pretend_answers({"describe `golden`.`customers_hx`": described_log})
+        taken = {"about": {"hx": {"key": known}}, "has_rows": True}
+        capture = {"taken": taken, "key": key, "layout": {}, "caller_name": "hx_rows"}
+        with pytest.raises(DbtRuntimeError) as refused:
+            call("_refuse_renamed_key", capture=capture)
+        return str(refused.value)
+
+    both = ["region", "id"]
+    assert "rename column `id` to `code`" in refusal(both, ["region", "code"])
+    assert "`region` to" not in refusal(both, ["region", "code"])
+    assert "`region` to `r`; alter" in refusal(both, ["r", "code"])
+    # Another order, another number of columns, a column that the log does not have.
+    assert "rename column" not in refusal(both, ["code", "region"])
+    assert "rename column" not in refusal(both, ["code"])
+    assert "rename column" not in refusal(both, ["r", "code"], ["region"])
+
+
 def noted(notes: Iterable[Mapping[str, Any]]) -> str:
     return "select ".join(f"/* dbt_history:capture {json.dumps(note)} */" for note in notes)
 

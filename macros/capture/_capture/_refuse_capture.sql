@@ -99,7 +99,8 @@
 
 {#
     A log knows its items by the columns of its key. Under a name that the log does not have, the
-    rows that it has would belong to no item.
+    rows that it has would belong to no item. The message names the renames if each missing column
+    is at the place of one that the key no longer has.
 #}
 {% macro _refuse_renamed_key(capture) %}
     {% set about = capture.taken.about %}
@@ -110,12 +111,14 @@
     {% endif %}
     {% set there = dbt_history._table_columns(this) | map(attribute='name') | map('lower') | list %}
     {% set missing, renames = [], [] %}
-    {% for name in capture.key if name | lower not in there %}
-        {% do missing.append(name) %}
-        {% if known | length == capture.key | length %}
+    {% for name in capture.key %}
+        {% set former = known[loop.index0] if known | length == capture.key | length else none %}
+        {% do missing.append(name) if name | lower not in there %}
+        {% if name | lower not in there and former is not none and former | lower in there
+            and former | lower not in capture.key | map('lower') | list %}
             {% do renames.append(
                 'alter table ' ~ dbt_history._quoted_relation(this) ~ ' rename column '
-                    ~ dbt_history._quote(known[loop.index0]) ~ ' to ' ~ dbt_history._quote(name)
+                    ~ dbt_history._quote(former) ~ ' to ' ~ dbt_history._quote(name)
             ) %}
         {% endif %}
     {% endfor %}
@@ -130,7 +133,8 @@
                 ~ dbt_history._quoted_relation(this)
                 ~ " set tblproperties ('delta.columnMapping.mode' = 'name'); "
                 ~ renames | join('; ')
-                if renames else 'name the key as before, or give the model another alias',
+                if renames | length == missing | length
+                else 'name the key as before, or give the model another alias',
         )) %}
     {% endif %}
 {% endmacro %}
