@@ -49,8 +49,8 @@
         customer_history    1   2   3         of model.shop.customer_history, which is gone
         client_history                1   2   `continues` it, in a table of its own
 
-    So a model is refused as long as its own table is missing and a table has the name of a model
-    that it continues. Of a former alias or schema nothing is known.
+    So a model is refused as long as its own table is missing and a table with the name of a model
+    that it continues has that model's batches. Of a former alias or schema nothing is known.
 #}
 {% macro _refuse_left_table(existing, settings, caller_name) %}
     {% if existing is not none %}{% do return(none) %}{% endif %}
@@ -58,7 +58,9 @@
         {% set left = load_relation(this.incorporate(
             path={'identifier': former.split('.')[2:] | join('_')},
         )) %}
-        {% if left is not none and not left.is_view %}
+        {% if left is not none and not left.is_view
+            and dbt_history._format_problem(left) is none
+            and dbt_history._commit_log(left, former).owner in settings.continues %}
             {% do exceptions.raise_compiler_error(dbt_history._message(
                 caller_name,
                 'the table of the model that this one continues has another name, and a new'

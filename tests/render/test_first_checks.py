@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,23 @@ def check(call: Renderer, caller: str = "history", existing: Any = None, **setti
     return call("_full_refresh", existing=existing, settings=settings, caller_name=caller)
 
 
+def pretend_batch_of(call: Renderer, owner: str | None) -> None:
+    """Each table has one commit: a batch of this model, or the one of a table of dbt."""
+    record = {"dbt_history": "1", "model": owner, "batch": 3, "table_id": "t", "epoch": 0}
+    commit = {
+        "version": 0, "timestamp": "2024-01-01 00:00:09", "operationParameters": "{}",
+        "operation": "CREATE TABLE AS SELECT", "operationMetrics": "{}", "userName": None,
+        "userMetadata": json.dumps(record) if owner else None,
+    }  # fmt: skip
+    call.pretend_answers(
+        {
+            "describe history": [commit],
+            "describe detail": [{"id": "t", "numFiles": 1, "location": "", "properties": "{}"}],
+            "set": [], "execute immediate": [], "begin": [],
+        }
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "caller", ["history", "history_batch", "history_append", "prepare_incremental_history"]
 )
@@ -33,6 +51,7 @@ def test_a_model_is_refused_while_the_table_that_it_continues_has_the_former_nam
     call: Renderer, caller: str, former: str
 ) -> None:
     call.pretend_relations(former, "other")
+    pretend_batch_of(call, "model.shop.customer_history")
 
     with pytest.raises(DbtRuntimeError) as refused:
         check(call, caller, **CONTINUES)
@@ -50,6 +69,16 @@ def test_a_model_with_its_own_table_or_without_a_former_one_goes_on(call: Render
     assert check(call) is False
     assert check(call, existing=call.table("client_history"), **CONTINUES) is False
     call.pretend_relations("other", views=["customer_history"])
+    assert check(call, **CONTINUES) is False
+
+
+@pytest.mark.parametrize("owner", ["model.shop.other", None])
+def test_a_table_that_only_has_the_former_name_is_no_history_to_continue(
+    call: Renderer, owner: str | None
+) -> None:
+    """In a new schema another model may have the former name."""
+    call.pretend_relations("customer_history")
+    pretend_batch_of(call, owner)
     assert check(call, **CONTINUES) is False
 
 
