@@ -135,6 +135,7 @@ where outcome.txn > {{ pending.known }}L
         'NOT_FOUND': 'the feature does not exist',
         'ERROR:branch': 'there is no such branch at this point of the log',
         'ERROR:action': 'the action, or a strategy of it, is none that is known',
+        'ERROR:keep_states': 'keep_states is less than 1: 1 or more, or NULL for the argument',
         'ERROR:position': 'the position in the transaction is missing, or not in [0, 2^20)',
         'RETAINED:missing': 'there is nothing to delete',
         'RETAINED:same': 'the content is the same',

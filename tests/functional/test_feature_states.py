@@ -160,6 +160,37 @@ def test_the_argument_keep_states_holds_where_the_log_has_an_empty_column(
     assert kept == {3: 4, 4: None}
 
 
+def test_a_write_that_would_keep_less_than_one_state_is_an_error_and_removes_nothing(
+    project: Project, spark: SparkSession
+) -> None:
+    spark.sql(
+        "create or replace temporary view unlimited_log as select *, 0 as position,"
+        " 'app' as app_id, timestamp'2024-01-01 00:00:00 UTC' as at, txn as v from values"
+        " (1, 'f', 'CREATE', null), (2, 'f', 'UPDATE', 1), (3, 'f', 'UPDATE', -1),"
+        " (4, 'f', 'DELETE', 0), (5, 'g', 'CREATE', -1) as log(txn, id, action, keep_states)"
+    )
+    project.history(
+        "unlimited", "{{ dbt_history.feature_states('unlimited_log', payload='v') }}",
+        convention="naksha",
+    )  # fmt: skip
+    project.model(
+        "unlimited_outcomes",
+        "{{ dbt_history.feature_outcomes('unlimited_log', payload='v') }}",
+        materialized="table",
+    )
+
+    project.run("unlimited", "unlimited_outcomes")
+
+    kept = {(row["id"], row["txn"]): row["txn_next"] for row in project.rows("unlimited")}
+    refused = {
+        row["txn"]: (row["outcome"], str(row["reason"]).split(":")[0])
+        for row in project.rows("unlimited_outcomes")
+        if row["is_refused"]
+    }
+    assert kept == {("f", 1): 2, ("f", 2): None}
+    assert refused == dict.fromkeys((3, 4, 5), ("ERROR", "keep_states is less than 1"))
+
+
 @pytest.mark.thorough
 def test_outcomes_do_not_depend_on_states_that_keep_states_has_removed(
     project: Project, spark: SparkSession

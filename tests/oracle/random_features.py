@@ -23,11 +23,15 @@ STRATEGIES = {
 
 
 def random_database(chance: random.Random, history: str | None = None) -> Database:
-    """A database with two collections, each with its own options; `history`: of both."""
+    """A database with two collections, each with its own options.
+
+    `history`: that of both, which then keep all states.
+    """
     options = {
         name: {
             "auto_purge": chance.random() < 0.3,
             "history": history or ("off" if chance.random() < 0.2 else "on"),
+            "keep_states": None if history else chance.choice((None, 1, 2)),
         }
         for name in ("foo", "bar")
     }
@@ -91,6 +95,16 @@ def random_transaction(chance: random.Random, database: Database, place: int) ->
     }
 
 
+def bases_of(database: Database, own: list[int]) -> list[int]:
+    """The states of a feature that a merge finds in any split of the log into runs."""
+    stored = {state.n for state in database.states}
+    return [
+        n
+        for n in own
+        if n in stored or database.options[database.ever[n].key[1]].get("keep_states") is None
+    ]
+
+
 def random_write(chance: random.Random, database: Database) -> dict[str, Any]:
     collection, id_ = chance.choice(("foo", "foo", "bar")), chance.choice(IDS)
     write: dict[str, Any] = {
@@ -112,5 +126,5 @@ def random_write(chance: random.Random, database: Database) -> dict[str, Any]:
             if chance.random() < 0.6
         }
         if chance.random() < 0.7:
-            write["base"] = chance.choice([*own, *newest, 0])
+            write["base"] = chance.choice([*bases_of(database, own), *newest, 0])
     return write

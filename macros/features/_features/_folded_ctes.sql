@@ -96,6 +96,7 @@ prepared as (
         case
             when position is null or position not between 0 and 1048575 then 'ERROR:position'
             when not coalesce({{ dbt_history._known_action() }}, false) then 'ERROR:action'
+            when keep_states < 1 then 'ERROR:keep_states'
         end as problem,
         case action
             when 'WRITE' then on_not_exists

@@ -66,6 +66,7 @@ prepared as (
         case
             when position is null or position not between 0 and 1048575 then 'ERROR:position'
             when not coalesce(action in ('CREATE', 'UPDATE', 'PUT', 'DELETE', 'PURGE', 'WRITE') and on_not_exists in ('CREATE', 'RETAIN', 'ERROR') and on_exists in ('REPLACE', 'RETAIN', 'DELETE', 'ERROR') and on_version_conflict in ('ERROR', 'RETAIN', 'REPLACE', 'MERGE') and on_merge_conflict in ('ERROR', 'RETAIN', 'REPLACE') and mode in ('all_or_nothing', 'per_row') and noop_updates in ('record', 'skip') and history in ('on', 'off'), false) then 'ERROR:action'
+            when keep_states < 1 then 'ERROR:keep_states'
         end as problem,
         case action
             when 'WRITE' then on_not_exists
