@@ -287,6 +287,34 @@ def test_full_refresh_replaces_the_table_if_allowed(project: Project) -> None:
     assert_table(project, "h", version(2, "a", day(1)))
 
 
+def test_a_full_refresh_that_is_refused_can_be_undone(project: Project) -> None:
+    """
+    commits     1              2
+    first       no base                 refused before the table is replaced
+    second      applied        no base  refused after it: the message has the way back
+    """
+    alone = update(1, 2, day(1), "alone")
+    project.history(
+        "h", stage(project, "staged", [upsert(1, 1, day(1))]), allow_full_refresh=True,
+        update_without_base="fail", batches_per_commit=1,
+    )  # fmt: skip
+    project.run("h")
+
+    stage(project, "staged", [upsert(1, 1, day(1), "b"), alone])
+    message = project.run("h", check=False, options=["--full-refresh"]).message("h")
+    assert "update rows have no version" in message
+    assert "restore table" not in message
+    assert_table(project, "h", version(1, "a", day(1)))
+
+    rows = [{**row, "_batch": n} for n, row in enumerate([upsert(1, 1, day(1), "b"), alone], 1)]
+    stage(project, "staged", rows)
+    message = project.run("h", check=False, options=["--full-refresh"]).message("h")
+    assert "update rows have no version" in message
+    assert_table(project, "h", version(1, "b", day(1)))
+    project.spark.sql("restore table" + message.split("restore table")[1].split("\n")[0])
+    assert_table(project, "h", version(1, "a", day(1)))
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("conflicts", [1, 6])
 def test_a_full_refresh_that_loses_a_conflict_is_repeated_and_never_skipped(

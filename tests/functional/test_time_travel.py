@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.project import Project
 from tests.support.rendering import Renderer
+from tests.support.selection import thorough
 from tests.support.tables import assert_same_rows, data_frame, literal
 
 NUMBERS: dict[str, Any] = {"convention": "validity", "type": "bigint", "open_end": 2147483647}
@@ -293,6 +294,25 @@ def test_rows_without_numbers_may_be_repeated_where_versions_increase(project: P
     assert grown.message("h") == "1 batch: 1 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
     periods = [(row["v"], row["valid_from"], row["valid_to"]) for row in project.rows("h")]
     assert sorted(periods) == [("a", 1, 3), ("b", 3, 5), ("c", 5, None)]
+
+
+@pytest.mark.parametrize("way", ["--full-refresh", thorough("drop")])
+def test_a_cleaned_table_is_built_again_where_versions_increase(project: Project, way: str) -> None:
+    """The horizon is 3. The second commit is below it too, and a late batch is refused again."""
+    batches = [("upsert", n, 1, f"v{n}", n, None) for n in (1, 2, 3, 5)]
+    project.history("h", rows_of(*batches), allow_full_refresh=True, **NUMBERED)
+    project.run("h")
+    project.dbt("run-operation", "clean_history", "--args", "{table: h, before: 4}")
+    assert len(project.rows("h")) == 2
+
+    if way == "drop":
+        project.spark.sql(f"drop table {project.table('h')}")
+    project.run("h", options=["--full-refresh"] if way != "drop" else [])
+
+    periods = [(row["valid_from"], row["valid_to"]) for row in project.rows("h")]
+    assert sorted(periods) == [(1, 2), (2, 3), (3, 5), (5, None)]
+    project.history("h", rows_of(*batches, ("upsert", 6, 1, "late", 4, None)), **NUMBERED)
+    assert "has a row before the current version" in project.run("h", check=False).message("h")
 
 
 @pytest.mark.thorough

@@ -16,16 +16,31 @@
 
 {#
     FROM and WHERE of the stored versions that a plan can affect, as `stored`: of the keys in the
-    CTE `batch`, those that end at or after the bound.
+    CTE `batch`, those that end at or after the bound. `is_replaced`: of a table that the run will
+    replace, none.
 #}
 {% macro _from_affected_versions(batch) -%}
-from {{ dbt_history._quoted_relation(batch.get('place') or batch.target) }} as stored
+from {{ dbt_history._no_rows(batch.columns) if batch.get('is_replaced')
+    else dbt_history._quoted_relation(batch.get('place') or batch.target) }} as stored
 left semi join batch
     on {% for name in batch.settings.key -%}
     stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}
     {{- '\n    and ' if not loop.last }}{% endfor %}
 where {{ dbt_history._target_prune_predicate(batch.settings.convention, batch.plan, 'stored') }}
 {%- endmacro %}
+
+
+{# A sub-query without rows, with these columns. #}
+{% macro _no_rows(columns) %}
+    {%- set cells = [] -%}
+    {%- for column in columns -%}
+        {%- do cells.append(
+            'cast(null as ' ~ dbt_history._ddl_type(column.type) ~ ') as '
+                ~ dbt_history._quote(column.name)
+        ) -%}
+    {%- endfor -%}
+    {%- do return('(select ' ~ cells | join(', ') ~ ' where false)') -%}
+{% endmacro %}
 
 
 {# Whether a version is open, over prefixed columns. #}

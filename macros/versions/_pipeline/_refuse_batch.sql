@@ -29,7 +29,7 @@
             expected='at most a share of ' ~ share ~ ' (meta.history.max_deleted_share)',
             node=model.unique_id,
             way_out='check that the feed is complete; if the records were really deleted, raise'
-                ~ ' max_deleted_share for this run',
+                ~ ' max_deleted_share for this run' ~ dbt_history._way_back(batch),
         )) %}
     {% endif %}
 {% endmacro %}
@@ -154,9 +154,37 @@
                 ~ ' fail)',
             node=model.unique_id,
             way_out='send the missing versions as upsert rows, or set update_without_base to skip'
-                ~ ' or insert',
+                ~ ' or insert' ~ dbt_history._way_back(batch),
         )) %}
     {% endif %}
+{% endmacro %}
+
+
+{#
+    A full refresh replaces the table by an empty one. What would refuse its first commit, to an
+    empty table, is found before; update rows without a base are the only thing.
+#}
+{% macro _refuse_first_commit(batch, batches) %}
+    {% if batch.settings.update_without_base == 'fail' and batches %}
+        {% set plans = dbt_history._plan_commits(
+            batch.staged, batch.columns, batch.settings, batches,
+        ) %}
+        {% do dbt_history._refuse_rows_without_base(dict(batch, plan=plans[0], rendered={})) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    After a refusal of a later commit of a full refresh: how to bring back the rows of the former
+    table. `former`: its version; none if the run replaced no table, or one that it cannot name.
+#}
+{% macro _way_back(batch) %}
+    {% do return(
+        '; the full refresh has replaced the table, and this statement brings its former rows'
+            ~ ' back: restore table ' ~ dbt_history._quoted_relation(batch.target)
+            ~ ' to version as of ' ~ batch.former
+            if batch.get('former') is not none else ''
+    ) %}
 {% endmacro %}
 
 
@@ -170,6 +198,9 @@
                             something before 5
 
     The point of a delete row is the first instant without its record: one gap after its end.
+
+    The retention horizon counts too, except in a run that began with an empty table: it is the
+    horizon of the former one, below which the first batches are applied again.
 #}
 {% macro _refuse_earlier_version(batch) %}
     {% set target, plan, settings = batch.target, batch.plan, batch.settings %}
@@ -178,7 +209,9 @@
         {% do return(none) %}
     {% endif %}
     {% set convention = settings.convention %}
-    {% set current = dbt_history._current_version_after(target, convention, first | int) %}
+    {% set current = dbt_history._current_version_after(
+        target, convention, first | int, counts_horizon=not batch.get('begins_empty'),
+    ) %}
     {% if current is none %}
         {% do return(none) %}
     {% endif %}
@@ -193,7 +226,7 @@
                 ~ ' or later (meta.history.version_order: increasing)',
             node=model.unique_id,
             way_out='omit the rows before the current version, or set version_order: any if they'
-                ~ ' may change versions that may have been read',
+                ~ ' may change versions that may have been read' ~ dbt_history._way_back(batch),
         )) %}
     {% endif %}
 {% endmacro %}
@@ -209,7 +242,7 @@
                               [ c ------)
                                    [ d ---------
 #}
-{% macro _current_version_after(target, convention, point) %}
+{% macro _current_version_after(target, convention, point, counts_horizon) %}
     {% set start, end = dbt_history._quoted([convention.start, convention.end]) %}
     {% set bound = dbt_history._literal(
         dbt_history._axis_value(point, convention), convention,
@@ -224,7 +257,8 @@
     {% set version = run_query(
         'select ' ~ dbt_history._axis_number('version', convention) ~ ' from '
             ~ dbt_history._current_version_sql(
-                later, target, convention, 'cast(null as ' ~ convention.type ~ ')',
+                later, target if counts_horizon else none, convention,
+                'cast(null as ' ~ convention.type ~ ')',
             ) ~ ' as found'
     ).rows[0][0] %}
     {% do return(version | int if version is not none and version | int > point else none) %}

@@ -19,7 +19,8 @@
         stage       the rows of the SELECT become a cache or a table; its columns are checked
         log         the log of an existing table: the last batch, and the version that the run has
                     seen, by which each commit finds a reset
-        plan        the pending batches; their rows are checked before a table is created
+        plan        the pending batches; their rows are checked before a table is created, and the
+                    first commit before a table is replaced
         create      a new table, empty. Then its log: another run may have made it
         outdated    whether the table was changed after the SELECT was compiled
         columns     the key is checked, an adopted table too; columns are added
@@ -113,6 +114,12 @@
         ) if staged.said %}
     {% endif %}
 
+    {% if is_new and existing is not none %}
+        {% do dbt_history._refuse_first_commit({
+            'target': target, 'staged': staged, 'columns': columns, 'is_replaced': true,
+            'settings': dict(settings, has_repeats=false), 'caller_name': caller_name,
+        }, pending.batches) %}
+    {% endif %}
     {% if is_new %}
         {% set columns = dbt_history._create_history_table(
             target, columns, settings, replace=existing is not none,
@@ -154,7 +161,9 @@
     } %}
     {% set batch = {
         'target': target, 'staged': staged, 'columns': columns, 'settings': settings, 'log': log,
-        'before': before, 'caller_name': caller_name,
+        'before': before, 'caller_name': caller_name, 'begins_empty': log.is_empty,
+        'former': log.epoch - 1
+            if is_new and existing is not none and not target.is_iceberg else none,
     } %}
     {% for plan in dbt_history._plan_commits(staged, columns, settings, pending.batches)
         if not total.get('reset') %}
