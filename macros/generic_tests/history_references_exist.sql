@@ -34,8 +34,8 @@
             ~ ') as log\nleft join ' ~ link.history ~ ' as referenced\n    on referenced.'
         ~ dbt_history._quote(link.id) ~ ' = log.' ~ dbt_history._quote(link.name)
             ~ '\nwhere not case\n    when '
-        ~ named | join(' and ') ~ '\n    then coalesce(' ~ same | join(' and ') ~ ' and '
-            ~ exists ~ ', false)\n    else log.' ~ dbt_history._quote(link.name) ~ ' is null'
+        ~ named | join(' and ') ~ '\n    then case when ' ~ exists ~ ' then ' ~ same | join(' and ')
+            ~ ' else false end\n    else log.' ~ dbt_history._quote(link.name) ~ ' is null'
         ~ (' or coalesce(' ~ left | join(' and ') ~ ' and ' ~ exists ~ ', false)' if is_erased
             else '')
         ~ '\nend'

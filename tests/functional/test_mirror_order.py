@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.session import Cursor
 
 from tests.support.project import Project
+from tests.support.selection import thorough
 
 PROPERTIES = (
     "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true',"
@@ -284,3 +286,55 @@ def test_ids_stay_unique_in_a_mirror_that_leaves_rows_out(project: Project) -> N
     ids = sorted(row["a_hx_id"] for row in project.rows("a_hx"))
     assert len(ids) == len(set(ids)) == 6
     assert ids == [1, 3, 4, 6, 7, 9]
+
+
+@pytest.mark.parametrize("ansi", ["true", thorough("false")])
+def test_a_reference_that_the_type_of_the_key_cannot_hold_has_no_link(
+    project: Project, monkeypatch: pytest.MonkeyPatch, ansi: str
+) -> None:
+    """
+    b         b_id   1    2    3    4         its key    1         -> 1
+              a_id   1   n/a   8   NULL       a_id       n/a, 8    no link, the test reports them
+    """
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    for name, columns in (("a", "a_id bigint, x bigint"), ("b", "b_id bigint, a_id string")):
+        project.spark.sql(
+            f"create table {project.table(name)} ({columns}) using delta"
+            f" tblproperties ({PROPERTIES})"
+        )
+    project.spark.sql(f"create table {project.table('c')} (c_id string) using delta")
+    project.spark.sql(f"insert into {project.table('c')} values ('1'), ('n/a')")
+    project.spark.sql(f"insert into {project.table('a')} values (1, 1), (9, 2)")
+    project.spark.sql(f"insert into {project.table('b')} values (1, '1')")
+    model(project, "c", "c_id")
+    model(project, "a", "a_id", "{'column': 'a_id', 'key': 'c_id', 'history': ref('c_hx')}")
+    write_reference(project)
+    references = [{"column": "a_id", "key": "a_id", "history": "ref('a_hx')"}]
+    linked = {"name": "linked", "arguments": {"references": references}}
+    tested = {"name": "b_hx", "data_tests": [{"dbt_history.history_references_exist": linked}]}
+    project.write("models/b.yml", json.dumps({"models": [tested]}))
+    execute = Cursor.execute
+
+    def run(self: Cursor, sql: str, *arguments: Any) -> None:
+        # The adapter sets its own parameters before each statement.
+        settings = {**self.server_side_parameters, "spark.sql.ansi.enabled": ansi}
+        self.server_side_parameters = settings
+        execute(self, sql, *arguments)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(Cursor, "execute", run)
+            project.run("a_hx", "b_hx", "c_hx")
+            project.spark.sql("set spark.sql.ansi.enabled = false")
+            project.spark.sql(
+                f"insert into {project.table('b')} values (2, 'n/a'), (3, '8'), (4, null)"
+            )
+            project.run("b_hx")
+            test = project.dbt("test", check=False)
+    finally:
+        project.spark.conf.set("spark.sql.ansi.enabled", "false")
+
+    assert links(project) == [(1, 1, 1), (2, 2, None), (3, 3, None), (4, 4, None)]
+    linked_to_c = {row["a_id"]: row["c_hx_id"] for row in project.rows("a_hx")}
+    assert linked_to_c == {1: 1, 9: None}
+    assert test.results["linked"].failures == 2

@@ -551,14 +551,21 @@ def test_the_coarse_log_in_integers_and_its_drain(call: Renderer) -> None:
         call("core_history", temp=inbox, codes="numbers")
 
 
-def rows_of_a_mirror(call: Renderer, metrics: Mapping[str, int]) -> str:
-    """The SQL of a mirror with a reference; `metrics`: those of the last of the two new commits."""
+def rows_of_a_mirror(
+    call: Renderer, metrics: Mapping[str, int], column: str = "bigint", key: str | None = None
+) -> str:
+    """The SQL of a mirror with a reference.
+
+    metrics        those of the last of the two new commits
+    column, key    the types of the referencing column, and of the key if it may be asked
+    """
     compile_in(call, "stations_hx")
     last = {**commit(7), "operationMetrics": json.dumps(metrics)}
     call.pretend_relations("stations", "stations_hx", "networks", "networks_hx")
-    stations = {"id": "bigint", "network": "bigint", "mod_time": "timestamp", "mod_user": "string"}
+    stations = {"id": "bigint", "network": column, "mod_time": "timestamp", "mod_user": "string"}
     call.pretend_answers(
         {
+            **({"describe `golden`.`networks_hx`": described({"id": key})} if key else {}),
             **source("stations", stations, [last, commit(6), commit(5)]),
             "describe history `golden`.`stations_hx`": captured("stations", 5),
             "describe history `golden`.`networks_hx`": captured(
@@ -583,6 +590,27 @@ def rows_of_a_mirror(call: Renderer, metrics: Mapping[str, int]) -> str:
 
 def test_rows_of_a_mirror(call: Renderer) -> None:
     assert_golden("logs/hx_rows", rows_of_a_mirror(call, {}))
+
+
+@pytest.mark.parametrize(
+    ("column", "key", "condition"),
+    [
+        ("bigint", None, "case when typeof({0}) = 'string' then try_cast({0} as bigint) = {1}"
+         " else {0} = {1} end"),
+        ("string", "bigint", "{0} = try_cast({1} as bigint)"),
+        ("varchar(3)", "decimal(9,2)", "{0} = try_cast({1} as decimal(9,2))"),
+        ("string", "varchar(3)", "{0} = {1}"),
+        ("array<int>", None, "{0} = {1}"),
+    ],
+)  # fmt: skip
+def test_a_text_is_read_in_the_type_of_the_other_side_of_a_reference(
+    call: Renderer, column: str, key: str | None, condition: str
+) -> None:
+    """With ANSI mode a bare comparison of '1' or 'n/a' with 1 is an error. Only for a text the
+    type of the key is asked."""
+    sql = rows_of_a_mirror(call, {}, column, key)
+    said = condition.format("referenced.`__key_1`", "numbered.`network`")
+    assert f"and {said}\n" in sql
 
 
 @pytest.mark.parametrize(("rows", "is_broadcast"), [(1_000_000, True), (1_000_001, False)])
@@ -629,9 +657,9 @@ def test_a_reference_to_the_mirror_itself_joins_its_key(call: Renderer) -> None:
     own = {"column": "boss", "history": call.table("staff_hx"), "name": "led_by"}
     sql = call("hx_rows", main=call.table("staff"), key="ID", references=[own])
     assert "select `ID` as `__key_1`, `staff_hx_id` as `__id`, `mod_time`" in sql
-    assert "referenced.`__key_1` = numbered.`boss`" in sql
+    assert "else referenced.`__key_1` = numbered.`boss` end" in sql
     test = call("test_history_references_exist", model=call.table("staff_hx"), references=[own])
-    assert "coalesce(referenced.`id` <=> log.`boss` and" in test
+    assert "case when referenced.`staff_hx_id` is not null then referenced.`id` <=> log" in test
 
 
 def test_a_key_column_that_the_mirror_replaces_is_refused(call: Renderer) -> None:

@@ -90,12 +90,71 @@
     inner join ({{ dbt_history._referenced_rows(capture, link) }}) as referenced
         on referenced.`__time` <= numbered.`__until`
         {%- for name in link.columns %}
-        and referenced.`__key_{{ loop.index }}` = {{ dbt_history._reference_cell(
-            capture, name, own_id,
+        and {{ dbt_history._is_referenced(
+            'referenced.`__key_' ~ loop.index ~ '`',
+            dbt_history._reference_cell(capture, name, own_id),
+            dbt_history._type_of_reference(capture, name),
+            dbt_history._type_of_key(capture, link, name),
         ) }}
         {%- endfor %}
     group by numbered.{{ dbt_history._quote(own_id) }}
 {%- endmacro %}
+
+
+{#
+    Whether a referenced key is that of a cell. Where one of the two is a text, it is read in the
+    type of the other one, and a text that this type cannot hold is an unknown key: with ANSI mode a
+    bare comparison would raise an error, and the mirror would never go on.
+
+        key       bigint    1         string    1, x      bigint    1
+        cell      string    1, n/a    bigint    1         bigint    1
+        links     1                   1                   1
+
+    `key_type` is known only where the cell is a text; else Spark, which knows it, removes the
+    branch that does not apply, before it plans the join.
+#}
+{% macro _is_referenced(key, cell, type, key_type) %}
+    {%- if not dbt_history._is_text(type) -%}
+        {%- do return(
+            'case when typeof(' ~ key ~ ") = 'string' then try_cast(" ~ key ~ ' as ' ~ type ~ ') = '
+                ~ cell ~ ' else ' ~ key ~ ' = ' ~ cell ~ ' end'
+                if '<' not in type and type != 'void' else key ~ ' = ' ~ cell
+        ) -%}
+    {%- endif -%}
+    {%- do return(
+        key ~ ' = ' ~ (
+            cell if dbt_history._is_text(key_type) or '<' in key_type
+                else 'try_cast(' ~ cell ~ ' as ' ~ key_type ~ ')'
+        )
+    ) -%}
+{% endmacro %}
+
+
+{% macro _is_text(type) %}
+    {%- do return((type | lower).split('(')[0] in ['string', 'varchar', 'char']) -%}
+{% endmacro %}
+
+
+{# The type of a referencing column; of one that is not found, as of a text. #}
+{% macro _type_of_reference(capture, name) %}
+    {%- set now = dbt_history._captured_name(capture, name, capture.head.version) -%}
+    {%- do return(dbt_history._types_by_name(capture.columns).get(now | lower, 'string')) -%}
+{% endmacro %}
+
+
+{# The type of the key that a text references; the columns of its history are asked only then. #}
+{% macro _type_of_key(capture, link, name) %}
+    {%- if not dbt_history._is_text(dbt_history._type_of_reference(capture, name)) -%}
+        {%- do return(none) -%}
+    {%- endif -%}
+    {%- if 'types' not in link -%}
+        {%- do link.update({'types': dbt_history._types_by_name(
+            capture.columns if link.is_own else dbt_history._table_columns(link.history)
+        )}) -%}
+    {%- endif -%}
+    {%- set key = link.key[link.columns.index(name)] -%}
+    {%- do return(link.types.get(key | lower, 'string')) -%}
+{% endmacro %}
 
 
 {# How many rows the commits of the feed say that they have changed; not all commits say it. #}

@@ -1,4 +1,4 @@
-/* dbt_history:ids {"last": 40, "text": "3008ea921675eb4b6f56b4c51884c750"} */
+/* dbt_history:ids {"last": 40, "text": "31be9efc74284e2115126ac2cc377d82"} */
 (
     with changes as (
         select * from (
@@ -134,7 +134,7 @@
             from numbered
             inner join (select `id` as `__key_1`, `networks_hx_id` as `__id`, case when `mod_time` <= timestamp_micros(1709424000000000L) then timestamp_micros(0L) else `mod_time` end as `__time` from `golden`.`networks_hx`) as referenced
                 on referenced.`__time` <= numbered.`__until`
-                and referenced.`__key_1` = numbered.`network`
+                and case when typeof(referenced.`__key_1`) = 'string' then try_cast(referenced.`__key_1` as bigint) = numbered.`network` else referenced.`__key_1` = numbered.`network` end
             group by numbered.`stations_hx_id`
     )
     select
