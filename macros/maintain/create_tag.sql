@@ -8,10 +8,10 @@
     event tables among them; the current version for tables that count versions. `at` is a point as
     in `as_of`, or a mapping from table to point. For feature states it is a transaction, which may
     be after the last one; a transaction given by its number is written as `(select max(txid) from
-    naksha_transactions where id <= 12)`.
+    naksha_transactions where id <= 12)`. `dry_run` checks everything and writes nothing.
 #}
 {% macro create_tag(
-    tag, table='all', at=none, author=none, reason=none, convention=none, key=none
+    tag, table='all', at=none, author=none, reason=none, dry_run=false, convention=none, key=none
 ) %}
     {# `tag: 2024` of --args is a number, and the marks have names. #}
     {% set tag = tag | string %}
@@ -53,12 +53,16 @@
         {% endif %}
     {% endfor %}
     {% do dbt_history._refuse_tag(tag, problems, 'create_tag') %}
-    {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
-    {% do dbt_history._look_at_tag_again(tables, tag, problems) %}
-    {% do dbt_history._refuse_tag(tag, problems, 'create_tag') %}
+    {% if not dry_run %}
+        {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
+        {% do dbt_history._look_at_tag_again(tables, tag, problems) %}
+        {% do dbt_history._refuse_tag(tag, problems, 'create_tag') %}
+    {% endif %}
     {% for table in tables %}
         {% do log(
-            'dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is ' ~ table.instant, info=true,
+            'dbt_history: tag ' ~ tag ~ ' of ' ~ table.name
+                ~ (' would be ' if dry_run else ' is ') ~ table.instant,
+            info=true,
         ) %}
         {% do dbt_history._log_unread(table) if table.log %}
     {% endfor %}

@@ -9,8 +9,12 @@
     The key is `key`, else `unique_key` of a model, else the constraint `primary_key`, else the
     column with the tests `unique` and `not_null`; `name` is the name of the new model (default:
     x_hx, and x_history for events).
+
+    `table`: only these of them, by the names of the models and sources. `dry_run`: the names of the
+    files, without their text.
 #}
-{% macro generate_history(folder='models/history') %}
+{% macro generate_history(folder='models/history', table='all', dry_run=false) %}
+    {% set wanted = [table] if table is string else table %}
     {% set tracked, problems = [], [] %}
     {% for node in (
         graph.nodes.values() | list + graph.sources.values() | list
@@ -18,11 +22,16 @@
         {% set problem = dbt_history._meta_problem(node) %}
         {% if problem is not none %}
             {% do problems.append(node.unique_id ~ ': ' ~ problem) %}
-        {% elif dbt_history._node_meta(node).get('history') and dbt_history._is_tracked(node) %}
+        {% elif (wanted == ['all'] or node.name in wanted)
+            and dbt_history._node_meta(node).get('history') and dbt_history._is_tracked(node) %}
             {% do tracked.append(dbt_history._generated_model(
                 node, dbt_history._history_meta(node, 'generate_history'), problems,
             )) %}
         {% endif %}
+    {% endfor %}
+    {% for name in wanted
+        if name != 'all' and name not in tracked | map(attribute='of') | list %}
+        {% do problems.append(name ~ ': no model, seed or source of this name is tracked') %}
     {% endfor %}
     {% for name, of in (tracked | groupby('name')) if of | length > 1 %}
         {% do problems.append(
@@ -37,6 +46,16 @@
             expected='meta: {history: true} on a model or source with unique_key, a primary key or'
                 ~ ' one unique column that is not null, or meta: {history: {key: …}}',
         )) %}
+    {% endif %}
+    {% if dry_run %}
+        {% for table in tracked %}
+            {% do log(
+                'dbt_history: ' ~ folder ~ '/' ~ table.name ~ '.sql would be the history of '
+                    ~ table.main,
+                info=true,
+            ) %}
+        {% endfor %}
+        {% do return(none) %}
     {% endif %}
     {% for table in tracked %}
         {% do print(

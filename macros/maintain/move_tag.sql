@@ -1,10 +1,12 @@
 {#
     Moves a tag to another point: readers of the tag use the new point from then on, and cleaning
-    keeps the versions in force there instead.
+    keeps the versions in force there instead. `dry_run` checks everything and writes nothing.
 
     dbt run-operation move_tag --args '{tag: released, table: naksha_states, at: 17}'
 #}
-{% macro move_tag(tag, at, table='all', author=none, reason=none, convention=none, key=none) %}
+{% macro move_tag(
+    tag, at, table='all', author=none, reason=none, dry_run=false, convention=none, key=none
+) %}
     {# `tag: 2024` of --args is a number, and the marks have names. #}
     {% set tag = tag | string %}
     {% set problems = [] %}
@@ -35,15 +37,20 @@
         {% do dbt_history._refuse_unknown_tag(tag, known, 'move_tag') %}
     {% endif %}
     {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
-    {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
-    {% do dbt_history._look_at_tag_again(tables, tag, problems) %}
-    {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
+    {% if not dry_run %}
+        {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
+        {% do dbt_history._look_at_tag_again(tables, tag, problems) %}
+        {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
+    {% endif %}
     {% for table in tables %}
-        {% for mark in table.tags if mark.name == tag and mark.instant != table.instant %}
+        {% for mark in table.tags
+            if not dry_run and mark.name == tag and mark.instant != table.instant %}
             {% do dbt_history._remove_tag(table, tag, mark.instant) %}
         {% endfor %}
         {% do log(
-            'dbt_history: tag ' ~ tag ~ ' of ' ~ table.name ~ ' is ' ~ table.instant, info=true,
+            'dbt_history: tag ' ~ tag ~ ' of ' ~ table.name
+                ~ (' would be ' if dry_run else ' is ') ~ table.instant,
+            info=true,
         ) %}
     {% endfor %}
 {% endmacro %}

@@ -3,11 +3,14 @@
     table's log the number of rows, and commits of others that changed rows, dropped columns,
     emptied or replaced the table; and, with `source`, the current versions against the table they
     mirror (only its columns are compared). Differences are an error. A mirror or an event table is
-    compared with its main table without being told, if it has read all commits of it.
+    compared with its main table without being told, if it has read all commits of it. It writes
+    nothing, so `dry_run` changes nothing.
 
     dbt run-operation verify_history --args '{table: customers, source: stg_customers}'
 #}
-{% macro verify_history(table='all', source=none, convention=none, key=none) %}
+{% macro verify_history(
+    table='all', source=none, dry_run=false, convention=none, key=none
+) %}
     {% set differences = [] %}
     {% for table in dbt_history._tables_of_all_kinds(
         table, convention, key, 'verify_history',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dbt.cli.main import dbtRunner
@@ -67,6 +68,17 @@ def test_a_node_with_the_metadata_gets_a_model_that_dbt_parses(
         project.write(name, text)
     project.dbt("parse")
     assert printed(project, capsys) == files
+
+    def generate(**arguments: Any) -> str:
+        said = json.dumps(arguments)
+        return project.dbt("run-operation", "generate_history", "--args", said, check=False).log
+
+    capsys.readouterr()
+    dry = generate(table="orders", dry_run=True)
+    assert f"{folder}/orders_hx.sql would be the history of ref('orders')" in dry
+    assert "customers_hx" not in dry
+    assert read_files(capsys.readouterr().out) == {}
+    assert "order: no model, seed or source of this name is tracked" in generate(table="order")
 
 
 STATED_KEYS = """

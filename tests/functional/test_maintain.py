@@ -238,6 +238,8 @@ def test_tags_name_points_of_many_tables_and_protect_them_until_dropped(
     project.history("not_built", "select 1", **VERSIONS)
     run = operate("create_tag", tag="first", at={"g": 1, "h": 1}, author="me", reason="why")
     assert "not_built is left out" in run.log
+    dry = operate("create_tag", tag="now", table=["g", "h"], dry_run=True)
+    assert "tag now of g would be 2" in dry.log
     operate("create_tag", tag="now", table=["g", "h"])
 
     operate("clean_history", table="all", before=100)

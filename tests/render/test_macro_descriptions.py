@@ -146,3 +146,20 @@ def test_a_signature_is_parsed_as_by_dbt(
 )
 def test_a_type_is_one_that_dbt_supports(text: str, known: bool) -> None:
     assert is_type(text) is known
+
+
+OPERATIONS = (
+    "clean_history", "compact_history", "create_tag", "drop_tag", "rewind", "suspend_history",
+    "resume_history", "verify_history", "erase_subject", "generate_history",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_takes_a_table_and_a_dry_run(name: str) -> None:
+    text = COMMENT.sub("", (MACROS / "maintain" / f"{name}.sql").read_text())
+    macro = next(found for found in DEFINITION.finditer(text) if found[2].startswith(name + "("))
+
+    arguments = signature(macro[1], macro[2])[1] or []
+
+    assert {"table", "dry_run"} <= set(arguments)
+    assert re.search(r"dry_run\s*=\s*false", macro[2])

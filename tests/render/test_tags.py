@@ -42,6 +42,26 @@ def test_a_tag_that_looks_like_a_number_or_a_day_is_found_by_its_name(
             call(name, tag="unknown", table="orders", **arguments)
 
 
+def test_a_tag_is_created_moved_and_dropped_without_a_write_in_a_dry_run(
+    call: Renderer,
+) -> None:
+    know(call, node("model.shop.orders", "orders"))
+    call.pretend_relations("orders", "history_marks")
+    executed = call.pretend_answers(
+        {
+            "select kind": [{"kind": "tag", "name": "old", "number": 5}],
+            "select unix_micros": [{"number": 7}],
+        }
+    )
+    call("create_tag", tag="new", table="orders", dry_run=True)
+    call("drop_tag", tag="old", table="orders", dry_run=True)
+    call("move_tag", tag="old", table="orders", at="2024-01-01", dry_run=True)
+    with pytest.raises(DbtRuntimeError, match="the tag exists already"):
+        call("create_tag", tag="old", table="orders", dry_run=True)
+
+    assert {sql.split()[0] for sql in executed} == {"select"}
+
+
 def marked(call: Renderer, *tags: tuple[str, int], **more: list[dict[str, Any]]) -> list[str]:
     """A table of states that has these tags; the statements executed."""
     call.pretend_relations("states", "history_marks")
