@@ -585,9 +585,14 @@ def squash(states: Sequence[State]) -> dict[str, list[str]]:
     return sets_of(list({state.key: state for state in states}.values()))
 
 
-def without_system(payload: Payload | None) -> Payload:
-    """Content without the system's attributes: the id, and the namespace except for its tags."""
-    content = copy.deepcopy(payload or {})
+def without_system(payload: Payload | None) -> Payload | None:
+    """Content without the system's attributes: the id, and the namespace except for its tags.
+
+    No content is the JSON value null.
+    """
+    if payload is None:
+        return None
+    content = copy.deepcopy(payload)
     content.pop("id", None)
     namespace = (content.get("properties") or {}).get("@ns:com:here:xyz")
     if isinstance(namespace, dict):
@@ -607,7 +612,7 @@ def reverse_patch(before: Any, after: Any, path: str = "") -> list[dict[str, Any
         padded = [[*side, *[ABSENT] * (size - len(side))] for side in (before, after)]
         pairs = [(place, *values) for place, values in enumerate(zip(*padded, strict=True))]
     else:
-        return [] if before == after else [{"op": "replace", "path": path, "value": before}]
+        return [] if is_same(before, after) else [{"op": "replace", "path": path, "value": before}]
     patch: list[dict[str, Any]] = []
     for name, was, now in pairs:
         here = f"{path}/{str(name).replace('~', '~0').replace('/', '~1')}"

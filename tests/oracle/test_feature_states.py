@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from .feature_state_cases import QUESTIONS, case_names, part, read, run_case, run_sequencer
+from .feature_states import reverse_patch, without_system
 
 CASES = {name: read(name) for name in case_names()}
 PARTS = [
@@ -41,6 +42,16 @@ def test_the_oracle_gives_every_expected_part(name: str, wanted: str) -> None:
 def test_the_oracle_answers_every_query(name: str, kind: str, place: int) -> None:
     question = CASES[name][kind][place]
     assert QUESTIONS[kind](run_case(CASES[name]).database, question) == question["expected"]
+
+
+def test_a_patch_tells_no_content_from_an_empty_one_and_true_from_1() -> None:
+    def patch(before: Any, after: Any) -> Any:
+        return reverse_patch(without_system(before), without_system(after))
+
+    assert patch(None, {}) == [{"op": "replace", "path": "", "value": None}]
+    assert patch({}, None) == [{"op": "replace", "path": "", "value": {}}]
+    assert patch(None, None) == []
+    assert patch({"x": True}, {"x": 1}) == [{"op": "replace", "path": "/x", "value": True}]
 
 
 @pytest.mark.parametrize(
