@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.markdown import blocks, page
 from tests.support.project import Project
-from tests.support.staging import COLUMNS, before, day, delete, stage, upsert, version
+from tests.support.staging import (
+    COLUMNS,
+    TYPES,
+    before,
+    day,
+    delete,
+    stage,
+    upsert,
+    version,
+)
 from tests.support.tables import assert_same_rows, data_frame
 
 
@@ -20,6 +29,11 @@ def tombstone(id_: Any, end: Any) -> dict[str, Any]:
         "id": id_, "v": None, "w": None, "_fivetran_start": end + timedelta(milliseconds=1),
         "_fivetran_end": end, "_fivetran_active": False,
     }  # fmt: skip
+
+
+def deletion(batch: int, id_: int, at: datetime) -> dict[str, Any]:
+    """A delete row of `batch_rows`: it starts at the time of the deletion."""
+    return {**delete(batch, id_, before(at)), "_fivetran_start": at}
 
 
 @pytest.mark.thorough
@@ -72,7 +86,7 @@ def test_only_an_event_deletes_the_version_that_starts_a_gap_after_its_end(
     file         [ a -----)[ b ------ open     its end counts: it hits a
     event        [ a -----)[ b )               its start counts: it hits b, before b begins
     """
-    row = {**delete(2, 1, before(day(5))), "_fivetran_start": day(5)}
+    row = deletion(2, 1, day(5))
     stage(project, "arrived", [upsert(1, 1, day(3)), upsert(1, 1, day(5), "b"), row])
     project.history("h", "select * from arrived", late_events=late)
 
@@ -218,6 +232,64 @@ def test_a_delete_at_the_start_of_a_version_ends_it_also_with_a_gap(project: Pro
     [row] = project.rows("h")
     assert (row["_fivetran_start"], row["_fivetran_end"]) == (day(5), before(day(5)))
     assert row["_fivetran_active"] is False
+
+
+def test_deletions_one_gap_apart_are_kept_once_each(project: Project) -> None:
+    """Events of three records, the number n n milliseconds after the start of the day; the table:
+
+    record    1             1, again        1             2: D5     2            2: b at 4
+    batch     D4, D5        D4, D5          a at 3                  a at 3, D4
+    [ a )                                   3 to 3                  3 to 3       3 to 3
+    [ b )                                                                        4 to 4
+    D4        kept          kept
+    D5        kept          kept            kept          kept      kept
+
+    record    3: D10    3: a at 9, D9
+    [ a )               9 to 8
+    D10       kept      kept
+    """
+
+    def at(number: int) -> datetime:
+        return day(5) + timedelta(milliseconds=number)
+
+    rows = [
+        deletion(1, 1, at(4)), deletion(1, 1, at(5)), deletion(1, 2, at(5)), deletion(1, 3, at(10)),
+        deletion(2, 1, at(4)), deletion(2, 1, at(5)), upsert(2, 2, at(3)), deletion(2, 2, at(4)),
+        upsert(2, 3, at(9)), deletion(2, 3, at(9)),
+        upsert(3, 1, at(3)), upsert(3, 2, at(3)), deletion(3, 2, at(4)),
+        upsert(4, 2, at(4), "b"),
+    ]  # fmt: skip
+    stage(project, "arrived", rows)
+    project.history("h", "select * from arrived", late_events=True, batches_per_commit=1)
+
+    project.run("h")
+
+    expected = [
+        version(1, "a", at(3), at(3)), tombstone(1, at(4)),
+        version(2, "a", at(3), at(3)), version(2, "b", at(4), at(4)),
+        version(3, "a", at(9), at(8)), tombstone(3, at(9)),
+    ]  # fmt: skip
+    assert_same_rows(project.rows("h"), expected, COLUMNS)
+
+
+def test_no_tombstone_has_the_start_of_a_version_with_active_null(project: Project) -> None:
+    """A version that is never closed, of a table of another tool:
+
+    day          3         5
+    stored                 [ a ------ active NULL
+    1: delete              |                          a ends earlier versions there itself
+    2: upsert    [ b -----)[ a ------ active NULL
+    """
+    stored = {**version(1, "a", day(5)), "_fivetran_active": None}
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    data_frame(project.spark, [stored], TYPES).write.format("delta").saveAsTable(project.table("h"))
+    stage(project, "arrived", [deletion(1, 1, day(5)), upsert(2, 1, day(3), "b")])
+    project.history("h", "select * from arrived", late_events=True, batches_per_commit=1)
+
+    project.run("h")
+
+    expected = [version(1, "b", day(3), before(day(5))), stored]
+    assert_same_rows(project.rows("h"), expected, COLUMNS)
 
 
 @pytest.mark.thorough

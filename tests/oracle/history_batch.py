@@ -502,15 +502,19 @@ def deletions_to_keep(
     deletions           1   2   3        |      4
                             '---'- after another deletion: kept      1, 4: ends of versions
 
-    Only a row of the batch makes a stored tombstone unnecessary.
+    Only a row of the batch makes a stored tombstone unnecessary. A version that starts at most a
+    gap after the end ends earlier ones there itself, so no tombstone has the start of a version.
     """
     stored = {version.row[convention.end] for version in tombstones}
-    points = {row.end: row.at for row in deletes} | dict.fromkeys(ends)
     kept = []
-    for end in sorted(points):
-        at = points[end]
+    for end in sorted({*ends, *(row.end for row in deletes)}):
         able = [one for one in versions if one.stored is None or end not in stored]
-        before = [one for one in able if is_before(one, end, at, convention)]
+        starts = [one.row[convention.start] for one in able]
+        before = [
+            one
+            for one, start in zip(able, starts, strict=True)
+            if begins_before(start, end, convention)
+        ]
         version = latest(before, convention)
         is_shown = (
             version is not None
@@ -518,17 +522,12 @@ def deletions_to_keep(
             and not convention.is_untouchable(version.row)
         )
         is_followed = any(
-            one.row[convention.start] - convention.gap <= end for one in able if one not in before
+            start <= end + convention.gap and not begins_before(start, end, convention)
+            for start in starts
         )
         if not is_shown and not is_followed:
             kept.append(end)
     return kept
-
-
-def is_before(version: Version, end: Time, at: Time | None, convention: Convention) -> bool:
-    """Whether a version starts before a deletion: a delete row at `at`, or a known end."""
-    start = version.row[convention.start]
-    return bool(start <= at) if at is not None else begins_before(start, end, convention)
 
 
 def latest(versions: Iterable[Version], convention: Convention) -> Version | None:

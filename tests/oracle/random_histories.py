@@ -379,9 +379,9 @@ def version_row(
     return row
 
 
-def truth(stream: Iterable[Event], convention: Convention) -> list[Row]:
+def truth(stream: Iterable[Event], convention: Convention, as_events: bool = False) -> list[Row]:
     """The table of a stream, computed without the rules: each version ends where the next event of
-    its key requires."""
+    its key requires; with `as_events` a gap before its deletion, too."""
     lives: dict[Any, list[Event]] = {}
     for event in stream:
         lives.setdefault(event.key, []).append(event)
@@ -398,8 +398,8 @@ def truth(stream: Iterable[Event], convention: Convention) -> list[Row]:
             if following is None:
                 set_period(row, convention.open_end, True, convention)
             else:
-                gone = following.time if not following.is_version else None
-                end = gone if gone is not None else following.time - convention.gap
+                at_its_time = not following.is_version and not as_events
+                end = following.time if at_its_time else following.time - convention.gap
                 set_period(row, end, False, convention)
             table.append(row)
     return table
@@ -408,30 +408,39 @@ def truth(stream: Iterable[Event], convention: Convention) -> list[Row]:
 def plain_events(seed: int, convention: Convention, keys: int = 3, events: int = 9) -> list[Event]:
     """Upserts and deletes of some records, in any order of arrival.
 
-    A delete may follow a delete, or be the first event of its key. Events of one key are more than
-    a gap apart.
+    A delete may follow a delete, or be the first event of its key. Events of one key are at least
+    a gap apart, of some keys often exactly one gap.
     """
     rng = random.Random(f"plain {seed} {convention}")
     scale = scale_of(convention)
     stream = []
     for values in key_values(keys, KEY):
-        for tick in rng.sample(range(20), rng.randint(1, events)):
+        is_close = rng.random() < 0.5
+        for tick in rng.sample(range(12 if is_close else 20), rng.randint(1, events)):
             time = scale.at(tick) + rng.choice((scale.least, 2 * scale.least))
+            if is_close:
+                time = scale.origin + tick * (scale.gap or scale.least)
             kind: Kind = rng.choice(("insert", "insert", "delete"))
             data = random_values(rng) if kind == "insert" else {}
             stream.append(Event(tuple(values.items()), time, time, kind, tuple(data.items())))
     return rng.sample(stream, len(stream))
 
 
-def plain_batches(stream: Sequence[Event], seed: int, convention: Convention) -> list[Batch]:
-    """A stream in batches of upsert and delete rows, without earliest rows; some are sent twice."""
+def plain_batches(
+    stream: Sequence[Event], seed: int, convention: Convention, as_events: bool = False
+) -> list[Batch]:
+    """A stream in batches of upsert and delete rows, without earliest rows; some are sent twice.
+
+    as_events  the start of a delete row is the time of the deletion, as in those of `batch_rows`;
+               else its end is
+    """
     rng = random.Random(f"parts {seed} {convention}")
     batches: list[Batch] = []
     for part in cut(stream, rng):
         rows = [
             version_row(event, None, rng, convention)
             if event.is_version
-            else delete_row(event.key, event.time, rng, convention)
+            else delete_row(event.key, event.time, rng, convention, as_events)
             for event in part
         ]
         batches.append(numbered(rows, len(batches) + 1, rng))
@@ -527,13 +536,14 @@ def wild_history(
     initial = [row for table in tables for row in table]
     batches_drawn: list[Batch] = []
     past: list[list[Batch]] = [[] for _ in names]
+    as_events = late_events and rng.random() < 0.5
     for number in range(1, rng.randint(1, batches) + 1):
         batch: Batch = []
         for i, values in enumerate(names):
             if rng.random() < 0.3:
                 continue
             for _ in range(20):
-                rows = wild_rows(rng, values, tables[i], past[i], 3 * number, convention)
+                rows = wild_rows(rng, values, tables[i], past[i], 3 * number, convention, as_events)
                 if validate(rows, key, convention):
                     continue
                 result = apply_batch(
@@ -604,6 +614,7 @@ def wild_rows(
     past: Sequence[Batch],
     now: int,
     convention: Convention,
+    as_events: bool = False,
 ) -> Batch:
     """Rows of one key for one batch; not validated."""
     if past and rng.random() < 0.1:
@@ -613,7 +624,7 @@ def wild_rows(
     rows = rng.choice((mixed_rows, mixed_rows, chain_rows))(draws, key)
     starts = [row[convention.start] for row in rows]
     for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
-        rows.append(delete_row(key, draws.time(), rng, convention))
+        rows.append(delete_row(key, draws.time(), rng, convention, as_events))
     if draws.chance(0.3) or (starts and draws.chance(0.3)):
         earliest = min(starts) if starts and draws.chance(0.7) else draws.time()
         rows.append(earliest_row(key, earliest, convention))
@@ -748,9 +759,16 @@ def earliest_row(key: KeyItems, start: Time, convention: Convention) -> Row:
     return row
 
 
-def delete_row(key: KeyItems, at: Time, rng: random.Random, convention: Convention) -> Row:
-    """A delete row: only key and end are used; other cells are NULL or random."""
+def delete_row(
+    key: KeyItems, at: Time, rng: random.Random, convention: Convention, as_event: bool = False
+) -> Row:
+    """A delete row: only key and end are used, of an event the start, too; other cells are NULL or
+    random."""
     row = staged_row("delete", key, convention)
+    if as_event:
+        row[convention.start] = at
+        set_period(row, at - convention.gap, False, convention)
+        return row
     if rng.random() < 0.2:
         row.update(random_values(rng))
         row[convention.start] = at

@@ -818,42 +818,93 @@ ONE_NUMBER = {
 }
 
 
+as_rows_or_events = pytest.mark.parametrize("as_events", [False, True], ids=["rows", "events"])
+
+
 def played_in_any_order(
-    stream: Sequence[Event], seed: int, number: int, convention: Convention
+    stream: Sequence[Event], seed: int, number: int, convention: Convention, as_events: bool
 ) -> list[Row]:
     """The table after the events in a random order and in random batches."""
     table: list[Row] = []
     order = random.Random(number).sample(stream, len(stream))
-    for batch in plain_batches(order, 10 * seed + number, convention):
+    for batch in plain_batches(order, 10 * seed + number, convention, as_events):
         table = apply_batch(table, batch, KEY, convention, late_events=True).table
     return table
 
 
+@as_rows_or_events
 @pytest.mark.parametrize("convention", ONE_NUMBER.values(), ids=ONE_NUMBER.keys())
 def test_late_events_in_any_order_and_split_give_the_table_of_their_times(
-    convention: Convention,
+    convention: Convention, as_events: bool
 ) -> None:
     kept = 0
     for seed in SEEDS:
         stream = plain_events(seed, convention)
-        expected = as_set(truth(stream, convention))
+        expected = as_set(truth(stream, convention, as_events))
         for number in range(4):
-            table = played_in_any_order(stream, seed, number, convention)
+            table = played_in_any_order(stream, seed, number, convention, as_events)
             assert as_set(visible(table, convention)) == expected, (seed, number)
             kept += len(table) - sum(expected.values())
     assert kept > len(SEEDS)
 
 
+@as_rows_or_events
 @pytest.mark.parametrize("convention", ONE_NUMBER.values(), ids=ONE_NUMBER.keys())
 def test_late_events_leave_no_tombstone_where_every_delete_ended_a_version(
-    convention: Convention,
+    convention: Convention, as_events: bool
 ) -> None:
     for seed in SEEDS:
         stream = without_idle_deletes(plain_events(seed, convention))
-        expected = as_set(truth(stream, convention))
+        expected = as_set(truth(stream, convention, as_events))
         for number in range(3):
-            table = played_in_any_order(stream, seed, number, convention)
+            table = played_in_any_order(stream, seed, number, convention, as_events)
             assert as_set(table) == expected, (seed, number)
+
+
+def event(time: int, v: str | None = None) -> Row:
+    """An upsert row, or without a value a delete row, of the convention `closed_bigint`."""
+    stage, end = ("upsert", 2147483647) if v else ("delete", time - 1)
+    return {"_stage": stage, "id": 1, "v": v, "valid_from": time, "valid_to": end}
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        ([[event(4), event(5)]] * 2, {(4, 3, None), (5, 4, None)}),
+        ([[event(3, "a"), event(4), event(5)]] * 2, {(3, 3, "a"), (5, 4, None)}),
+        ([[event(5)], *[[event(3, "a"), event(4)]] * 2], {(3, 3, "a"), (5, 4, None)}),
+        (
+            [[event(5)], *[[event(3, "a"), event(4)]] * 2, [event(4, "b")]],
+            {(3, 3, "a"), (4, 4, "b")},
+        ),
+        ([[event(10)], [event(9, "a"), event(9)]], {(9, 8, "a"), (10, 9, None)}),
+    ],
+    ids=["deletions", "after_a_version", "before_a_version", "new_version", "at_one_time"],
+)
+def test_deletions_one_gap_apart_are_kept_once_each(
+    batches: list[Batch], expected: set[tuple[Any, ...]]
+) -> None:
+    convention = ALL_CONVENTIONS["closed_bigint"]
+    table: list[Row] = []
+    for batch in batches:
+        table = apply_batch(table, batch, ("id",), convention, late_events=True).table
+
+    rows = [(row["valid_from"], row["valid_to"], row["v"]) for row in table]
+    assert len(rows) == len(expected)
+    assert set(rows) == expected
+
+
+def test_no_tombstone_has_the_start_of_a_version_with_active_null() -> None:
+    stored = version(DAY, active=None)
+    deletion = staged("delete", version(DAY, end=DAY - MILLISECOND, active=False))
+    late = version(DAY - timedelta(days=2), name="b")
+
+    table = [stored]
+    for row in (deletion, staged("upsert", late)):
+        table = apply_batch(table, [row], ("id",), FIVETRAN, late_events=True).table
+
+    closed = version(DAY - timedelta(days=2), end=DAY - MILLISECOND, active=False, name="b")
+    assert as_set(table) == as_set([closed, stored])
 
 
 def without_idle_deletes(stream: Sequence[Event]) -> list[Event]:

@@ -337,9 +337,10 @@ def row_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain_history(seed: int, convention: Convention) -> History:
-    """Upserts and deletes in any order, in batches."""
+    """Upserts and deletes in any order, in batches; every second one deletes by events."""
     stream = plain_events(seed, convention)
-    return History(KEY, convention, [], plain_batches(stream, seed, convention))
+    batches = plain_batches(stream, seed, convention, as_events=seed % 2 == 0)
+    return History(KEY, convention, [], batches)
 
 
 def repeated_rows(history: History) -> int:

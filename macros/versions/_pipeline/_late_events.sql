@@ -77,30 +77,39 @@
 
 
 {#
-    CTE `with_known_ends`: a closed version has a second row at its end, a tombstone only this one.
+    CTE `with_known_ends`: the rows of `history`, and those of the ends, which are at the end:
+
+        kind        row of                  ends staged rows    may become a tombstone
+        tombstone   a stored tombstone      yes                 may be removed
+        known_end   a closed version        yes                 yes
+        deletion    a delete row            the delete does     yes
+
+    At one instant they are in this order. So equal ends follow each other, also those of a delete
+    row that is a gap after its end.
 #}
 {% macro _known_ends_cte(batch) %}
 {%- set convention, kinds = batch.settings.convention, dbt_history._row_kinds() -%}
-{%- set c_end = dbt_history._prefixed(convention.end) -%}
-{%- set is_tombstone -%}
-kind = {{ kinds.stored }} and {{ dbt_history._is_tombstone_row(
-    batch.columns, batch.settings.key, convention, is_prefixed=true,
-) }}
-{%- endset -%}
 with_known_ends as (
     select
         history.* except (kind, at),
-        if(points.is_end, {{ kinds.known_end }}, kind) as kind,
-        if(points.is_end, {{ c_end }}, at) as at,
-        points.is_end and {{ is_tombstone }} as is_tombstone
+        points.kind,
+        if(points.kind >= {{ kinds.tombstone }}, {{ dbt_history._prefixed(convention.end) }}, at)
+            as at
     from history
     lateral view explode(case
-        when {{ is_tombstone }} then array(true)
-        when kind in ({{ kinds.stored }}, {{ kinds.upsert_row }})
+        when history.kind = {{ kinds.stored }} and {{ dbt_history._is_tombstone_row(
+            batch.columns, batch.settings.key, convention, is_prefixed=true,
+        ) }}
+            then array({{ kinds.tombstone }})
+        when history.kind in ({{ kinds.stored }}, {{ kinds.upsert_row }})
             and {{ dbt_history._has_ended_prefixed(convention) }}
-            then array(false, true)
-        else array(false)
-    end) points as is_end
+            then array(history.kind, {{ kinds.known_end }})
+        {%- if batch.plan.deletes %}
+        when history.kind = {{ kinds.delete_row }}
+            then array({{ kinds.delete_row }}, {{ kinds.deletion }})
+        {%- endif %}
+        else array(history.kind)
+    end) points as kind
 ),
 {%- endmacro %}
 
@@ -121,51 +130,43 @@ with_stored_starts as (
 with_valid_ends as (
     select *
     from with_stored_starts
-    where kind <> {{ kinds.known_end }} or is_tombstone
+    where kind <> {{ kinds.known_end }}
         or not coalesce(stored_start > {{ dbt_history._prefixed(convention.start) }}, false)
 ),
 {%- endmacro %}
 
 
-{# The point up to which a row is removed by an earliest start: a known end with its gap. #}
+{# The point up to which a row is removed by an earliest start: an end with its gap. #}
 {% macro _known_end_until(convention) %}
     {%- set until = dbt_history._shift_by_gap('at', convention, '+') -%}
     {%- do return(
         'at' if until == 'at'
-            else 'if(kind = ' ~ dbt_history._row_kinds().known_end ~ ', ' ~ until ~ ', at)'
+            else 'if(kind >= ' ~ dbt_history._row_kinds().tombstone ~ ', ' ~ until ~ ', at)'
     ) -%}
 {% endmacro %}
 
 
-{#
-    Columns of `with_ends`:
-        known_end   the known end that ends a staged row: the next one before the next version
-        before      for deletions: the last version or deletion before, and when it ends if no later
-                    row ends it
-#}
-{% macro _late_event_columns(convention, axis, can_close) %}
+{# Column `known_end`: what ends a staged row, the next known end before the next version. #}
+{% macro _known_end_column() %}
 {%- set kinds = dbt_history._row_kinds() -%}
-{%- set c_end = dbt_history._prefixed(convention.end) -%}
 if(
     kind in ({{ kinds.upsert_row }}, {{ kinds.update_row }})
         and (next_version is null or next_end < next_version.at),
     next_end,
     null
-) as known_end,
+) as known_end
+{%- endmacro %}
+
+
+{# Column `before`: the last version or end before a row, and its end if that shows a deletion. #}
+{% macro _before_column(axis, c_end) %}
+{%- set kinds = dbt_history._row_kinds() -%}
 last_value(
     if(
         remains and not is_skipped,
         struct(
             kind,
-            least(
-                {{ c_end }},
-                if(
-                    kind <= {{ kinds.update_row }} and next_earliest.batch > batch,
-                    {{ dbt_history._shift_by_gap('next_earliest.at', convention) }},
-                    null
-                )
-            ) as end_at,
-            {{ can_close }} as can_close
+            if(kind <= {{ kinds.update_row }}, if(can_close, new_end, null), {{ c_end }}) as end_at
         ),
         null
     ),
@@ -178,32 +179,23 @@ last_value(
 
 
 {#
-    Whether a deletion needs a tombstone: no version ends there, no equal deletion precedes it, no
-    version follows it, and no earliest start of a later batch removes it. A stored tombstone is
-    made unnecessary only by staged rows.
+    Whether the end of a row needs a tombstone: no version ends there, no equal end precedes it, and
+    no version starts up to a gap after it, which would end earlier ones there itself. A stored
+    tombstone is made unnecessary only by staged rows.
 #}
 {% macro _needs_tombstone(convention) %}
 {%- set kinds = dbt_history._row_kinds() -%}
 {%- set c_end = dbt_history._prefixed(convention.end) -%}
+{%- set next_start -%}
+if(kind = {{ kinds.tombstone }}, next_begun, next_version.at)
+{%- endset -%}
 (
     not coalesce(
-        if(
-            before.kind <= {{ kinds.update_row }},
-            before.can_close and not coalesce(before.end_at < {{ c_end }}, false)
-                and (not is_tombstone or before.kind <> {{ kinds.stored }}),
-            before.end_at = {{ c_end }}
-        ),
+        before.end_at = {{ c_end }}
+            and (kind <> {{ kinds.tombstone }} or before.kind <> {{ kinds.stored }}),
         false
     )
-    and (
-        next_version is null
-        or {{ c_end }} < {{ dbt_history._shift_by_gap('next_version.at', convention) }}
-    )
-    and coalesce(
-        next_earliest.batch <= batch
-            or {{ c_end }} < {{ dbt_history._shift_by_gap('next_earliest.at', convention) }},
-        true
-    )
+    and coalesce({{ c_end }} < {{ dbt_history._shift_by_gap(next_start, convention) }}, true)
 )
 {%- endmacro %}
 

@@ -47,6 +47,11 @@
         dbt_history._keepable_names(columns, settings)
             if dbt_history._may_keep_columns(staged, columns) else [],
     ) -%}
+    {#- A version that starts up to a gap after the end of a deletion says that it needs no
+        tombstone. -#}
+    {%- set first_at = 'if(kind = ' ~ kinds.delete_row ~ ', '
+        ~ dbt_history._shift_by_gap('at', convention) ~ ', at)'
+        if convention.gap and settings.late_events else 'at' -%}
     {%- set has_points = convention.gap and settings.get('version_order') == 'increasing' -%}
     with staged as (
         {{ dbt_history._batch_rows(staged, columns, settings) | indent(8) }}
@@ -97,10 +102,7 @@
         sum(if(kind = {{ kinds.upsert_row }}, copies, 0)) as upserts,
         sum(if(kind = {{ kinds.delete_row }}, copies, 0)) as deletes,
         count_if(ending > 0) as deleting,
-        min(
-            {{ 'unix_micros(at)' if convention.type == 'timestamp' else 'unix_date(at)'
-                if convention.type == 'date' else 'at' }}
-        ) as min_effective_at,
+        min({{ dbt_history._axis_number(first_at, convention) }}) as min_effective_at,
         {%- if has_points %}
         {{ dbt_history._axis_number('min(point)', convention) }} as first_point,
         {%- endif %}

@@ -21,7 +21,7 @@
     The CTEs in their order, one macro each; those in brackets only where they are needed:
 
         history             the affected versions and the staged rows
-        [with_known_ends]   and the ends of versions, which end late events
+        [with_known_ends]   and the ends of versions and deletes: late events, tombstones
         remaining           without the staged rows that an earliest start removes
         [with_valid_ends]   without the ends that are no deletions
         with_neighbours     what comes before and after each row
@@ -110,8 +110,8 @@
 
 {#
     The rows of a key by time. At one instant: earliest start, version id, then stored < upsert <
-    update, then `_order`; a delete comes last. A known end comes before the versions that start
-    there, or after them if the convention has a gap.
+    update, then `_order`; a delete comes last. An end comes before the versions that start there,
+    or after them if the convention has a gap.
 #}
 {% macro _time_axis(key_cells, c_id, settings) %}
 {%- set kinds = dbt_history._row_kinds() -%}
@@ -120,9 +120,10 @@ partition by {{ key_cells }}
                     at,
                     case kind
                         when {{ kinds.earliest_start }} then 0
-                        {%- if settings.late_events %}
-                        when {{ kinds.known_end }} then {{ 2 if settings.convention.gap else 0 }}
-                        {%- endif %}
+                        {%- for end in [kinds.tombstone, kinds.known_end, kinds.deletion]
+                            if settings.late_events %}
+                        when {{ end }} then {{ 2 if settings.convention.gap else 0 }}
+                        {%- endfor %}
                         when {{ kinds.delete_row }} then 3
                         else 1
                     end,
@@ -176,8 +177,8 @@ remaining as (
             pass.convention,
         ) if pass.late_events else 'at' }} < removed_from)
     ) flags as remains
-    where reached.kind = {{ kinds.stored }}
-        {{- ' or is_tombstone' if pass.late_events }} or flags.remains
+    where reached.kind {{ 'in (' ~ kinds.stored ~ ', ' ~ kinds.tombstone ~ ')' if pass.late_events
+        else '= ' ~ kinds.stored }} or flags.remains
 ),
 {%- endif %}
 {%- endmacro %}
@@ -228,8 +229,9 @@ with_neighbours as (
         if(false, struct(at, batch, {{ pass.c_end }} as end_at), null) as next_delete,
         {%- endif %}
         {%- if pass.late_events %}
-        lead(if(kind = {{ kinds.known_end }} and remains, at, null)) ignore nulls over axis
-            as next_end,
+        lead(
+            if(kind in ({{ kinds.tombstone }}, {{ kinds.known_end }}) and remains, at, null)
+        ) ignore nulls over axis as next_end,
         {%- endif %}
         last_value(if(kind = {{ kinds.stored }}, struct(at, {{ stored_cells }}), null), true) over (
             {{ pass.axis | indent(4) }}
@@ -356,7 +358,6 @@ with_next_version as (
         next_stored,
         position,
         {%- if pass.late_events %}
-        is_tombstone,
         next_end,
         {%- endif %}
         lead(
@@ -389,13 +390,13 @@ with_next_version as (
 
 
 {#
-    CTE `with_ends`: the rows of `with_next_version` without the deletes (with `late_events` they
-    stay: they may become tombstones), each with what ends it:
+    CTE `with_ends`: the rows of `with_next_version` without the deletes, each with what ends it:
         can_close       whether it has a flag, or needs none (rule 8)
         is_replaced     whether the next version has the same identity (rule 5)
         is_stored       whether it has the identity of a stored version
         ended_from      the earliest start of a later batch that ends it
         deleted         the next delete, if it comes before the next version
+        known_end       with `late_events`: the known end that ends it
 #}
 {% macro _with_ends_cte(pass) %}
 {%- set convention = pass.convention -%}
@@ -418,16 +419,12 @@ with_ends as (
         if(remains and next_earliest.batch > batch, next_earliest, null) as ended_from,
         if(next_version is null or next_delete.at < next_version.at, next_delete, null) as deleted
         {%- if pass.late_events %},
-        {{ dbt_history._late_event_columns(
-            convention, pass.axis, dbt_history._is_active_prefixed(convention) ~ ' is not null',
-        ) | indent(8) }}
-    from with_next_version
-        {%- else %}
+        {{ dbt_history._known_end_column() | indent(8) }}
+        {%- endif %}
     from with_next_version
     {%- if pass.plan.deletes %}
     where kind <> {{ kinds.delete_row }}
     {%- endif %}
-        {%- endif %}
 ),
 {%- endmacro %}
 
@@ -480,6 +477,9 @@ final_versions as (
     select
         *,
         if(can_close, new_end, {{ c_end }}) as final_end
+        {%- if pass.late_events %},
+        {{ dbt_history._before_column(pass.axis, c_end) | indent(8) }}
+        {%- endif %}
     from ended
 ),
 {%- endmacro %}
@@ -487,8 +487,7 @@ final_versions as (
 
 {#
     CTE `resolved`: one row for each stored version that the plan can affect and for each update or
-    upsert row (with `late_events` also for the known ends and deletes), from `final_versions` or
-    `runs`:
+    upsert row (with `late_events` also for each end), from `final_versions` or `runs`:
         op        remove | close | replace | add | skip, NULL where nothing changes
         was_open, is_open   whether the version is open before and after the plan
         c_*       the new values
@@ -505,7 +504,7 @@ resolved as (
         kind = {{ kinds.stored }} and {{ is_open }} as was_open,
         case
             {%- if pass.late_events %}
-            when is_tombstone
+            when kind = {{ kinds.tombstone }}
                 then if(remains and {{ dbt_history._needs_tombstone(convention) }}, null, 'remove')
             when kind > {{ kinds.update_row }}
                 then if({{ dbt_history._needs_tombstone(convention) }}, 'add', null)

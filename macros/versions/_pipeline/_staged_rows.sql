@@ -112,11 +112,11 @@
 {#
     The kinds of rows on the time axis of the rules. The numbers give the order at one instant: a
     stored version, then upserts, then updates; separate conditions order deletes, earliest starts
-    and known ends (`_late_events.sql`).
+    and the last three kinds, which are ends (`_late_events.sql`).
 #}
 {% macro _row_kinds() %}
     {% do return({
         'stored': 0, 'upsert_row': 1, 'update_row': 2, 'delete_row': 3, 'earliest_start': 4,
-        'known_end': 5,
+        'tombstone': 5, 'known_end': 6, 'deletion': 7,
     }) %}
 {% endmacro %}

@@ -73,17 +73,20 @@ merge into `golden`.`records` as history
         with_known_ends as (
             select
                 history.* except (kind, at),
-                if(points.is_end, 5, kind) as kind,
-                if(points.is_end, `c__fivetran_end`, at) as at,
-                points.is_end and kind = 0 and coalesce(`c__fivetran_end` = (`c__fivetran_start` - interval 1 millisecond) and not `c__fivetran_active` and `c_v` is null and `c_w` is null, false) as is_tombstone
+                points.kind,
+                if(points.kind >= 5, `c__fivetran_end`, at)
+                    as at
             from history
             lateral view explode(case
-                when kind = 0 and coalesce(`c__fivetran_end` = (`c__fivetran_start` - interval 1 millisecond) and not `c__fivetran_active` and `c_v` is null and `c_w` is null, false) then array(true)
-                when kind in (0, 1)
+                when history.kind = 0 and coalesce(`c__fivetran_end` = (`c__fivetran_start` - interval 1 millisecond) and not `c__fivetran_active` and `c_v` is null and `c_w` is null, false)
+                    then array(5)
+                when history.kind in (0, 1)
                     and (coalesce(`c__fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC', false) and not coalesce(`c__fivetran_active`, true))
-                    then array(false, true)
-                else array(false)
-            end) points as is_end
+                    then array(history.kind, 6)
+                when history.kind = 3
+                    then array(3, 7)
+                else array(history.kind)
+            end) points as kind
         ),
 
         -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first
@@ -106,9 +109,9 @@ merge into `golden`.`records` as history
                 flags.remains
             from reached
             lateral view explode(
-                array(removed_from is null or if(kind = 5, (at + interval 1 millisecond), at) < removed_from)
+                array(removed_from is null or if(kind >= 5, (at + interval 1 millisecond), at) < removed_from)
             ) flags as remains
-            where reached.kind = 0 or is_tombstone or flags.remains
+            where reached.kind in (0, 5) or flags.remains
         ),
 
         with_stored_starts as (
@@ -121,6 +124,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 2
+                                    when 6 then 2
+                                    when 7 then 2
                                     when 3 then 3
                                     else 1
                                 end,
@@ -133,7 +138,7 @@ merge into `golden`.`records` as history
         with_valid_ends as (
             select *
             from with_stored_starts
-            where kind <> 5 or is_tombstone
+            where kind <> 6
                 or not coalesce(stored_start > `c__fivetran_start`, false)
         ),
 
@@ -152,8 +157,9 @@ merge into `golden`.`records` as history
                 lead(
                     if(kind = 3, struct(at, batch, `c__fivetran_end` as end_at), null)
                 ) ignore nulls over axis as next_delete,
-                lead(if(kind = 5 and remains, at, null)) ignore nulls over axis
-                    as next_end,
+                lead(
+                    if(kind in (5, 6) and remains, at, null)
+                ) ignore nulls over axis as next_end,
                 last_value(if(kind = 0, struct(at, `c_id`, `c_v`, `c_w`, `c__fivetran_start`, `c__fivetran_end`, `c__fivetran_active`), null), true) over (
                     partition by `c_id`
                             order by
@@ -161,6 +167,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 2
+                                    when 6 then 2
+                                    when 7 then 2
                                     when 3 then 3
                                     else 1
                                 end,
@@ -175,6 +183,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 2
+                                    when 6 then 2
+                                    when 7 then 2
                                     when 3 then 3
                                     else 1
                                 end,
@@ -237,6 +247,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 2
+                                    when 6 then 2
+                                    when 7 then 2
                                     when 3 then 3
                                     else 1
                                 end,
@@ -258,7 +270,6 @@ merge into `golden`.`records` as history
                 next_delete,
                 next_stored,
                 position,
-                is_tombstone,
                 next_end,
                 lead(
                     if(
@@ -274,6 +285,8 @@ merge into `golden`.`records` as history
                                     case kind
                                         when 4 then 0
                                         when 5 then 2
+                                        when 6 then 2
+                                        when 7 then 2
                                         when 3 then 3
                                         else 1
                                     end,
@@ -292,6 +305,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 2
+                                    when 6 then 2
+                                    when 7 then 2
                                     when 3 then 3
                                     else 1
                                 end,
@@ -326,39 +341,9 @@ merge into `golden`.`records` as history
                         and (next_version is null or next_end < next_version.at),
                     next_end,
                     null
-                ) as known_end,
-                last_value(
-                    if(
-                        remains and not is_skipped,
-                        struct(
-                            kind,
-                            least(
-                                `c__fivetran_end`,
-                                if(
-                                    kind <= 2 and next_earliest.batch > batch,
-                                    (next_earliest.at - interval 1 millisecond),
-                                    null
-                                )
-                            ) as end_at,
-                            `c__fivetran_active` is not null as can_close
-                        ),
-                        null
-                    ),
-                    true
-                ) over (
-                    partition by `c_id`
-                                    order by
-                                        at,
-                                        case kind
-                                            when 4 then 0
-                                            when 5 then 2
-                                            when 3 then 3
-                                            else 1
-                                        end,
-                                        kind, position
-                    rows between unbounded preceding and 1 preceding
-                ) as before
+                ) as known_end
             from with_next_version
+            where kind <> 3
         ),
 
         -- Rules 2, 6, 6b and 7 in the order of their batches; rule 8: none of them where the flag is NULL.
@@ -394,7 +379,32 @@ merge into `golden`.`records` as history
         final_versions as (
             select
                 *,
-                if(can_close, new_end, `c__fivetran_end`) as final_end
+                if(can_close, new_end, `c__fivetran_end`) as final_end,
+                last_value(
+                    if(
+                        remains and not is_skipped,
+                        struct(
+                            kind,
+                            if(kind <= 2, if(can_close, new_end, null), `c__fivetran_end`) as end_at
+                        ),
+                        null
+                    ),
+                    true
+                ) over (
+                    partition by `c_id`
+                                    order by
+                                        at,
+                                        case kind
+                                            when 4 then 0
+                                            when 5 then 2
+                                            when 6 then 2
+                                            when 7 then 2
+                                            when 3 then 3
+                                            else 1
+                                        end,
+                                        kind, position
+                    rows between unbounded preceding and 1 preceding
+                ) as before
             from ended
         ),
 
@@ -403,47 +413,23 @@ merge into `golden`.`records` as history
                 kind,
                 kind = 0 and coalesce(`c__fivetran_active`, false) as was_open,
                 case
-                    when is_tombstone
+                    when kind = 5
                         then if(remains and (
             not coalesce(
-                if(
-                    before.kind <= 2,
-                    before.can_close and not coalesce(before.end_at < `c__fivetran_end`, false)
-                        and (not is_tombstone or before.kind <> 0),
-                    before.end_at = `c__fivetran_end`
-                ),
+                before.end_at = `c__fivetran_end`
+                    and (kind <> 5 or before.kind <> 0),
                 false
             )
-            and (
-                next_version is null
-                or `c__fivetran_end` < (next_version.at - interval 1 millisecond)
-            )
-            and coalesce(
-                next_earliest.batch <= batch
-                    or `c__fivetran_end` < (next_earliest.at - interval 1 millisecond),
-                true
-            )
+            and coalesce(`c__fivetran_end` < (if(kind = 5, next_begun, next_version.at) - interval 1 millisecond), true)
         ), null, 'remove')
                     when kind > 2
                         then if((
             not coalesce(
-                if(
-                    before.kind <= 2,
-                    before.can_close and not coalesce(before.end_at < `c__fivetran_end`, false)
-                        and (not is_tombstone or before.kind <> 0),
-                    before.end_at = `c__fivetran_end`
-                ),
+                before.end_at = `c__fivetran_end`
+                    and (kind <> 5 or before.kind <> 0),
                 false
             )
-            and (
-                next_version is null
-                or `c__fivetran_end` < (next_version.at - interval 1 millisecond)
-            )
-            and coalesce(
-                next_earliest.batch <= batch
-                    or `c__fivetran_end` < (next_earliest.at - interval 1 millisecond),
-                true
-            )
+            and coalesce(`c__fivetran_end` < (if(kind = 5, next_begun, next_version.at) - interval 1 millisecond), true)
         ), 'add', null)
                     when is_skipped then 'skip'
                     when kind = 0 and not is_replaced then

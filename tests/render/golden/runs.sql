@@ -137,17 +137,20 @@ merge into `golden`.`records` as history
         with_known_ends as (
             select
                 history.* except (kind, at),
-                if(points.is_end, 5, kind) as kind,
-                if(points.is_end, `c_valid_to`, at) as at,
-                points.is_end and kind = 0 and coalesce(`c_valid_to` = `c_valid_from` and `c_v` is null and `c_w` is null, false) as is_tombstone
+                points.kind,
+                if(points.kind >= 5, `c_valid_to`, at)
+                    as at
             from history
             lateral view explode(case
-                when kind = 0 and coalesce(`c_valid_to` = `c_valid_from` and `c_v` is null and `c_w` is null, false) then array(true)
-                when kind in (0, 1)
+                when history.kind = 0 and coalesce(`c_valid_to` = `c_valid_from` and `c_v` is null and `c_w` is null, false)
+                    then array(5)
+                when history.kind in (0, 1)
                     and (`c_valid_to` is not null)
-                    then array(false, true)
-                else array(false)
-            end) points as is_end
+                    then array(history.kind, 6)
+                when history.kind = 3
+                    then array(3, 7)
+                else array(history.kind)
+            end) points as kind
         ),
 
         -- Rule 1: the first earliest start after the row's own batch. Of the same batch only the first
@@ -172,7 +175,7 @@ merge into `golden`.`records` as history
             lateral view explode(
                 array(removed_from is null or at < removed_from)
             ) flags as remains
-            where reached.kind = 0 or is_tombstone or flags.remains
+            where reached.kind in (0, 5) or flags.remains
         ),
 
         with_stored_starts as (
@@ -185,6 +188,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 0
+                                    when 6 then 0
+                                    when 7 then 0
                                     when 3 then 3
                                     else 1
                                 end,
@@ -197,7 +202,7 @@ merge into `golden`.`records` as history
         with_valid_ends as (
             select *
             from with_stored_starts
-            where kind <> 5 or is_tombstone
+            where kind <> 6
                 or not coalesce(stored_start > `c_valid_from`, false)
         ),
 
@@ -216,8 +221,9 @@ merge into `golden`.`records` as history
                 lead(
                     if(kind = 3, struct(at, batch, `c_valid_to` as end_at), null)
                 ) ignore nulls over axis as next_delete,
-                lead(if(kind = 5 and remains, at, null)) ignore nulls over axis
-                    as next_end,
+                lead(
+                    if(kind in (5, 6) and remains, at, null)
+                ) ignore nulls over axis as next_end,
                 last_value(if(kind = 0, struct(at, raw.`c_id`, raw.`c_v`, raw.`c_w`, raw.`c_valid_from`, raw.`c_valid_to`), null), true) over (
                     partition by `c_id`
                             order by
@@ -225,6 +231,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 0
+                                    when 6 then 0
+                                    when 7 then 0
                                     when 3 then 3
                                     else 1
                                 end,
@@ -239,6 +247,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 0
+                                    when 6 then 0
+                                    when 7 then 0
                                     when 3 then 3
                                     else 1
                                 end,
@@ -301,6 +311,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 0
+                                    when 6 then 0
+                                    when 7 then 0
                                     when 3 then 3
                                     else 1
                                 end,
@@ -322,7 +334,6 @@ merge into `golden`.`records` as history
                 next_delete,
                 next_stored,
                 position,
-                is_tombstone,
                 next_end,
                 lead(
                     if(
@@ -338,6 +349,8 @@ merge into `golden`.`records` as history
                                     case kind
                                         when 4 then 0
                                         when 5 then 0
+                                        when 6 then 0
+                                        when 7 then 0
                                         when 3 then 3
                                         else 1
                                     end,
@@ -356,6 +369,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 0
+                                    when 6 then 0
+                                    when 7 then 0
                                     when 3 then 3
                                     else 1
                                 end,
@@ -389,39 +404,9 @@ merge into `golden`.`records` as history
                         and (next_version is null or next_end < next_version.at),
                     next_end,
                     null
-                ) as known_end,
-                last_value(
-                    if(
-                        remains and not is_skipped,
-                        struct(
-                            kind,
-                            least(
-                                `c_valid_to`,
-                                if(
-                                    kind <= 2 and next_earliest.batch > batch,
-                                    next_earliest.at,
-                                    null
-                                )
-                            ) as end_at,
-                            (`c_valid_to` is null) is not null as can_close
-                        ),
-                        null
-                    ),
-                    true
-                ) over (
-                    partition by `c_id`
-                                    order by
-                                        at,
-                                        case kind
-                                            when 4 then 0
-                                            when 5 then 0
-                                            when 3 then 3
-                                            else 1
-                                        end,
-                                        kind, position
-                    rows between unbounded preceding and 1 preceding
-                ) as before
+                ) as known_end
             from with_next_version
+            where kind <> 3
         ),
 
         -- Rules 2, 6, 6b and 7 in the order of their batches; rule 8: none of them where the flag is NULL.
@@ -457,7 +442,32 @@ merge into `golden`.`records` as history
         final_versions as (
             select
                 *,
-                if(can_close, new_end, `c_valid_to`) as final_end
+                if(can_close, new_end, `c_valid_to`) as final_end,
+                last_value(
+                    if(
+                        remains and not is_skipped,
+                        struct(
+                            kind,
+                            if(kind <= 2, if(can_close, new_end, null), `c_valid_to`) as end_at
+                        ),
+                        null
+                    ),
+                    true
+                ) over (
+                    partition by `c_id`
+                                    order by
+                                        at,
+                                        case kind
+                                            when 4 then 0
+                                            when 5 then 0
+                                            when 6 then 0
+                                            when 7 then 0
+                                            when 3 then 3
+                                            else 1
+                                        end,
+                                        kind, position
+                    rows between unbounded preceding and 1 preceding
+                ) as before
             from ended
         ),
 
@@ -494,6 +504,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 0
+                                    when 6 then 0
+                                    when 7 then 0
                                     when 3 then 3
                                     else 1
                                 end,
@@ -520,6 +532,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 0
+                                    when 6 then 0
+                                    when 7 then 0
                                     when 3 then 3
                                     else 1
                                 end,
@@ -537,6 +551,8 @@ merge into `golden`.`records` as history
                                 case kind
                                     when 4 then 0
                                     when 5 then 0
+                                    when 6 then 0
+                                    when 7 then 0
                                     when 3 then 3
                                     else 1
                                 end,
@@ -580,47 +596,23 @@ merge into `golden`.`records` as history
                 kind,
                 kind = 0 and (`c_valid_to` is null) as was_open,
                 case
-                    when is_tombstone
+                    when kind = 5
                         then if(remains and (
             not coalesce(
-                if(
-                    before.kind <= 2,
-                    before.can_close and not coalesce(before.end_at < `c_valid_to`, false)
-                        and (not is_tombstone or before.kind <> 0),
-                    before.end_at = `c_valid_to`
-                ),
+                before.end_at = `c_valid_to`
+                    and (kind <> 5 or before.kind <> 0),
                 false
             )
-            and (
-                next_version is null
-                or `c_valid_to` < next_version.at
-            )
-            and coalesce(
-                next_earliest.batch <= batch
-                    or `c_valid_to` < next_earliest.at,
-                true
-            )
+            and coalesce(`c_valid_to` < if(kind = 5, next_begun, next_version.at), true)
         ), null, 'remove')
                     when kind > 2
                         then if((
             not coalesce(
-                if(
-                    before.kind <= 2,
-                    before.can_close and not coalesce(before.end_at < `c_valid_to`, false)
-                        and (not is_tombstone or before.kind <> 0),
-                    before.end_at = `c_valid_to`
-                ),
+                before.end_at = `c_valid_to`
+                    and (kind <> 5 or before.kind <> 0),
                 false
             )
-            and (
-                next_version is null
-                or `c_valid_to` < next_version.at
-            )
-            and coalesce(
-                next_earliest.batch <= batch
-                    or `c_valid_to` < next_earliest.at,
-                true
-            )
+            and coalesce(`c_valid_to` < if(kind = 5, next_begun, next_version.at), true)
         ), 'add', null)
                     when is_skipped then 'skip'
                     when kind = 0 and not is_replaced and not remains then 'remove'
