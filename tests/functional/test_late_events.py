@@ -17,6 +17,7 @@ from tests.support.staging import (
     day,
     delete,
     stage,
+    update,
     upsert,
     version,
 )
@@ -72,6 +73,28 @@ def test_a_deletion_is_kept_until_its_version_arrives(project: Project) -> None:
     for commit, expected in zip(sorted(commits), tables, strict=True):
         found = project.spark.sql(f"select * from {project.table('h')} version as of {commit}")
         assert_same_rows([row.asDict() for row in found.collect()], expected, COLUMNS, f"{commit}")
+
+
+@pytest.mark.thorough
+def test_an_update_that_hides_a_deletion_adds_its_tombstone_too(project: Project) -> None:
+    """An update row with an end of its own; the commit of its batch adds two rows.
+
+    day          2        5   6        9
+    1: both      [ a -----------------)
+    2: update    [ a -----)[ b )      |     tombstone at 9
+    """
+    ended = update(2, 1, day(5), _fivetran_end=day(6), _fivetran_active=False)
+    stage(project, "ended_update", [upsert(1, 1, day(2)), delete(1, 1, day(9)), ended])
+    project.history("h", "select * from ended_update", late_events=True)
+
+    assert project.run("h").message("h").startswith("2 batches: 3 added")
+
+    expected = [
+        version(1, "a", day(2), before(day(5))),
+        version(1, "b", day(5), day(6)),
+        tombstone(1, day(9)),
+    ]
+    assert_same_rows(project.rows("h"), expected, COLUMNS)
 
 
 @pytest.mark.thorough

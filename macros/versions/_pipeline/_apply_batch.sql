@@ -74,8 +74,8 @@
         {% set rows = (metrics.numSourceRows or 0) | int %}
         {% set skipped = rows - operations if operations and rows else none %}
     {% endif %}
-    {# With late events a row may also add a tombstone. #}
-    {% set most = plan.rows + plan.upserts if settings.late_events
+    {# With late events a new version may hide a deletion, which adds a tombstone; and a delete. #}
+    {% set most = plan.rows + plan.updates + plan.upserts if settings.late_events
         else plan.updates + plan.upserts %}
     {% if (skipped or 0) < 0 or (skipped or 0) > plan.updates or counts.added > most %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
