@@ -136,7 +136,7 @@
 {# Without a batch the columns are recorded only where the recorded ones cannot be read. #}
 {% macro _record_masked_columns(settings, relation) %}
     {% do dbt_history._record_tracked(relation, settings.tracked)
-        if settings.tracked != 'recorded' and dbt_history._table_property(
+        if settings.tracked not in [none, 'recorded'] and dbt_history._table_property(
             relation, dbt_history._repeats_property()
         ) == dbt_history._masked() %}
 {% endmacro %}

@@ -180,8 +180,10 @@
 #}
 {% macro _way_back(batch) %}
     {% do return(
-        '; the full refresh has replaced the table, and this statement brings its former rows'
-            ~ ' back: restore table ' ~ dbt_history._quoted_relation(batch.target)
+        '; the full refresh has replaced the table, and this statement brings back the rows that'
+            ~ ' it had before (if a full refresh before this one was refused, too, take the version'
+            ~ ' before that one, see describe history): restore table '
+            ~ dbt_history._quoted_relation(batch.target)
             ~ ' to version as of ' ~ batch.former
             if batch.get('former') is not none else ''
     ) %}
@@ -199,8 +201,8 @@
 
     The point of a delete row is the first instant without its record: one gap after its end.
 
-    The retention horizon counts too, except in a run that began with an empty table: it is the
-    horizon of the former one, below which the first batches are applied again.
+    The retention horizon counts too, except in the run that makes the table or replaces it: it is
+    the horizon of the former one, below which the first batches are applied again.
 #}
 {% macro _refuse_earlier_version(batch) %}
     {% set target, plan, settings = batch.target, batch.plan, batch.settings %}

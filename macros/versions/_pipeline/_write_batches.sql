@@ -161,7 +161,8 @@
     } %}
     {% set batch = {
         'target': target, 'staged': staged, 'columns': columns, 'settings': settings, 'log': log,
-        'before': before, 'caller_name': caller_name, 'begins_empty': log.is_empty,
+        'before': before, 'caller_name': caller_name,
+        'begins_empty': is_new and log.is_empty,
         'former': log.epoch - 1
             if is_new and existing is not none and not target.is_iceberg else none,
     } %}
