@@ -210,20 +210,33 @@
 {% endmacro %}
 
 
-{# Whether a node depends on a table, itself or through ephemeral models. #}
-{% macro _depends_on_table(node, relation) %}
+{#
+    Whether a node depends on a table, itself or through ephemeral models. A node that gives it may
+    have two places, with --defer; one that also has the place of the table `besides` does not count.
+#}
+{% macro _depends_on_table(node, relation, besides=none) %}
     {% set ids = node.depends_on.get('nodes', []) | list %}
     {% for id in ids %}
         {% set other = graph.nodes.get(id) or (graph.get('sources') or {}).get(id) or {} %}
-        {% for place in [other, other.get('defer_relation') or {}]
-            if (place.get('alias') or place.get('identifier') or '') | lower
-                == relation.identifier | lower
-            and (place.get('schema') or '') | lower == relation.schema | string | lower %}
+        {% if dbt_history._is_in_place(other, relation)
+            and not (besides is not none and dbt_history._is_in_place(other, besides)) %}
             {% do return(true) %}
-        {% endfor %}
+        {% endif %}
         {% if (other.get('config') or {}).get('materialized') == 'ephemeral' %}
             {% do ids.extend((other.get('depends_on') or {}).get('nodes', [])) %}
         {% endif %}
+    {% endfor %}
+    {% do return(false) %}
+{% endmacro %}
+
+
+{# Whether a node of the graph, or the one that dbt takes in its place, makes a table. #}
+{% macro _is_in_place(node, relation) %}
+    {% for place in [node, node.get('defer_relation') or {}]
+        if (place.get('alias') or place.get('identifier') or '') | lower
+            == relation.identifier | lower
+        and (place.get('schema') or '') | lower == relation.schema | string | lower %}
+        {% do return(true) %}
     {% endfor %}
     {% do return(false) %}
 {% endmacro %}

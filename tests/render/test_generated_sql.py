@@ -329,6 +329,30 @@ def test_a_source_in_place_of_the_former_one_is_compared_with_the_table(
     ) in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("depends_on", "deferred", "is_named"),
+    [
+        (["new"], None, False),
+        (["new"], "golden", False),
+        (["new", "old"], None, True),
+    ],
+    ids=["in its place", "deferred to before", "beside it"],
+)
+def test_a_source_of_the_same_name_in_another_schema_is_known_by_its_place(
+    call: Renderer, depends_on: list[str], deferred: str | None, is_named: bool
+) -> None:
+    sources = {name: {"identifier": "items", "schema": name} for name in ("new", "old")}
+    sources["old"]["schema"] = "golden"
+    if deferred:
+        sources["new"]["defer_relation"] = {"identifier": "Items", "schema": deferred}  # type: ignore[assignment]
+    call.context["model"] = {
+        "raw_code": "{{ source('shop', 'items') }}", "depends_on": {"nodes": depends_on},
+    }  # fmt: skip
+    call.context["graph"] = {"nodes": {}, "sources": sources}
+    new = call.relation.create(schema="new", identifier="Items")
+    assert call("_is_named_in_code", relation=call.table("items"), new=new) is is_named
+
+
 def test_a_log_of_changes_without_their_columns_cannot_be_compared(call: Renderer) -> None:
     """It is refused in the first run over a source without a feed, before it is written."""
     compile_in(call, "customer_changes")
@@ -342,6 +366,9 @@ def test_a_log_of_changes_without_their_columns_cannot_be_compared(call: Rendere
     )
     first = call("changes", relation=call.table("seen"), key="id")
     log = call("_captured_sources", select_sql=first)
+    call.context["invocation_args_dict"] = {"empty": True}
+    assert call("_check_compared_columns", captured=log, staged={"names": ["id", "v"]}) == []
+    call.context["invocation_args_dict"] = {}
     problems = call("_check_compared_columns", captured=log, staged={"names": ["id", "v"]})
     assert [text.split()[1] for text in problems] == ["_change_type", "_commit_version"]
     staged = {"names": ["id", "_change_type", "_commit_version"]}
@@ -366,6 +393,15 @@ def test_a_log_of_changes_without_their_columns_cannot_be_compared(call: Rendere
     of_feed = call("changes", relation=call.table("customers"), key="id")
     for later in (sql, of_feed):
         assert not call("_captured_sources", select_sql=later)["is_compared"]
+
+    # The versions of another source tell nothing about the order of the stored rows.
+    replaced = {"caller_name": "changes", "taken": {"replaced": ["`golden`.`former`"]}}
+    with pytest.raises(DbtRuntimeError, match="_commit_version, _commit_timestamp, of one source"):
+        call("_layout_of_changes", capture=replaced, there=list(stored))
+    layout = call(
+        "_layout_of_changes", capture=replaced, there=[*stored, "_commit_timestamp"],
+    )  # fmt: skip
+    assert layout["order"] == ["_commit_timestamp", "_commit_version"]
 
 
 def test_a_renamed_key_column_is_the_one_at_its_place(call: Renderer) -> None:

@@ -143,6 +143,7 @@ def test_masked_columns_are_recorded_again_by_a_run_without_a_batch(call: Render
     text = call("_property_text", value=tracked)
     for value, of_run, is_recorded in (
         (MASKED, tracked, True), (MASKED, "recorded", False), (text, tracked, False),
+        (MASKED, None, False),
     ):  # fmt: skip
         executed = call.pretend_answers(
             {

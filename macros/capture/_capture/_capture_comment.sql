@@ -113,7 +113,8 @@
 {% macro _check_compared_columns(captured, staged) %}
     {% set problems = [] %}
     {% for name in ['_change_type', '_commit_version']
-        if (captured or {}).get('is_compared') and name not in staged.names %}
+        if (captured or {}).get('is_compared') and name not in staged.names
+        and dbt_history._hiding_option() != '--empty' %}
         {% do problems.append(
             'column ' ~ name ~ ' is missing: the source has no change data feed, so later runs'
                 ~ ' compare it with the table, which has to record which rows it has taken'
@@ -220,7 +221,8 @@
                     ~ ' name in its code: the new source is compared with the rows that the table'
                     ~ ' has. If it was added, read the changes of both'
                         if is_left_out
-                        else 'name it in the code, in a comment for example',
+                        else "if it was added, add the line -- '" ~ replaces | join("', '")
+                            ~ "' to the code",
             )) %}
         {% endif %}
     {% endfor %}

@@ -52,18 +52,21 @@
 
 {#
     The layout of a model that stores the result of `changes` unchanged. Rows from before the table
-    got `_change_type` do not say whether they are deletions.
+    got `_change_type` do not say whether they are deletions. Versions of another source may be lower
+    than those in the log: only the times tell then which row is the newest.
 #}
 {% macro _layout_of_changes(capture, there) %}
     {% set begins_anew = 'return these columns in the SELECT and begin with the rows that the'
         ~ ' source has then: give the model another alias, or run it once with --full-refresh'
         ~ ' (meta.history.allow_full_refresh: true)' %}
-    {% if '_change_type' not in there or '_commit_version' not in there %}
+    {% set needed = ['_change_type', '_commit_version']
+        + (['_commit_timestamp'] if capture.taken.get('replaced') else []) %}
+    {% if needed | reject('in', there) | list %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             capture.caller_name,
             'the model\'s table does not record which rows of the source it has taken',
             got='a difference (method diff, or no feed that can be read)',
-            expected='a table with _change_type and _commit_version, of one source; or hx_rows,'
+            expected='a table with ' ~ needed | join(', ') ~ ', of one source; or hx_rows,'
                 ~ ' event_rows, batch_rows',
             node=model.unique_id,
             way_out='read a table that has versions'

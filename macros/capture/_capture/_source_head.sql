@@ -82,7 +82,9 @@
     {% endif %}
     {% set named = [] %}
     {% for source in taken.other_sources
-        if dbt_history._is_named_in_code(dbt_history._relation_of_source(source)) %}
+        if dbt_history._is_named_in_code(
+            dbt_history._relation_of_source(source), capture.relation,
+        ) %}
         {% do named.append(source) %}
     {% endfor %}
     {% do taken.update({'other_sources': [], 'replaced': taken.other_sources}) if not named %}
@@ -90,13 +92,16 @@
 
 
 {#
-    Whether the model's code names a table: as one that the model depends on, or in quotes. True
+    Whether the model's code names a table beside the new source: as one that the model depends on,
+    or in quotes, which tell nothing if the new source has the same name in another schema. True
     also where dbt does not tell the code.
 #}
-{% macro _is_named_in_code(relation) %}
+{% macro _is_named_in_code(relation, new) %}
     {% if not model.get('raw_code') or model.get('depends_on') is none
-        or dbt_history._depends_on_table(model, relation) %}
+        or dbt_history._depends_on_table(model, relation, besides=new) %}
         {% do return(true) %}
+    {% elif relation.identifier | lower == new.identifier | lower %}
+        {% do return(false) %}
     {% endif %}
     {% set code = modules.re.sub('(?s)[{]#.*?#[}]', ' ', model.raw_code | lower) %}
     {% set name = modules.re.escape(relation.identifier | lower) %}
