@@ -211,8 +211,8 @@
 
 
 {#
-    Whether a node depends on a table, itself or through ephemeral models. A node that gives it may
-    have two places, with --defer; one that also has the place of the table `besides` does not count.
+    Whether a node depends on a table, itself or through ephemeral models. With --defer a node has
+    two places; one that has also that of the table `besides` does not count.
 #}
 {% macro _depends_on_table(node, relation, besides=none) %}
     {% set ids = node.depends_on.get('nodes', []) | list %}

@@ -316,6 +316,21 @@ def test_a_cleaned_table_is_built_again_where_versions_increase(project: Project
 
 
 @pytest.mark.thorough
+def test_a_table_that_cleaning_has_emptied_keeps_its_horizon(project: Project) -> None:
+    """Rows without numbers are sent again on every run; below the horizon they are gone."""
+    rows = [("upsert", None, 1, "a", 1, None), ("delete", None, 1, None, None, 3)]
+    project.history("h", rows_of(*rows), **NUMBERED)
+    project.run("h")
+    project.dbt("run-operation", "clean_history", "--args", "{table: h, before: 4}")
+    assert project.rows("h") == []
+
+    refused = project.run("h", check=False)
+
+    assert "has a row before the current version" in refused.message("h")
+    assert project.rows("h") == []
+
+
+@pytest.mark.thorough
 def test_a_late_numbered_batch_is_refused_even_if_it_would_change_nothing(
     project: Project,
 ) -> None:

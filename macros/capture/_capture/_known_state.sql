@@ -52,8 +52,8 @@
 
 {#
     The layout of a model that stores the result of `changes` unchanged. Rows from before the table
-    got `_change_type` do not say whether they are deletions. Versions of another source may be lower
-    than those in the log: only the times tell then which row is the newest.
+    got `_change_type` do not say whether they are deletions. Versions of another source may be
+    lower than those in the log: only the times tell then which row is the newest.
 #}
 {% macro _layout_of_changes(capture, there) %}
     {% set begins_anew = 'return these columns in the SELECT and begin with the rows that the'
