@@ -53,11 +53,7 @@
         {% endif %}
     {% endfor %}
     {% do dbt_history._refuse_tag(tag, problems, 'create_tag') %}
-    {% if not dry_run %}
-        {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
-        {% do dbt_history._look_at_tag_again(tables, tag, problems) %}
-        {% do dbt_history._refuse_tag(tag, problems, 'create_tag') %}
-    {% endif %}
+    {% do dbt_history._set_tag(tables, tag, author, reason, 'create_tag') if not dry_run %}
     {% for table in tables %}
         {% do log(
             'dbt_history: tag ' ~ tag ~ ' of ' ~ table.name

@@ -37,11 +37,7 @@
         {% do dbt_history._refuse_unknown_tag(tag, known, 'move_tag') %}
     {% endif %}
     {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
-    {% if not dry_run %}
-        {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
-        {% do dbt_history._look_at_tag_again(tables, tag, problems) %}
-        {% do dbt_history._refuse_tag(tag, problems, 'move_tag') %}
-    {% endif %}
+    {% do dbt_history._set_tag(tables, tag, author, reason, 'move_tag') if not dry_run %}
     {% for table in tables %}
         {% for mark in table.tags
             if not dry_run and mark.name == tag and mark.instant != table.instant %}

@@ -15,6 +15,16 @@ from tests.support.project import Project
 MAIN = "api.Relation.create(schema='{}', identifier='main')"
 
 
+def create_main(project: Project, column: str) -> None:
+    """The main table, whose columns can be renamed: `id` and another one."""
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {project.table('main')} (id bigint, {column}) using delta tblproperties"
+        " ('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
+        " 'delta.enableInCommitTimestamps' = 'true')"
+    )
+
+
 def write_logs(project: Project, key: str) -> None:
     main = MAIN.format(project.schema)
     for name in ("hx_rows", "event_rows"):
@@ -25,12 +35,7 @@ def write_logs(project: Project, key: str) -> None:
 @pytest.mark.thorough
 def test_a_renamed_key_is_refused_until_it_is_renamed_in_the_log(project: Project) -> None:
     spark, main = project.spark, project.table("main")
-    spark.sql(f"create schema if not exists {project.schema}")
-    spark.sql(
-        f"create table {main} (id bigint, v string) using delta tblproperties"
-        " ('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
-        " 'delta.enableInCommitTimestamps' = 'true')"
-    )
+    create_main(project, "v string")
     spark.sql(f"insert into {main} values (1, 'a'), (2, 'b')")
     write_logs(project, "id")
     project.run("hx_rows", "event_rows")
@@ -68,12 +73,7 @@ def test_a_renamed_key_is_refused_until_it_is_renamed_in_the_log(project: Projec
 @pytest.mark.thorough
 def test_a_renamed_key_is_refused_until_it_is_renamed_in_the_history(project: Project) -> None:
     spark, main = project.spark, project.table("main")
-    spark.sql(f"create schema if not exists {project.schema}")
-    spark.sql(
-        f"create table {main} (id bigint, v string) using delta tblproperties"
-        " ('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
-        " 'delta.enableInCommitTimestamps' = 'true')"
-    )
+    create_main(project, "v string")
     spark.sql(f"insert into {main} values (1, 'a'), (2, 'b')")
 
     def write(key: str) -> None:
@@ -109,12 +109,7 @@ def test_a_restore_renames_back(project: Project) -> None:
     run                 |                                   |        |                       |
     """
     spark, main = project.spark, project.table("main")
-    spark.sql(f"create schema if not exists {project.schema}")
-    spark.sql(
-        f"create table {main} (id bigint, boss bigint) using delta tblproperties"
-        " ('delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name',"
-        " 'delta.enableInCommitTimestamps' = 'true')"
-    )
+    create_main(project, "boss bigint")
 
     def run(reference: str, *statements: str) -> list[tuple[object, ...]]:
         for statement in statements:

@@ -409,7 +409,7 @@ def test_a_log_whose_last_batch_is_unknown_is_refused_until_it_is_said(
 ) -> None:
     """The commits and the checkpoints up to the restored version have expired.
 
-    It is said once, also if that run has no new row.
+    The user says the number in one run, which records it even if it appends no row.
     """
     write_log_with_checkpoints(project, 2)
     version = project.log_of("h")[0]["version"]

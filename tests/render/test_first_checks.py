@@ -27,7 +27,7 @@ def check(call: Renderer, caller: str = "history", existing: Any = None, **setti
 
 
 def pretend_batch_of(call: Renderer, owner: str | None) -> None:
-    """Each table has one commit: a batch of this model, or the one of a table of dbt."""
+    """Each table's log has one commit: a batch of the model `owner`; if none, of a table of dbt."""
     record = {"dbt_history": "1", "model": owner, "batch": 3, "table_id": "t", "epoch": 0}
     commit = {
         "version": 0, "timestamp": "2024-01-01 00:00:09", "operationParameters": "{}",

@@ -40,6 +40,15 @@
 {% endmacro %}
 
 
+{# Sets the tag in all tables, or, if another process writes them meanwhile, in none. #}
+{% macro _set_tag(tables, tag, author, reason, caller_name) %}
+    {% set problems = [] %}
+    {% do dbt_history._add_tags(tables, tag, problems, author, reason) %}
+    {% do dbt_history._look_at_tag_again(tables, tag, problems) %}
+    {% do dbt_history._refuse_tag(tag, problems, caller_name) %}
+{% endmacro %}
+
+
 {#
     Problems: another call has set the tag, too; readers would take the later point. With a problem
     no table keeps its new point.

@@ -130,6 +130,7 @@
 {% endmacro %}
 
 
+{# Whether values of a type are text, which another type may not be able to hold. #}
 {% macro _is_text(type) %}
     {%- do return((type | lower).split('(')[0] in ['string', 'varchar', 'char']) -%}
 {% endmacro %}

@@ -20,7 +20,7 @@
     replace, none.
 #}
 {% macro _from_affected_versions(batch) -%}
-from {{ dbt_history._no_rows(batch.columns) if batch.get('is_replaced')
+from {{ dbt_history._columns_without_rows(batch.columns) if batch.get('is_replaced')
     else dbt_history._quoted_relation(batch.get('place') or batch.target) }} as stored
 left semi join batch
     on {% for name in batch.settings.key -%}
@@ -31,7 +31,7 @@ where {{ dbt_history._target_prune_predicate(batch.settings.convention, batch.pl
 
 
 {# A sub-query without rows, with these columns. #}
-{% macro _no_rows(columns) %}
+{% macro _columns_without_rows(columns) %}
     {%- set cells = [] -%}
     {%- for column in columns -%}
         {%- do cells.append(
