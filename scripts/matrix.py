@@ -30,7 +30,7 @@ ENDS = {"oldest": ["dbt-core==1.10.6"], "newest": ["dbt-core<3"]}
 # Source archives of later versions download a program during their installation.
 NEXT = ["--no-build", "--no-deps", "--prerelease", "allow", "dbt-core>=2.0.0a1,<3"]
 # The locked versions of the platform: only dbt varies.
-PLATFORM = ["dbt-spark", "pyspark==4.1.4", "delta-spark==4.4.0", "pandas<3", "pyarrow<23"]
+PLATFORM = ["dbt-spark", "pyspark==4.1.4", "pandas<3", "pyarrow<23"]
 # Not installable everywhere, and dbt-core works without it (docs/decisions/0001).
 OVERRIDE = "dbt-core-experimental-parser; python_version < '0'\n"
 
