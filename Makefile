@@ -87,6 +87,7 @@ bench: setup ## Run the benchmarks and write the reports
 	@$(RUN) python bench/time_travel.py $(TRAVEL_ARGS)
 	@$(RUN) python bench/feature_states.py $(FEATURES_ARGS)
 	@$(RUN) python bench/landing.py $(LANDING_ARGS)
+	@$(RUN) python bench/destination.py $(DESTINATION_ARGS)
 	@$(RUN) python bench/engines.py $(ENGINES_ARGS)
 	@$(RUN) python bench/growth.py $(GROWTH_ARGS)
 	@$(RUN) python bench/fixed_cost.py $(FIXED_COST_ARGS)

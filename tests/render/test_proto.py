@@ -11,6 +11,8 @@ from scripts.proto import SOURCE, make
 def test_the_grpc_messages_are_generated_from_the_proto_file(tmp_path: Path) -> None:
     make(tmp_path)
 
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made == {"destination_pb2.py", "destination_pb2.pyi"}
     for path in tmp_path.iterdir():
         assert (SOURCE.parent / path.name).read_text() == path.read_text(), "run: make proto"
 
