@@ -1,7 +1,8 @@
 {#
-    This file and `_entry_points.sql` contain all choices by table format. Each difference is a pair
-    of macros, `_delta_…` and `_iceberg_…`, behind one entry point; all other SQL is the same for
-    both. docs/iceberg.md lists the differences.
+    A statement or a log that differs by table format is a pair of macros, `_delta_…` and
+    `_iceberg_…`, behind one entry point, here or in `_entry_points.sql`. Refusals, and steps that
+    one format does not need, ask `is_iceberg` where they are. docs/iceberg.md lists the
+    differences.
 #}
 {% macro _format(relation) %}
     {% do return('iceberg' if relation.is_iceberg else 'delta') %}
