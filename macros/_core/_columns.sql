@@ -211,7 +211,10 @@
 {% endmacro %}
 
 
-{# The values of a key that are none of their column's type, as texts. #}
+{#
+    The values of a key that are none of their column's type, as texts. A decimal with more places
+    than the column has is none: the cast would round it to another record's key.
+#}
 {% macro _key_problems(only, columns, argument='only') %}
     {% set values, cells, problems = dbt_history._key_values(only, columns), ['true'], [] %}
     {% for value in values.values() %}
@@ -219,11 +222,50 @@
     {% endfor %}
     {% set row = run_query('select ' ~ cells | join(', ')).rows[0] if values else [] %}
     {% for name, value in values.items() %}
-        {% do problems.append(
-            argument ~ ': ' ~ name ~ ' is no ' ~ value.of_column ~ ': ' ~ only[name]
-        ) if row[loop.index] %}
+        {% if row[loop.index]
+            or not dbt_history._has_places_of_type(only[name], value.of_column) %}
+            {% do problems.append(
+                argument ~ ': ' ~ name ~ ' is no ' ~ value.of_column ~ ': ' ~ only[name]
+            ) %}
+        {% elif value.of_column.startswith('decimal') and only[name] is float
+            and not dbt_history._keeps_digits(only[name]) %}
+            {% do problems.append(
+                argument ~ ': ' ~ name ~ ' has more digits than a number of YAML keeps: write it'
+                    ~ ' in quotes'
+            ) %}
+        {% endif %}
     {% endfor %}
     {% do return(problems) %}
+{% endmacro %}
+
+
+{#
+    False if the type is a decimal with fewer decimal places than the value, zeros at its end aside:
+    1.50 has one, 1e-3 has three, 25e1 has none.
+#}
+{% macro _has_places_of_type(value, type) %}
+    {% set decimal = modules.re.match('^decimal[(][0-9]+, *([0-9]+)[)]$', type) %}
+    {% set number = modules.re.match(
+        '^[+-]?([0-9]*)[.]?([0-9]*)(?:e([+-]?[0-9]+))?$', value | string | trim | lower,
+    ) %}
+    {% if not decimal or not number %}
+        {% do return(not decimal) %}
+    {% endif %}
+    {% set digits = number.group(1) ~ number.group(2) %}
+    {% set zeros = digits | length - digits.rstrip('0') | length %}
+    {% set places = number.group(2) | length - zeros - (number.group(3) or 0) | int %}
+    {% do return(zeros == digits | length or places <= decimal.group(1) | int) %}
+{% endmacro %}
+
+
+{#
+    Whether a number that YAML has read as a float has no more digits than a float keeps: it may
+    have been written as another one.
+#}
+{% macro _keeps_digits(value) %}
+    {% set digits = (value | string | lower).split('e')[0] %}
+    {% set digits = modules.re.sub('[^0-9]', '', digits).strip('0') %}
+    {% do return(digits | length <= 15 and value | abs < 1000000000000000) %}
 {% endmacro %}
 
 

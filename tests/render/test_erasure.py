@@ -21,6 +21,39 @@ def test_a_subject_whose_key_is_a_day_or_a_time_is_recorded(call: Renderer) -> N
     assert len(set(found)) == 5
 
 
+@pytest.mark.parametrize(
+    ("value", "places", "is_one"),
+    [
+        (7, 0, True),
+        (7.0, 0, True),
+        ("+07.00 ", 0, True),
+        ("7.", 0, True),
+        ("1e2", 0, True),
+        ("1.5E1", 0, True),
+        ("25e-1", 1, True),
+        ("0.00e-9", 0, True),
+        (1e20, 0, False),
+        (7.4, 0, False),
+        ("7.5", 0, False),
+        ("1e-3", 2, False),
+        ("0.001", 2, False),
+        ("100e-3", 0, False),
+        ("100e-3", 1, True),
+        ("12345678901234567.5", 1, True),
+        (12345678901234567.5, 1, False),
+        ("Infinity", 2, False),
+    ],
+)
+def test_a_decimal_key_is_not_rounded_to_the_key_of_another_record(
+    call: Renderer, value: object, places: int, is_one: bool
+) -> None:
+    """Spark casts 7.4 to the decimal(38,0) 7; a number of YAML has 15 digits that are certain."""
+    call.pretend_answers({"select": [{"is_true": True, "is_null": False}]})
+    column = {"name": "id", "type": f"decimal(38,{places})"}
+    problems = call("_key_problems", only={"ID": value}, columns=[column])
+    assert (not problems) is is_one
+
+
 def test_a_copy_of_a_batch_that_has_the_record_is_named(call: Renderer) -> None:
     """The copy is named after the model, whose table has another name here; 9 digits are no id."""
     know(call, node("model.shop.customers", "dim_customers"))
