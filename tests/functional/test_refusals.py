@@ -89,6 +89,9 @@ def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
     create(project, "short", "id bigint, v varchar(3)")
     project.spark.sql(f"create table {project.table('plain')} using delta as select 1L as id")
     project.model("plain", "select 1L as id", materialized="history", unique_key="id")
+    project.spark.sql(f"create table {project.table('codes')} (code char(4), l string) using delta")
+    codes = "select 'a' as code, 'x' as l"
+    project.model("codes", codes, materialized="history_append", unique_key="code")
     project.history("made", select(id="'a'", v="'v'"), convention="validity")
     project.history("locked", select(id="1L"), convention="validity")
     project.history("short", select(id="1L", v="'too long'"), convention="validity")
@@ -100,6 +103,10 @@ def refuse_adopted(project: Project) -> dict[str, tuple[str, ...]]:
             "column n is an identity column",
             "column g is generated (upper(v))",
             "valid_from is NULL in some rows",
+        ),
+        "codes": (
+            "the existing table cannot be adopted; nothing was written",
+            "column code is char(4), which pads texts with blanks",
         ),
         "locked": ("the table is append-only, and a batch closes and removes rows",),
         "plain": (
@@ -125,7 +132,7 @@ def test_unsupported_columns_and_keys_are_refused_before_anything_is_created(
             assert part in message, (name, message)
     for name in new:
         assert not project.spark.catalog.tableExists(project.table(name)), name
-    assert project.rows("locked") == project.rows("short") == []
+    assert project.rows("codes") == project.rows("locked") == project.rows("short") == []
     assert [row["v"] for row in project.rows("made")] == ["v"]
 
 

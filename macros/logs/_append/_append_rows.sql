@@ -19,7 +19,7 @@
         log         the table's log: the last number, and the version that the run has seen; with
                     the number of rows, which the INSERT of a numbered log compares with its own
         outdated    whether the table was changed after the SELECT was compiled
-        plan        which rows are new, and their number
+        plan        which rows are new, and their number; a table of another writer is checked
         columns     the starts are checked; columns are added and widened
         INSERT      one commit. Afterwards the log is read again: whose commit has the number
 #}
@@ -107,6 +107,10 @@
     {% if plan.kind == 'batch' and plan.is_new
         and dbt_history._has_new_columns(select_sql, staged) %}
         {% do return(dbt_history._to_plan_again(staged, 'by a new column of its SELECT')) %}
+    {% endif %}
+    {% if not (is_new or commits_nothing or log.is_known or log.last_batch is not none)
+        and (plan.is_new or plan.get('is_said')) %}
+        {% do dbt_history._refuse_padded_log(target, staged, caller_name) %}
     {% endif %}
     {% if commits_nothing or not plan.is_new %}
         {% if plan.get('is_said') and not commits_nothing and not dbt_history._is_suspended(log) %}

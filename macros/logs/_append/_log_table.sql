@@ -167,6 +167,24 @@
 {% endmacro %}
 
 
+{#
+    Checks a table that this package did not write, before the first append: a row with a CHAR would
+    be new in every run. An INSERT fills identity and generated columns by itself.
+#}
+{% macro _refuse_padded_log(relation, staged, caller_name) %}
+    {% set problems = dbt_history._padded_columns(dbt_history._stored_fields(relation)) %}
+    {% if problems %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the existing table cannot be adopted; nothing was written',
+            got='\n    ' ~ problems | join('\n    '), expected='a table without CHAR columns',
+            node=model.unique_id,
+            way_out='correct the table as each line describes, or give the model another alias',
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
 {# Creates the table empty; a Delta log that is replaced has to be unlocked first. #}
 {% macro _create_log(relation, columns, replace) %}
     {% set partition_by = config.get('partition_by') or [] %}

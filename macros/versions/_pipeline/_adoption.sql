@@ -27,14 +27,11 @@
 {% endmacro %}
 
 
-{#
-    Identity and generated columns; and CHAR, whose texts Spark pads with blanks, so that a key is
-    not found, and a value differs in every run.
-#}
+{# Identity and generated columns, which a MERGE cannot write; and CHAR. #}
 {% macro _unusable_columns(relation) %}
     {% set problems = [] %}
-    {% for field in dbt_history._stored_fields(relation) %}
-        {% set stored_type = field.metadata.get('__CHAR_VARCHAR_TYPE_STRING') or '' %}
+    {% set fields = dbt_history._stored_fields(relation) %}
+    {% for field in fields %}
         {% if field.metadata.get('delta.identity.start') is not none %}
             {% do problems.append(
                 'column ' ~ field.name
@@ -46,15 +43,9 @@
                     ~ field.metadata['delta.generationExpression']
                     ~ '): copy the table into one where it is plain'
             ) %}
-        {% elif stored_type.startswith('char') %}
-            {% do problems.append(
-                'column ' ~ field.name ~ ' is ' ~ stored_type
-                    ~ ', which pads texts with blanks: copy the table into one where it is a'
-                    ~ ' string'
-            ) %}
         {% endif %}
     {% endfor %}
-    {% do return(problems) %}
+    {% do return(problems + dbt_history._padded_columns(fields)) %}
 {% endmacro %}
 
 
@@ -127,31 +118,4 @@
         row[0] ~ ' versions end in the year 9999 or later and would count as ended: set'
             ~ " meta.history.open_end: '" ~ dbt_history._axis_text(row[1], convention) ~ "'"
     ] if row[0] else []) %}
-{% endmacro %}
-
-
-{#
-    The fields of a Delta table's schema with their metadata: {'name', 'metadata'}. DESCRIBE shows
-    neither that a column is generated nor that it is a CHAR, so the newest schema is read from the
-    table's log: of its JSON files, else of its checkpoint.
-#}
-{% macro _stored_fields(relation) %}
-    {% if relation.is_iceberg %}{% do return([]) %}{% endif %}
-    {% set log = run_query(
-        'describe detail ' ~ dbt_history._quoted_relation(relation)
-    ).rows[0]['location']
-        ~ '/_delta_log/' %}
-    {% set rows = run_query(
-        "select get_json_object(value, '$.metaData.schemaString') from text.`" ~ log
-            ~ "*.json` where value like '{\"metaData\"%' "
-        ~ 'order by _metadata.file_path desc limit 1'
-    ).rows %}
-    {% if not rows | length %}
-        {% set rows = run_query(
-            'select metaData.schemaString from parquet.`' ~ log
-                ~ '*.checkpoint*.parquet` where metaData is not null order by _metadata.file_path'
-                ~ ' desc limit 1'
-        ).rows %}
-    {% endif %}
-    {% do return(fromjson(rows[0][0]).fields if rows | length else []) %}
 {% endmacro %}
