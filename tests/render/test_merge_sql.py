@@ -692,6 +692,28 @@ def walk(call: Renderer, *newest_first: dict[str, Any]) -> tuple[bool, int | Non
     return found["is_final"], found["epoch"], found["last_batch"]
 
 
+@pytest.mark.parametrize(
+    ("said", "transaction", "user"),
+    [
+        ('{"user": 0, "transaction": 0}', "0", "0"),
+        ('{"user": "", "transaction": ""}', None, "platform"),
+        ('{"user": null, "transaction": null}', None, "platform"),
+        ('{"dbt_history": "1", "author": "ann"}', None, "ann"),
+        ('{"message": "nightly"}', None, "platform"),
+        ("0", None, "0"),
+        (None, None, "platform"),
+    ],
+)
+def test_a_commit_may_name_the_transaction_0(
+    call: Renderer, said: str | None, transaction: str | None, user: str
+) -> None:
+    entry = {"version": 3, "said": said, "user": "platform"}
+    capture = {"segments": [{"from": 3}], "entries": [entry], "head": {"version": 3}}
+    for name, text in (("transaction", transaction), ("user", user)):
+        found = call("_attribution_of_versions", capture=capture, field=name)
+        assert found == ({} if text is None else {3: text})
+
+
 def test_the_newest_record_is_the_last_batch(call: Renderer) -> None:
     entries = [commit(9, "OPTIMIZE"), merged(8, 5, epoch=2), merged(7, 4, epoch=2)]
     assert walk(call, *entries) == (True, 2, 5)

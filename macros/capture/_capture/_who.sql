@@ -75,25 +75,28 @@
     {%- endfor -%}
     {%- for entry in named + (diff.get('writers', []) if field == 'user' else []) -%}
         {%- set value = dbt_history._said_in(entry, field) -%}
-        {%- if value -%}{%- do found.update({entry.version: value | string}) -%}{%- endif -%}
+        {%- if value is not none -%}
+            {%- do found.update({entry.version: value | string}) -%}
+        {%- endif -%}
     {%- endfor -%}
     {%- do return(found) -%}
 {% endmacro %}
 
 
-{# The user or the transaction that a commit names; none if it names none. #}
+{# The user or the transaction that a commit names, which may be 0; none if it names none. #}
 {% macro _said_in(entry, field) %}
-    {% set said = entry.said %}
+    {% set said, names = entry.said, [] %}
     {% if said is string and said.startswith('{') %}
         {% set said = fromjson(said, none) or {} %}
     {% endif %}
     {% if said is mapping %}
-        {% set own = said.get('author') if field == 'user' and 'dbt_history' in said else none %}
-        {% set value = said.get(field) or own %}
-    {% else %}
-        {% set value = said if field == 'user' else none %}
+        {% do names.append(said.get(field)) %}
+        {% do names.append(said.get('author')) if 'dbt_history' in said and field == 'user' %}
+    {% elif field == 'user' %}
+        {% do names.append(said) %}
     {% endif %}
-    {% do return(value or (entry.user if field == 'user' else none)) %}
+    {% do names.append(entry.user) if field == 'user' %}
+    {% do return(names | reject('in', [none, '']) | first | default(none)) %}
 {% endmacro %}
 
 
