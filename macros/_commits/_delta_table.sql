@@ -30,7 +30,9 @@
     {% for property, value in dbt_history._column_mapping(columns).items() %}
         {% do dbt_history._switch_on(relation, property, value, 'column mapping', caller_name) %}
     {% endfor %}
-    {% if 'timestamp_ntz' in columns | map(attribute='type') | map('lower') %}
+    {# A variant needs no property: Delta adds its feature itself. #}
+    {% set types = columns | map(attribute='type') | join(',') | lower | replace(' ', '') %}
+    {% if modules.re.search('(^|[<,:])timestamp_ntz($|[>,])', types) %}
         {% do dbt_history._switch_on(
             relation, 'delta.feature.timestampNtz', 'supported', 'times without a zone',
             caller_name,

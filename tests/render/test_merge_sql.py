@@ -667,6 +667,27 @@ def test_a_type_fits_where_no_value_is_lost(
     assert call("_type_fits", source=source, target=target) is fits
 
 
+@pytest.mark.parametrize(
+    ("column_type", "is_needed"),
+    [
+        ("TIMESTAMP_NTZ", True),
+        ("array<timestamp_ntz>", True),
+        ("map<string, timestamp_ntz>", True),
+        ("struct<a: int, b: struct<c: timestamp_ntz>>", True),
+        ("struct<timestamp_ntz: timestamp>", False),
+        ("timestamp", False),
+    ],
+)
+def test_a_new_column_may_have_times_without_a_zone_at_any_depth(
+    call: Renderer, column_type: str, is_needed: bool
+) -> None:
+    executed = call.pretend_answers({"show tblproperties": [], "alter table": []})
+    columns = [{"name": "id", "type": "int"}, {"name": "v", "type": column_type}]
+    table = call.context["this"] = call.table("h")
+    call("_support_columns", relation=table, columns=columns, caller_name="test")
+    assert any("delta.feature.timestampNtz" in sql for sql in executed) is is_needed
+
+
 # The log of a table
 
 
