@@ -668,6 +668,30 @@ def test_a_type_fits_where_no_value_is_lost(
 
 
 @pytest.mark.parametrize(
+    ("stored", "target", "delta", "iceberg"),
+    [
+        ("tinyint", "int", True, False),
+        ("smallint", "bigint", True, False),
+        ("int", "bigint", True, True),
+        ("int", "double", True, False),
+        ("float", "double", True, True),
+        ("tinyint", "float", False, False),
+        ("smallint", "float", False, False),
+        ("decimal(5,2)", "decimal(8,2)", True, True),
+        ("decimal(5,2)", "decimal(8,5)", True, False),
+        ("decimal(5,2)", "decimal(5,1)", False, False),
+        ("varchar(3)", "string", False, False),
+    ],
+)
+def test_a_column_of_a_log_is_widened_only_as_its_format_can(
+    call: Renderer, stored: str, target: str, delta: bool, iceberg: bool
+) -> None:
+    for is_iceberg, can in ((False, delta), (True, iceberg)):
+        found = call("_widening", stored=stored, type=target, is_iceberg=is_iceberg)
+        assert found == ("widened" if can else "wrong"), is_iceberg
+
+
+@pytest.mark.parametrize(
     ("column_type", "is_needed"),
     [
         ("TIMESTAMP_NTZ", True),

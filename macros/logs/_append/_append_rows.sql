@@ -36,7 +36,7 @@
         staged, caller_name
     ) %}
     {% set stored_columns = [] if is_new else dbt_history._table_columns(existing) %}
-    {% set change = dbt_history._log_change(staged, stored_columns) %}
+    {% set change = dbt_history._log_change(staged, stored_columns, target.is_iceberg) %}
     {% do dbt_history._refuse_columns(
         dbt_history._check_log_change(change, settings, is_new)
             + (
@@ -70,7 +70,7 @@
             another than the one asked for.
         #}
         {% set stored_columns = dbt_history._table_columns(target) %}
-        {% set change = dbt_history._log_change(staged, stored_columns) %}
+        {% set change = dbt_history._log_change(staged, stored_columns, target.is_iceberg) %}
         {% do dbt_history._refuse_columns(
             dbt_history._check_log_change(change, settings, false), staged, caller_name,
         ) %}

@@ -95,7 +95,7 @@
     'widened', 'extended' (a struct has more fields), 'wrong', 'removed' (lower-case names of the
     columns that the SELECT lacks)}.
 #}
-{% macro _log_change(staged, table_columns) %}
+{% macro _log_change(staged, table_columns, is_iceberg) %}
     {% set change = {'names': [], 'added': [], 'widened': [], 'extended': [], 'wrong': []} %}
     {% set there = {} %}
     {% for column in table_columns %}
@@ -112,7 +112,8 @@
                 stored.type, column.type, dbt_history._quote(stored.name),
             ) %}
             {% do change[
-                'extended' if fields else dbt_history._widening(stored.type, column.type)
+                'extended' if fields
+                    else dbt_history._widening(stored.type, column.type, is_iceberg)
             ].append(dict(column, name=stored.name, stored=stored.type, fields=fields)) %}
         {% endif %}
         {% set state.after = stored.name if stored else column.name %}
@@ -125,15 +126,22 @@
 
 
 {#
-    'widened' if the column can change to the new type without a rewrite and without loss, else
-    'wrong'.
+    'widened' if the format can change the column to the new type without a rewrite and without
+    loss, else 'wrong'. Delta does not widen an integer to a float; Iceberg widens an int to a
+    bigint, a float to a double, and a decimal of the same scale.
 #}
-{% macro _widening(stored, type) %}
-    {% set fits = dbt_history._type_fits(stored, type) %}
-    {% set is_number = modules.re.match(
-        '^(tinyint|smallint|int|float|decimal[(].*)$', stored,
-    ) is not none %}
-    {% do return('widened' if fits and is_number else 'wrong') %}
+{% macro _widening(stored, type, is_iceberg) %}
+    {% set stored, type = stored | replace(' ', ''), type | replace(' ', '') %}
+    {% set scales = modules.re.findall('decimal[(][0-9]+,([0-9]+)[)]', stored ~ type) %}
+    {% set is_widened = dbt_history._type_fits(stored, type) and (
+        (stored, type) in [('int', 'bigint'), ('float', 'double')]
+            or (scales | length == 2 and scales[0] == scales[1])
+            if is_iceberg else
+        stored.startswith('decimal') or (
+            stored in ['tinyint', 'smallint', 'int', 'float'] and type != 'float'
+        )
+    ) %}
+    {% do return('widened' if is_widened else 'wrong') %}
 {% endmacro %}
 
 
