@@ -148,3 +148,22 @@ def test_the_statement_that_ends_versions_ends_them_by_convention(
         f"then update set {end} = {expected}"
         + (", `_fivetran_active` = false" if convention == "fivetran" else "")
     )
+
+
+def test_the_id_of_a_version_tells_two_times_with_one_clock_apart(call: Renderer) -> None:
+    """All other versions have the id that dbt's own strategies give them."""
+    capture = {"columns": [{"name": "id"}], "stored": ["dbt_scd_id"]}
+    number = (
+        "if(try_cast(cast(`valid_from` as string) as timestamp) <=> `valid_from`,"
+        " cast(`valid_from` as string),"
+        " concat(cast(`valid_from` as string), ' ', unix_micros(`valid_from`)))"
+    )
+    for axis, text in (
+        ("timestamp", f"cast({number} as string"),
+        ("date", "cast(`valid_from` as"),
+    ):
+        convention = {"start": "valid_from", "type": axis}
+        settings = {"key": ["id"], "convention": convention, "snapshot_columns": {}}
+        (filled,) = call("_columns_of_snapshot", capture=capture, settings=settings)
+        assert text in filled["cell"]
+        assert ("unix_micros" in filled["cell"]) is (axis == "timestamp")

@@ -106,14 +106,17 @@
     dbt fills them, so that the snapshot can go on with the table.
 
         dbt_updated_at    the version's start
-        dbt_scd_id        hash of key and start
+        dbt_scd_id        hash of key and start, in which two starts with one clock differ
         dbt_is_deleted    'False': a history has no rows for deletions
 #}
 {% macro _columns_of_snapshot(capture, settings) %}
     {% set start = dbt_history._quote(settings.convention.start) %}
     {% set cells = {
         'dbt_updated_at': start,
-        'dbt_scd_id': snapshot_hash_arguments(dbt_history._quoted(settings.key) + [start]),
+        'dbt_scd_id': snapshot_hash_arguments(
+            dbt_history._quoted(settings.key)
+                + [dbt_history._start_in_id(start, settings.convention)]
+        ),
         'dbt_is_deleted': "'False'",
     } %}
     {% set selected = capture.columns | map(attribute='name') | map('lower') | list %}
@@ -127,6 +130,24 @@
         {% endif %}
     {% endfor %}
     {% do return(filled) %}
+{% endmacro %}
+
+
+{#
+    The start as text in the id of a version: the clock of the session's time zone, as in the ids of
+    dbt's own strategies, which have nothing else. Where the clocks are put back, two times have one
+    clock: the later one, which is not what a cast of its text gives, has its number, too.
+
+        00:30 UTC    02:30 in Berlin
+        01:30 UTC    02:30 in Berlin, and 1729992600000000
+#}
+{% macro _start_in_id(start, convention) %}
+    {% if convention.type != 'timestamp' %} {% do return(start) %} {% endif %}
+    {% set clock = 'cast(' ~ start ~ ' as string)' %}
+    {% do return(
+        'if(try_cast(' ~ clock ~ ' as timestamp) <=> ' ~ start ~ ', ' ~ clock ~ ', concat('
+            ~ clock ~ ", ' ', unix_micros(" ~ start ~ ')))'
+    ) %}
 {% endmacro %}
 
 
