@@ -187,11 +187,14 @@ end
 
 {#
     The current values of all settings that the commits of a run set for their statements, and of
-    those that `_advise_settings` looks at.
+    those that `_advise_settings` looks at. It is read before a run creates or evaluates anything;
+    a session in which `timestamp` means a time without a zone is refused.
 #}
 {% macro _settings_before_commits() %}
-    {% do return(dbt_history._session_settings(
+    {% set kind = 'spark.sql.timestampType' %}
+    {% set found = dbt_history._session_settings(
         [
+            kind,
             dbt_history._user_metadata(), dbt_history._snapshot_property(),
             'spark.databricks.delta.write.txnAppId', 'spark.databricks.delta.write.txnVersion',
             'spark.sql.legacy.storeAnalyzedPlanForView',
@@ -199,7 +202,18 @@ end
         + dbt_history._settings_of_interpretation().keys() | list
         + dbt_history._settings_without_derived_conditions().keys() | list
         + dbt_history._defaults_of_tasks().keys() | list
-    )) %}
+    ) %}
+    {% if (found.get(kind) or '') | upper == 'TIMESTAMP_NTZ' %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            model.config.materialized,
+            'the session takes timestamp for a time without a zone; nothing was written',
+            got=kind ~ ' = ' ~ found[kind], expected=kind ~ ' = TIMESTAMP_LTZ (the default)',
+            node=model.unique_id,
+            way_out='remove the setting from the profile or the cluster, and write timestamp_ntz'
+                ~ ' where a column has no zone',
+        )) %}
+    {% endif %}
+    {% do return(found) %}
 {% endmacro %}
 
 

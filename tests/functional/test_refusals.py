@@ -137,6 +137,29 @@ def test_unsupported_columns_and_keys_are_refused_before_anything_is_created(
 
 
 @pytest.mark.thorough
+def test_a_session_whose_timestamps_have_no_zone_is_refused_before_anything_is_created(
+    project: Project,
+) -> None:
+    create(project, "main", "id bigint")
+    kind = "spark.sql.timestampType"
+    project.history("batch", select(id="1L"), convention="validity")
+    project.model(
+        "stated", f"select id from {project.table('main')}", materialized="history", unique_key="id"
+    )
+    project.model("log", "select 1L as id", materialized="history_append", unique_key="id")
+    project.spark.conf.set(kind, "TIMESTAMP_NTZ")
+    try:
+        run = project.run("batch", "stated", "log", check=False)
+    finally:
+        project.spark.conf.unset(kind)
+
+    for name in ("batch", "stated", "log"):
+        assert f"expected: {kind} = TIMESTAMP_LTZ (the default)" in run.message(name)
+        assert not project.spark.catalog.tableExists(project.table(name)), name
+    project.run("batch", "stated", "log")
+
+
+@pytest.mark.thorough
 def test_a_table_keeps_the_key_it_was_written_with(project: Project) -> None:
     def write(key: Any, *, batch: int, log_key: Any = "id", **meta: Any) -> None:
         rows = select(batch, batch, id="1L", part="'p'")

@@ -106,3 +106,23 @@ def test_a_full_refresh_names_the_setting_of_dbt_that_leaves_the_history_as_it_i
         f" meta.history.allow_full_refresh: true{end}\n"
     ) in str(refused.value)
     assert check(call, existing=existing, allow_full_refresh=True) is True
+
+
+@pytest.mark.parametrize("kind", ["timestamp_ntz", "TIMESTAMP_LTZ", None])
+def test_a_session_whose_timestamps_have_no_zone_is_refused(
+    call: Renderer, kind: str | None
+) -> None:
+    config = {"materialized": "history_append"}
+    call.context["model"] = {"unique_id": "model.shop.log", "config": config}
+    name = "spark.sql.timestampType" if kind else "other"
+    executed = call.pretend_answers({"set": [{"key": name, "value": kind}]})
+    if kind != "timestamp_ntz":
+        call("_settings_before_commits")
+    else:
+        with pytest.raises(DbtRuntimeError) as refused:
+            call("_settings_before_commits")
+        message = str(refused.value)
+        assert "dbt_history.history_append: the session takes timestamp for a time" in message
+        assert "got: spark.sql.timestampType = timestamp_ntz" in message
+        assert "in model: model.shop.log" in message
+    assert executed == ["set"]
