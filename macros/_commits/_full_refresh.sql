@@ -21,6 +21,7 @@
             way_out='drop the view, or give the model another alias',
         )) %}
     {% endif %}
+    {% do dbt_history._refuse_taken_pointer(caller_name) %}
     {% do dbt_history._refuse_left_table(existing, settings, caller_name) %}
     {% if existing is none or not should_full_refresh() %}
         {% do return(false) %}

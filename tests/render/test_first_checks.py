@@ -72,6 +72,70 @@ def test_a_model_with_its_own_table_or_without_a_former_one_goes_on(call: Render
     assert check(call, **CONTINUES) is False
 
 
+def check_version(call: Renderer, nodes: dict[str, Any], *, is_on: bool, **pointer: Any) -> Any:
+    """The same for the model `clients.v2`, the latest version; the project's flag is `is_on`."""
+    call.context |= {
+        "model": {
+            "unique_id": "model.shop.clients.v2", "name": "clients", "schema": "golden",
+            "version": 2, "latest_version": 2,
+            "config": {"materialized": "history", "latest_version_pointer": pointer},
+        },
+        "target": SimpleNamespace(threads=1),
+        "this": call.table("clients_v2"),
+        "graph": {"nodes": nodes},
+        "execute": True,
+        "invocation_args_dict": {"latest_version_pointer_enabled_by_default": is_on},
+    }  # fmt: skip
+    settings = {"allow_full_refresh": False}
+    return call("_full_refresh", existing=None, settings=settings, caller_name="history")
+
+
+def test_a_model_that_gets_versions_is_refused_while_its_table_has_the_former_name(
+    call: Renderer,
+) -> None:
+    call.pretend_relations("clients")
+    pretend_batch_of(call, "model.shop.clients")
+
+    with pytest.raises(DbtRuntimeError) as refused:
+        check_version(call, {}, is_on=False)
+
+    assert (
+        "way out: set meta.history.continues: model.shop.clients, and alter table `golden`.`clients`"
+        " rename to `golden`.`clients_v2`; or keep its name with alias: clients; or"
+    ) in str(refused.value)
+
+
+def test_the_table_of_another_version_is_not_continued(call: Renderer) -> None:
+    call.pretend_relations("clients")
+    pretend_batch_of(call, "model.shop.clients")
+    first = {"alias": "clients", "schema": "golden"}
+    assert check_version(call, {"model.shop.clients.v1": first}, is_on=False) is False
+
+
+@pytest.mark.parametrize(
+    ("is_on", "pointer", "name"),
+    [
+        (True, {}, "clients"),
+        (True, {"enabled": None}, "clients"),
+        (False, {"enabled": True}, "clients"),
+        (False, {"enabled": True, "alias": "newest"}, "newest"),
+    ],
+)
+def test_a_table_that_dbt_would_drop_for_the_view_of_the_latest_version_is_kept(
+    call: Renderer, is_on: bool, pointer: dict[str, Any], name: str
+) -> None:
+    """v1 has the former table by its alias, and v2 is new."""
+    first = {"model.shop.clients.v1": {"alias": "clients", "schema": "golden"}}
+    call.pretend_relations(name)
+
+    with pytest.raises(DbtRuntimeError, match=f"got: latest_version_pointer, and a table .*{name}"):
+        check_version(call, first, is_on=is_on, **pointer)
+
+    assert check_version(call, first, is_on=is_on, enabled=False) is False
+    call.pretend_relations("other", views=[name])
+    assert check_version(call, first, is_on=is_on, **pointer) is False
+
+
 @pytest.mark.parametrize("owner", ["model.shop.other", None])
 def test_a_table_that_only_has_the_former_name_is_no_history_to_continue(
     call: Renderer, owner: str | None
