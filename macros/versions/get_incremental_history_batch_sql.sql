@@ -43,6 +43,9 @@
         )) %}
     {% endif %}
     {% if load_relation(this) is none %}
+        {# The SELECT may read what the pre-hooks make. dbt runs the list later, then empty. #}
+        {% do run_hooks(pre_hooks) %}
+        {% do pre_hooks.clear() %}
         {% set target = dbt_history._target(this, none) %}
         {% set staged = dbt_history._stage_batches(compiled_code, target, {}) %}
         {% do dbt_history._refuse_columns(

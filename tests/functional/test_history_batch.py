@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from dbt.adapters.spark.session import Cursor
 
+from tests.support.markdown import blocks, page
 from tests.support.project import Project
 from tests.support.selection import thorough
 from tests.support.staging import (
@@ -879,6 +880,33 @@ def test_persisted_docs_and_hooks_work_and_make_no_second_commit(
         for row in project.spark.sql(f"describe {project.table('h')}").collect()
     }
     assert comments["v"] == "the v"
+
+
+@pytest.mark.thorough
+def test_a_pre_hook_of_the_incremental_strategy_runs_once_and_before_the_select(
+    project: Project,
+) -> None:
+    staged = stage(project, "staged", [upsert(1, 1, day(1), "a")])
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(f"create table {project.table('hooked')} (x int) using delta")
+    project.write("macros/shim.sql", blocks(page("docs/incremental_strategy.md"), "sql")[1])
+    project.model(
+        "h",
+        "select * from feed",
+        materialized="incremental",
+        incremental_strategy="history_batch",
+        file_format="delta",
+        unique_key="id",
+        meta={"history": "fivetran"},
+        pre_hook=[
+            f"create or replace temporary view feed as {staged}",
+            "insert into {{ this.schema }}.hooked values (1)",
+        ],
+    )
+    for runs in (1, 2):
+        project.run("h")
+        assert_table(project, "h", version(1, "a", day(1)))
+        assert len(project.rows("hooked")) == runs
 
 
 @pytest.mark.thorough

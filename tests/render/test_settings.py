@@ -547,3 +547,24 @@ def test_the_incremental_strategy_refuses_a_full_refresh_also_of_its_first_run(
     assert "dbt would store the staged rows in place of the history" in message
     assert "way out: set full_refresh: false on the model" in message
     assert not statements
+
+
+def test_a_pre_hook_of_the_incremental_strategy_runs_before_the_first_select(
+    call: Renderer,
+) -> None:
+    """dbt, which would run it later, finds it done."""
+    hooks = [{"sql": "create view feed", "transaction": True}]
+    call.context = {
+        "model": node({"history": HISTORY}),
+        "this": call.table("customers"),
+        "should_full_refresh": lambda: False,
+        "pre_hooks": hooks,
+        "compiled_code": "select * from feed",
+        "execute": True,
+    }
+    statements = call.pretend_answers({"create view feed": []})
+    with pytest.raises(DbtRuntimeError, match="without an answer: create temporary view"):
+        call("prepare_incremental_history")
+    assert statements[0] == "create view feed"
+    assert len(statements) == 2
+    assert hooks == []
