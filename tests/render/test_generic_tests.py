@@ -413,3 +413,16 @@ def test_thousands_of_changes_of_a_log_are_rows_of_one_inline_table(call: Render
     sql = call("test_is_append_only", model=call.table("log"))
     assert "union" not in sql
     assert sql.count("of the table was written by DELETE')") == 3000
+
+
+@pytest.mark.parametrize("method", ["auto", "diff"])
+def test_the_changes_of_an_ephemeral_model_are_refused(call: Renderer, method: str) -> None:
+    know(call)
+    call.context |= {
+        "execute": True,
+        "model": {**model_node("h"), "config": {"materialized": "history_batch"}},
+    }
+    ephemeral = call.relation.create(identifier="__dbt__cte__x", type="cte")
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("changes", relation=ephemeral, key="id", method=method)
+    assert "is an ephemeral model, which has no table: make it a view" in str(refused.value)

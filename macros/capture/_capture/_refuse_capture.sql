@@ -9,6 +9,10 @@
     {% endif %}
     {% if capture.relation is string %}
         {% do problems.append('the table is a text: name it by ref or source') %}
+    {% elif capture.relation.is_cte %}
+        {% do problems.append(
+            capture.relation ~ ' is an ephemeral model, which has no table: make it a view'
+        ) %}
     {% endif %}
     {% if not capture.key %}
         {% do problems.append(
@@ -44,7 +48,7 @@
 {% macro _refuse_missing_source(capture) %}
     {% set is_one_of_many = capture.caller_name == 'core_temp_history' %}
     {% if execute and flags.WHICH in ['run', 'build'] and not is_one_of_many
-        and model.resource_type == 'model' and not capture.relation.is_cte %}
+        and model.resource_type == 'model' %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             capture.caller_name,
             'the table whose changes are read does not exist; nothing was written',
