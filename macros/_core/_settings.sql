@@ -363,6 +363,12 @@
             'file_format is ' ~ node.config.file_format ~ ': delta (the default) or iceberg'
         ) %}
     {% endif %}
+    {% for name in ['pre-hook', 'post-hook'] %}
+        {% do problems.append(
+            name ~ ' has a hook outside the transaction, which would not run: Spark has no'
+                ~ ' transaction, write it as a plain hook'
+        ) if node.config.get(name) and node.config[name] | rejectattr('transaction') | list %}
+    {% endfor %}
     {% if (node.config.get('contract') or {}).get('enforced') %}
         {% do problems.append(
             'contract is enforced, but nothing checks the columns against it: set contract to'

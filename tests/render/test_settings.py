@@ -568,3 +568,17 @@ def test_a_pre_hook_of_the_incremental_strategy_runs_before_the_first_select(
     assert statements[0] == "create view feed"
     assert len(statements) == 2
     assert hooks == []
+
+
+@pytest.mark.parametrize("of", ["history", "append"])
+@pytest.mark.parametrize("name", ["pre-hook", "post-hook"])
+def test_a_hook_outside_the_transaction_is_refused(call: Renderer, of: str, name: str) -> None:
+    macro = f"_{of}_settings"
+    meta = {"history": HISTORY if of == "history" else {}}
+    plain, outside = ({"sql": "select 1", "transaction": said} for said in (True, False))
+    call(macro, node=node(meta, **{name: [plain]}), caller_name="history")
+    own = node(meta, file_format="csv", **{name: [plain, outside]})
+    with pytest.raises(DbtRuntimeError) as refused:
+        call(macro, node=own, caller_name="history")
+    assert f"{name} has a hook outside the transaction, which would not run" in str(refused.value)
+    assert "file_format is csv" in str(refused.value)
