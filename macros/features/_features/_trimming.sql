@@ -199,7 +199,8 @@ sorted_out as (
     removed states. Only in a run.
 #}
 {% macro _publish_trimming(features, pending) %}
-    {% if flags.WHICH not in ['run', 'build'] or not pending.trims %}
+    {% if flags.WHICH not in ['run', 'build'] or not pending.trims
+        or dbt_history._hiding_option() is not none %}
         {% do return(none) %}
     {% endif %}
     {% set retention_horizon = run_query(
