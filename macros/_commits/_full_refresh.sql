@@ -44,5 +44,14 @@
             ),
         )) %}
     {% endif %}
+    {% if dbt_history._is_suspended(dbt_history._commit_log(existing, model.unique_id)) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name,
+            'a full refresh would end the suspension of the table; nothing was written',
+            got='--full-refresh (or full_refresh: true) on ' ~ existing ~ ', which is suspended',
+            expected='a table that takes changes', node=model.unique_id,
+            way_out='resume_history first, or run without --full-refresh',
+        )) %}
+    {% endif %}
     {% do return(true) %}
 {% endmacro %}

@@ -121,6 +121,20 @@ def test_a_truncated_table_is_still_suspended(project: Project, spark: SparkSess
 
 
 @pytest.mark.thorough
+def test_a_full_refresh_does_not_end_a_suspension(project: Project) -> None:
+    project.model("l", "select 1 as _batch, 1 as id", materialized="history_append",
+                  meta={"history": {"allow_full_refresh": True}})  # fmt: skip
+    project.run("l")
+    project.control("suspend", "l")
+
+    refused = project.run("l", "--full-refresh", check=False)
+
+    assert "a full refresh would end the suspension" in refused.message("l")
+    project.control("resume", "l")
+    assert project.run("l", "--full-refresh").message("l") == "1 row appended"
+
+
+@pytest.mark.thorough
 def test_a_history_of_a_table_takes_a_suspension_as_one_step(
     project: Project, spark: SparkSession
 ) -> None:
