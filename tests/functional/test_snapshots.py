@@ -205,3 +205,39 @@ def test_dbts_strategies_keep_keys_nulls_and_deletions_as_their_examples_say(loa
     expected = [{"dbt_valid_from": RUN, **row} for row in kept]
     assert_same_rows(by_check, expected, [*STATIONS, *period])
     assert "dbt_unique_key_1" not in by_check[0]
+
+
+@pytest.mark.thorough
+def test_a_snapshot_goes_on_after_an_erasure_and_is_not_rewound(project: Project) -> None:
+    """
+    people    1 Ada, DE      1 NULL, DE      erased
+    known     v1             v1, v2          v1, v2 without a country; then v3: DE again
+    """
+    spark, people = project.spark, project.table("people")
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(f"create table {people} (id bigint, name string, country string) using delta")
+    spark.sql(f"insert into {people} values (1, 'Ada', 'DE')")
+    settings = (
+        "strategy='check', check_cols=['name', 'country'], unique_key='id', file_format='delta',"
+        f" target_schema='{project.schema}'"
+    )
+    project.write(
+        "snapshots/known.sql",
+        f"{{% snapshot known %}}{{{{ config({settings}) }}}} select * from {people}"
+        " {% endsnapshot %}",
+    )
+    project.dbt("snapshot")
+    spark.sql(f"update {people} set name = null")
+    project.dbt("snapshot")
+
+    refused = project.dbt(
+        "run-operation", "rewind", "--args", "{table: known, to: '2024-01-01'}", check=False
+    )
+    assert "it is a snapshot of dbt" in refused.log
+    project.dbt("run-operation", "erase_subject", "--args", "{table: known, only: {id: 1}}")
+    for _ in range(2):
+        project.dbt("snapshot")
+
+    rows = project.rows("known")
+    assert len({row["dbt_scd_id"] for row in rows}) == len(rows) == 3
+    assert [row["country"] for row in rows if row["dbt_valid_to"] is None] == ["DE"]

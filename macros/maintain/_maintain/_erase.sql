@@ -22,8 +22,14 @@
     ] if main.namespace else [] %}
     {% set kept = dbt_history._identity_columns(main.convention)
         + dbt_history._period_columns(main.convention) %}
+    {# By its id dbt finds the version that it closes. #}
+    {% set node = main.get('node') or {'config': {}} %}
+    {% set meta = dbt_history._node_meta(node).get('history') %}
+    {% set of_snapshot = dbt_history._names_of_snapshot(node).values() | list
+        + ((meta.get('snapshot_columns') or {}) if meta is mapping else {}).values() | list %}
     {% do return(dict(
-        main, is_log=false, kept=kept | map('lower') | unique | list + of_state,
+        main, is_log=false,
+        kept=(kept + of_snapshot) | map('lower') | unique | list + of_state,
     )) %}
 {% endmacro %}
 

@@ -11,7 +11,13 @@
     {% set problems = [] %}
     {% for table in tables %}
         {% do dbt_history._find_namespace(table) %}
-        {% if table.namespace and table.relation.is_iceberg %}
+        {% if (table.get('node') or {}).get('resource_type') == 'snapshot' %}
+            {% do problems.append(
+                table.name ~ ': it is a snapshot of dbt, which finds versions by dbt_scd_id and'
+                    ~ ' would lose the next change: set its source back and run dbt snapshot, or'
+                    ~ ' move it to a history model first (dbt-history adopt)'
+            ) %}
+        {% elif table.namespace and table.relation.is_iceberg %}
             {% do problems.append(
                 table.name
                     ~ ': its states come from a log of writes, which has to be a Delta table, and'
