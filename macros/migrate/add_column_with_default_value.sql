@@ -1,13 +1,16 @@
 {#
-    Adds a column with the default in every existing row, for any kind of table, except in the
-    tombstones of `late_events`. If the column is there already, with the same type, only the rows
-    are updated, as the guide of the partner SDK asks; a repeated call, and one without a default,
-    change nothing.
+    Adds a column with the default in every existing row, for any kind of table but a log, whose
+    rows never change, and except in the tombstones of `late_events`. If the column is there
+    already, with the same type, only the rows are updated, as the guide of the partner SDK asks; a
+    repeated call, and one without a default, change nothing.
 #}
 {% macro add_column_with_default_value(table, column, default, type='string', dry_run=false) %}
     {% set caller = 'add_column_with_default_value' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
     {% set problems = dbt_history._column_problems(migrated, column, [], type) %}
+    {% do problems.append(
+        'rows of a log never change: add the column to the table whose changes it has'
+    ) if dbt_history._log_lock(migrated.relation) is not none %}
     {% if not problems %}
         {% set value = dbt_history._migration_value(default, type, problems) %}
     {% endif %}

@@ -915,23 +915,26 @@ def test_the_view_of_the_latest_version_never_takes_the_place_of_a_history(
     five, expected = batches_of_one(5)
 
     def versioned(pointer: dict[str, Any], **settings: Any) -> None:
-        project.history("h", five, latest_version_pointer=pointer, **settings)
+        project.history("h", five, config={"latest_version_pointer": pointer}, **settings)
         described = {"name": "h", "latest_version": 1, "versions": [{"v": 1, "defined_in": "h"}]}
         project.write("models/h.yml", json.dumps({"version": 2, "models": [described]}))
 
     former = "model.history_tests.h"
     versioned({"enabled": True}, continues=former)
-    refused = project.run("h", check=False).message("h.v1")
+    refused = project.run("h", check=False).message("h")
     assert "dbt would drop a table for the view that shows the latest version" in refused
 
     versioned({"enabled": False})
-    refused = project.run("h", check=False).message("h.v1")
-    told = re.search("way out: set meta.history.continues: (.*), and (alter table .*); or", refused)
-    assert told and told[1] == former
+    refused = project.run("h", check=False).message("h")
+    told = re.search(
+        "way out: set meta.history.continues: (.*), and (alter table .*); or keep", refused
+    )
+    assert told
+    assert told[1] == former
     project.spark.sql(told[2])
 
     versioned({"enabled": True}, continues=former)
-    assert project.run("h").message("h.v1").startswith("1 batch: 1 added")
+    assert project.run("h").message("h").startswith("1 batch: 1 added")
     assert_same_rows(project.rows("h_v1"), expected, COLUMNS)
     assert_same_rows(project.rows("h"), expected, COLUMNS)
 

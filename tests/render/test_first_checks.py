@@ -100,8 +100,8 @@ def test_a_model_that_gets_versions_is_refused_while_its_table_has_the_former_na
         check_version(call, {}, is_on=False)
 
     assert (
-        "way out: set meta.history.continues: model.shop.clients, and alter table `golden`.`clients`"
-        " rename to `golden`.`clients_v2`; or keep its name with alias: clients; or"
+        "way out: set meta.history.continues: model.shop.clients, and alter table"
+        " `golden`.`clients` rename to `golden`.`clients_v2`; or keep its name with alias: clients;"
     ) in str(refused.value)
 
 
