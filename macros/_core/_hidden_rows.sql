@@ -18,7 +18,8 @@
         --empty      hidden                       hidden            nothing is committed
         --sample     hidden                       applied           the next run would begin after 6
 
-    `is_recorded`: the commit would record the number of a batch, or how far a source was read.
+    `is_recorded`: the commit would record the number of a batch, or how far a source was read; or a
+    row may have been joined to hidden ones, and so be another than without the option.
 #}
 {% macro _commits_nothing(is_recorded, staged, caller_name) %}
     {% set option = dbt_history._hiding_option() if is_recorded else none %}
@@ -28,7 +29,8 @@
             caller_name,
             '--sample hides rows, and batches without them would count as applied; nothing was'
                 ~ ' written',
-            got='a SELECT with _batch, or with rows of changes',
+            got='a SELECT of several tables' if caller_name == 'history'
+                else 'a SELECT with _batch, or with rows of changes',
             expected='all rows of a batch',
             node=model.unique_id,
             way_out='run dbt without --sample, or with --exclude ' ~ model.name

@@ -752,6 +752,26 @@ def test_rows_that_dbt_hides_were_not_deleted(project: Project, option: str) -> 
 
 
 @pytest.mark.thorough
+def test_rows_joined_to_hidden_ones_are_not_taken(project: Project) -> None:
+    """Nothing of `days` is in the sample, and an aggregate has a row without any."""
+    project.model("items", "select 1L as id", materialized="table")
+    project.model(
+        "days", "select 1L as id, date'2024-01-01' as day", materialized="table", event_time="day"
+    )
+    join = "select i.id, d.day from {{ ref('items') }} as i left join {{ ref('days') }} as d"
+    model(project, "h", f"{join} on i.id = d.id")
+    model(project, "n", "select 1L as id, count(*) as n from {{ ref('days') }}")
+    project.run("items", "days", "h", "n")
+    before = [project.rows(table) for table in ("h", "n")]
+
+    project.run("h", "n", options=["--empty"])
+    refused = project.run("h", options=["--sample", "1 day"], check=False).message("h")
+
+    assert "--sample hides rows" in refused
+    assert [project.rows(table) for table in ("h", "n")] == before
+
+
+@pytest.mark.thorough
 def test_changes_of_two_runs_at_once_are_all_kept(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
