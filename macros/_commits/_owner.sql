@@ -57,14 +57,14 @@
 {% macro _refuse_left_table(existing, settings, caller_name) %}
     {% if existing is not none %}{% do return(none) %}{% endif %}
     {% set implied = dbt_history._id_without_version(settings) %}
-    {% for former in settings.get('continues', []) + implied %}
+    {% set continued = settings.get('continues', []) + implied %}
+    {% for former in continued %}
         {% set left = load_relation(this.incorporate(
             path={'identifier': former.split('.')[2:] | join('_')},
         )) %}
         {% if left is not none and not left.is_view
             and dbt_history._format_problem(left) is none
-            and dbt_history._commit_log(left, former).owner
-                in settings.get('continues', []) + implied %}
+            and dbt_history._commit_log(left, former).owner in continued %}
             {% do exceptions.raise_compiler_error(dbt_history._message(
                 caller_name,
                 'the table of the model that this one continues has another name, and a new'

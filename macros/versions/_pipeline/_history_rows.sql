@@ -142,7 +142,7 @@
         01:30 UTC    02:30 in Berlin, and 1729992600000000
 #}
 {% macro _start_in_id(start, convention) %}
-    {% if convention.type != 'timestamp' %} {% do return(start) %} {% endif %}
+    {% if convention.type != 'timestamp' %}{% do return(start) %}{% endif %}
     {% set clock = 'cast(' ~ start ~ ' as string)' %}
     {% do return(
         'if(try_cast(' ~ clock ~ ' as timestamp) <=> ' ~ start ~ ', ' ~ clock ~ ', concat('
