@@ -369,6 +369,7 @@
                 ~ ' transaction, write it as a plain hook'
         ) if node.config.get(name) and node.config[name] | rejectattr('transaction') | list %}
     {% endfor %}
+    {% do problems.extend(dbt_history._ignored_settings(node)) %}
     {% if (node.config.get('contract') or {}).get('enforced') %}
         {% do problems.append(
             'contract is enforced, but nothing checks the columns against it: set contract to'
@@ -382,6 +383,39 @@
                 ~ ': append_new_columns, fail or ignore (history never drops a column)'
         ) %}
     {% endif %}
+    {% do return(problems) %}
+{% endmacro %}
+
+
+{#
+    Settings of dbt's incremental models, and in a batch or a log those of its snapshots, that
+    nothing reads: each with what to write instead.
+#}
+{% macro _ignored_settings(node) %}
+    {% set is_log = node.config.get('materialized') == 'history_append' %}
+    {% set is_history = node.config.get('materialized') == 'history' %}
+    {% set tracked = 'remove it, the rows of a log are never changed' if is_log
+        else 'list the columns that make a version in track_columns of '
+            ~ ('meta.history' if is_history else 'batch_rows') ~ ', or the others in except' %}
+    {% set condition = 'filter the rows in the SELECT' if is_log
+        else 'filter the rows in the SELECT; the merge finds those of the table by unique_key' %}
+    {% set deletion = 'a deletion is a row of the log' if is_log
+        else 'a deletion is a row of the batch, with _stage delete' %}
+    {% set kinds = {'incremental models': {
+        'merge_update_columns': tracked, 'merge_exclude_columns': tracked,
+        'incremental_predicates': condition, 'predicates': condition,
+    }} %}
+    {% do kinds.update({'snapshots': {
+        'check_cols': tracked, 'hard_deletes': deletion, 'invalidate_hard_deletes': deletion,
+    }}) if not is_history %}
+    {% set problems = [] %}
+    {% for kind, instead in kinds.items() %}
+        {% for name, way in instead.items() if node.config.get(name) is not none %}
+            {% do problems.append(
+                name ~ ' is a setting of ' ~ kind ~ ', which nothing reads here: ' ~ way
+            ) %}
+        {% endfor %}
+    {% endfor %}
     {% do return(problems) %}
 {% endmacro %}
 

@@ -350,6 +350,42 @@ def test_settings_of_a_history_that_contradict_each_other_are_refused(
     assert "dbt_history.history: " in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("materialized", "ways"),
+    [
+        ("history", ("track_columns of meta.history", "by unique_key", None)),
+        ("history_batch", ("track_columns of batch_rows", "by unique_key", "with _stage delete")),
+        ("incremental", ("track_columns of batch_rows", "by unique_key", "with _stage delete")),
+        ("history_append", ("rows of a log are never", "in the SELECT", "is a row of the log")),
+    ],
+)
+def test_settings_that_dbt_reads_in_other_models_are_refused_with_what_to_write_instead(
+    call: Renderer, materialized: str, ways: tuple[str, str, str | None]
+) -> None:
+    columns, condition, deletion = ways
+    ignored: dict[str, str] = {
+        **dict.fromkeys(["merge_update_columns", "merge_exclude_columns"], columns),
+        **dict.fromkeys(["incremental_predicates", "predicates"], condition),
+    }
+    if deletion:
+        ignored |= {"check_cols": columns, "hard_deletes": deletion}
+        ignored["invalidate_hard_deletes"] = deletion
+    macro = "_append_settings" if materialized == "history_append" else "_history_settings"
+    meta = {"history": HISTORY if macro == "_history_settings" else True}
+    config = {"materialized": materialized}
+
+    own = node(meta, **config, **dict.fromkeys(ignored, "x"))
+    with pytest.raises(DbtRuntimeError) as refused:
+        call(macro, node=own, caller_name="history")
+    problems = [line for line in str(refused.value).splitlines() if "nothing reads here" in line]
+    assert [line.split()[0] for line in problems] == list(ignored)
+    for line, way in zip(problems, ignored.values(), strict=True):
+        assert way in line
+
+    none = dict.fromkeys(ignored)
+    call(macro, node=node(meta, **config, **none), caller_name="history")
+
+
 @pytest.mark.parametrize("number", ["1", True, 0, -1, 1.5], ids=repr)
 def test_batches_per_commit_must_be_a_positive_number(call: Renderer, number: Any) -> None:
     meta = {"history": {**HISTORY, "batches_per_commit": number}}
