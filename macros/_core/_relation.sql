@@ -153,6 +153,32 @@
 {% endmacro %}
 
 
+{# Whether a relation is an ephemeral model. In a unit test of dbt each model is a CTE. #}
+{% macro _is_ephemeral(relation) %}
+    {% do return(
+        relation is not string and relation.is_cte and not dbt_history._is_unit_test()
+    ) %}
+{% endmacro %}
+
+
+{#
+    The relation of a caller, as dbt's cache has it; none if it does not exist. The cache cannot
+    look up a CTE, which has no schema.
+#}
+{% macro _loaded(relation, caller_name) %}
+    {% if dbt_history._is_ephemeral(relation) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'an ephemeral model has no table', got=relation,
+            expected='a relation of the database', node=dbt_history._node_of_context(),
+            way_out='give the model another materialization',
+        )) %}
+    {% endif %}
+    {% do return(
+        none if relation is not string and relation.is_cte else load_relation(relation)
+    ) %}
+{% endmacro %}
+
+
 {#
     A table that dbt's cache lacks because another process made it after dbt had listed the schema;
     none if there is none. The cache gets it. The schema must exist.

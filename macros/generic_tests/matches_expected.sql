@@ -76,9 +76,14 @@ where not (_surplus = 0)
 {% endtest %}
 
 
-{# A sub-query cannot be looked up; it counts as existing. #}
+{#
+    A sub-query cannot be looked up; it counts as existing. Nor can an ephemeral model, whose
+    columns are not known.
+#}
 {% macro _is_missing(relation) %}
-    {% do return(relation is not string and load_relation(relation) is none) %}
+    {% do return(
+        relation is not string and (relation.is_cte or load_relation(relation) is none)
+    ) %}
 {% endmacro %}
 
 

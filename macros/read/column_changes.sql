@@ -22,7 +22,7 @@
             expected='Created, Modified or Deleted', node=dbt_history._node_of_context(),
         )) -%}
     {%- endif -%}
-    {%- set table = load_relation(events) if execute else none -%}
+    {%- set table = dbt_history._loaded(events, 'column_changes') if execute else none -%}
     {%- if table is none -%}
         {%- do return('(select * from ' ~ events ~ ')') -%}
     {%- endif -%}

@@ -18,7 +18,7 @@
     {%- set runs = {} -%}
     {%- for table in dbt_history._tables_named(tables) if execute -%}
         {%- set table = dbt_history._relation_of(table) -%}
-        {%- set relation = load_relation(table) -%}
+        {%- set relation = dbt_history._loaded(table, 'history_runs') -%}
         {%- if relation is not none -%}
             {%- set entries = dbt_history._history_entries(relation) -%}
             {%- set times = {} if relation.is_iceberg else dbt_history._micros_of_all(entries) -%}

@@ -71,7 +71,9 @@
     may get row tracking.
 #}
 {% macro _refuse_untracked(relation) %}
-    {% set table = dbt_history._with_format(load_relation(relation)) %}
+    {% set table = dbt_history._with_format(
+        dbt_history._loaded(relation, 'rows_with_runs')
+    ) %}
     {% if table is none %} {% do return(none) %} {% endif %}
     {% set is_delta = not table.is_view and not table.is_iceberg %}
     {% if not is_delta or dbt_history._table_property(table, 'delta.enableRowTracking') != 'true' %}

@@ -426,3 +426,38 @@ def test_the_changes_of_an_ephemeral_model_are_refused(call: Renderer, method: s
     with pytest.raises(DbtRuntimeError) as refused:
         call("changes", relation=ephemeral, key="id", method=method)
     assert "is an ephemeral model, which has no table: make it a view" in str(refused.value)
+    # In a unit test each model is a CTE.
+    call.context["model"] = {**model_node("h"), "resource_type": "unit_test"}
+    assert "__dbt__cte__x" in call("changes", relation=ephemeral, key="id", method=method)
+
+
+@pytest.mark.parametrize("is_unit_test", [False, True], ids=["model", "unit_test"])
+def test_a_call_that_looks_up_a_table_refuses_an_ephemeral_model(
+    call: Renderer, is_unit_test: bool
+) -> None:
+    kind = "unit_test" if is_unit_test else "model"
+    know(call, model={**model_node("h"), "resource_type": kind}, this=call.table("h"))
+    ephemeral = call.relation.create(identifier="__dbt__cte__x", type="cte")
+    reference = [{"column": "id", "history": ephemeral}]
+    for caller, macro, arguments in (
+        ("column_changes", "column_changes", {"events": ephemeral}),
+        ("history_runs", "history_runs", {"tables": [ephemeral]}),
+        ("rows_with_runs", "rows_with_runs", {"relation": ephemeral, "runs": "runs"}),
+        ("hx_rows", "_hx_links", {"references": reference, "own_id": "id", "own": call.table("h")}),
+    ):
+        if is_unit_test:
+            assert call(macro, **arguments), macro
+            continue
+        with pytest.raises(DbtRuntimeError) as refused:
+            call(macro, **arguments)
+        assert f"dbt_history.{caller}: an ephemeral model has no table" in str(refused.value)
+        assert "in model: model.shop.h" in str(refused.value)
+        assert "way out: give the model another materialization" in str(refused.value)
+
+
+def test_a_log_that_is_an_ephemeral_model_records_nothing(call: Renderer) -> None:
+    know(call)
+    ephemeral = call.relation.create(identifier="__dbt__cte__x", type="cte")
+    assert call("_recorded_log", relation=ephemeral) is None
+    with pytest.raises(DbtRuntimeError, match="as_of: a log is read by the key of its items"):
+        call("as_of", relation=ephemeral, at="now", convention={"convention": "hx"})

@@ -72,15 +72,15 @@ class Renderer:
     ) -> None:
         """Make dbt find these tables and views of the schema, and no others."""
         known = {(schema, name) for name in names} | {(schema, name) for name in views}
-        self._adapter.get_relation = lambda database, schema, identifier: (
-            self.relation.create(
-                schema=schema,
-                identifier=identifier,
-                type="view" if identifier in views else None,
-            )
-            if (schema, identifier) in known
-            else None
-        )
+
+        def get_relation(database: Any, schema: Any, identifier: Any) -> Any:
+            assert schema, f"dbt cannot look up {identifier}, which has no schema"
+            if (schema, identifier) not in known:
+                return None
+            kind = "view" if identifier in views else None
+            return self.relation.create(schema=schema, identifier=identifier, type=kind)
+
+        self._adapter.get_relation = get_relation
 
 
 def renderer() -> Renderer:

@@ -9,7 +9,7 @@
     {% endif %}
     {% if capture.relation is string %}
         {% do problems.append('the table is a text: name it by ref or source') %}
-    {% elif capture.relation.is_cte %}
+    {% elif dbt_history._is_ephemeral(capture.relation) %}
         {% do problems.append(
             capture.relation ~ ' is an ephemeral model, which has no table: make it a view'
         ) %}

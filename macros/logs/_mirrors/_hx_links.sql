@@ -13,7 +13,8 @@
         {% set is_own = dbt_history._quoted_relation(
             history
         ) | lower == dbt_history._quoted_relation(own) | lower %}
-        {% set table = dbt_history._with_format(load_relation(history)) if execute else none %}
+        {% set table = dbt_history._with_format(dbt_history._loaded(history, 'hx_rows'))
+            if execute else none %}
         {% set log = dbt_history._commit_log(table, model.unique_id)
             if table is not none and not table.is_view else none %}
         {% set about = ((log or {}).get('about') or {}).get('hx', {}) %}

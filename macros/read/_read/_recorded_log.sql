@@ -4,7 +4,9 @@
     'is_suspended'}; none for any other table.
 #}
 {% macro _recorded_log(relation) %}
-    {% set table = dbt_history._with_format(load_relation(relation)) %}
+    {# A CTE has no commits, and dbt's cache cannot look it up. #}
+    {% set table = none if relation.is_cte
+        else dbt_history._with_format(load_relation(relation)) %}
     {% if table is none or table.is_view %}
         {% do return(none) %}
     {% endif %}
