@@ -147,6 +147,35 @@ def test_a_snapshot_goes_on_as_a_history(
     assert open_rows(project, "kept", until) == open_rows(project, "beside", until)
 
 
+@pytest.mark.thorough
+def test_a_rewound_version_of_an_adopted_snapshot_has_an_id_of_its_own(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    record 1    1 Bonn     2 Ulm      rewound to 1: Bonn
+    record 2    1 Kiel                                        it is not changed
+    """
+    snapshot(project, "kept", **TIMESTAMP)
+    load(project, LOADS[0])
+    project.dbt("snapshot")
+    adopt(project, capsys, "kept")
+    load(project, LOADS[1])
+    project.run("kept")
+
+    to = json.dumps({"table": "kept", "to": str(day(1))})
+    rewound = project.dbt("run-operation", "rewind", "--args", to)
+    assert "records restored 1, ended 0" in rewound.log
+    again = project.dbt("run-operation", "rewind", "--args", to)
+    assert "records restored 0, ended 0" in again.log
+
+    rows = project.rows("kept")
+    cities = [row["city"] for row in sorted(rows, key=lambda row: row["dbt_valid_from"])]
+    assert sorted(cities[:3]) == ["Bonn", "Jena", "Kiel"]
+    assert cities[3:] == ["Ulm", "Bonn"]
+    assert len({row["dbt_scd_id"] for row in rows}) == len(rows)
+    assert all(row["dbt_updated_at"] == row["dbt_valid_from"] for row in rows)
+
+
 def test_a_snapshot_in_a_schema_of_its_own_goes_on_there(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

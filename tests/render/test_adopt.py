@@ -167,3 +167,41 @@ def test_the_id_of_a_version_tells_two_times_with_one_clock_apart(call: Renderer
         (filled,) = call("_columns_of_snapshot", capture=capture, settings=settings)
         assert text in filled["cell"]
         assert ("unix_micros" in filled["cell"]) is (axis == "timestamp")
+
+
+@pytest.mark.parametrize("is_renamed", [False, True], ids=["names_of_dbt", "other_names"])
+def test_a_restored_version_has_an_id_of_its_own(call: Renderer, is_renamed: bool) -> None:
+    """A version that is there now with the same values, as another version, is not restored."""
+    version, changed = ("Version", "changed") if is_renamed else ("dbt_scd_id", "dbt_updated_at")
+    columns = {
+        "id": "bigint", "city": "string", version: "string", changed: "timestamp",
+        "dbt_valid_from": "timestamp", "dbt_valid_to": "timestamp",
+    }  # fmt: skip
+    said = {"dbt_scd_id": "version", "dbt_updated_at": "changed"} if is_renamed else None
+    meta = {"history": {"convention": "dbt_snapshot", "snapshot_columns": said}}
+    convention = call("convention", convention="dbt_snapshot")
+    table = {
+        "relation": call.table("kept"), "key": ["id"], "to": "2024-01-01",
+        "from_now": "2024-03-03 00:00:00", "convention": convention,
+        "node": {"unique_id": "model.shop.kept", "config": {"meta": meta}},
+    }  # fmt: skip
+    call.context = {"graph": {"nodes": {}, "sources": {}}, "execute": True}
+
+    def sql(columns: dict[str, str]) -> str:
+        call.pretend_answers({
+            "describe": [{"col_name": name, "data_type": type_} for name, type_ in columns.items()]
+        })  # fmt: skip
+        return str(call("_rewind_sql", table=table, only=None))
+
+    restored, ended = sql(columns).split("union all")
+    assert f"as `{version}`" in restored
+    assert "md5(coalesce(cast(was.`id` as st" in restored
+    assert f"timestamp'2024-03-03 00:00:00 UTC' as `{changed}`" in restored
+    assert "was.`city` <=> is_now.`city`" in restored
+    for name in (version, changed):
+        assert f"was.`{name}`" not in restored
+        assert f"is_now.`{name}`" in ended
+
+    # Without the id the time is a column like others.
+    del columns[version]
+    assert f"was.`{changed}` <=> is_now.`{changed}`" in sql(columns)

@@ -236,8 +236,9 @@
     {%- set is_now = '(select * from ' ~ dbt_history._quoted_relation(table.relation) ~ ' where '
         ~ dbt_history._is_open(convention) ~ ')' -%}
     {%- set filter = dbt_history._key_filter(only, columns) -%}
+    {%- set renewed = dbt_history._renewed_cells(table, columns, from_now) -%}
     {%- set same = [] -%}
-    {%- for column in columns -%}
+    {%- for column in columns if column.name | lower not in renewed -%}
         {%- set name = dbt_history._quote(column.name) -%}
         {%- do same.append(
             dbt_history._comparable('was.' ~ name, column.type) ~ ' <=> '
@@ -251,7 +252,9 @@
     select
         'upsert' as _stage,
         {%- for column in columns %}
-        was.{{ dbt_history._quote(column.name) }},
+        {%- set name = dbt_history._quote(column.name) %}
+        {%- set cell = renewed.get(column.name | lower) %}
+        {{ cell ~ ' as ' ~ name if cell else 'was.' ~ name }},
         {%- endfor %}
         {{ from_now }} as {{ dbt_history._quote(convention.start) }},
         {{ dbt_history._open_end(convention) }} as {{ dbt_history._quote(convention.end) }}
@@ -290,6 +293,35 @@
     from (select * from {{ is_now }} as is_now where {{ filter }}) as is_now
     left anti join {{ was }} as was on {{ matched | join(' and ') }}
 {%- endmacro %}
+
+
+{#
+    What a restored version does not have of the earlier one, in a table that was a snapshot of dbt:
+    the id, by which dbt finds one version, and the time that is its start. By column, in lower
+    case; none of a table without the id.
+
+        id X               id Y            id Z
+        [ a --------------)[ b -----------)[ a ----    not X
+#}
+{% macro _renewed_cells(table, columns, from_now) %}
+    {% set node = table.get('node') %}
+    {% set meta = dbt_history._history_meta(node, 'rewind') if node else {} %}
+    {% set said = meta.get('snapshot_columns') %}
+    {% set said = said if said is mapping else {} %}
+    {% set there = columns | map(attribute='name') | map('lower') | list %}
+    {% set renewed = {} %}
+    {% if (said.get('dbt_scd_id') or 'dbt_scd_id') | lower in there %}
+        {% set keys = [] %}
+        {% for name in dbt_history._quoted(table.key) %}
+            {% do keys.append('was.' ~ name) %}
+        {% endfor %}
+        {% set cells = dbt_history._cells_of_snapshot(keys, from_now, table.convention) %}
+        {% for column in ['dbt_scd_id', 'dbt_updated_at'] %}
+            {% do renewed.update({(said.get(column) or column) | lower: cells[column]}) %}
+        {% endfor %}
+    {% endif %}
+    {% do return(renewed) %}
+{% endmacro %}
 
 
 {#

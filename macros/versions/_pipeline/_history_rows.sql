@@ -104,21 +104,12 @@
 {#
     The columns of a snapshot of dbt that the table has and the SELECT does not: they are filled as
     dbt fills them, so that the snapshot can go on with the table.
-
-        dbt_updated_at    the version's start
-        dbt_scd_id        hash of key and start, in which two starts with one clock differ
-        dbt_is_deleted    'False': a history has no rows for deletions
 #}
 {% macro _columns_of_snapshot(capture, settings) %}
-    {% set start = dbt_history._quote(settings.convention.start) %}
-    {% set cells = {
-        'dbt_updated_at': start,
-        'dbt_scd_id': snapshot_hash_arguments(
-            dbt_history._quoted(settings.key)
-                + [dbt_history._start_in_id(start, settings.convention)]
-        ),
-        'dbt_is_deleted': "'False'",
-    } %}
+    {% set cells = dbt_history._cells_of_snapshot(
+        dbt_history._quoted(settings.key), dbt_history._quote(settings.convention.start),
+        settings.convention,
+    ) %}
     {% set selected = capture.columns | map(attribute='name') | map('lower') | list %}
     {% set filled = [] %}
     {% for column, cell in cells.items() %}
@@ -130,6 +121,24 @@
         {% endif %}
     {% endfor %}
     {% do return(filled) %}
+{% endmacro %}
+
+
+{#
+    The cells of a new version in the columns of a snapshot of dbt. `keys` and `start` are SQL.
+
+        dbt_updated_at    the version's start
+        dbt_scd_id        hash of key and start, in which two starts with one clock differ
+        dbt_is_deleted    'False': a history has no rows for deletions
+#}
+{% macro _cells_of_snapshot(keys, start, convention) %}
+    {% do return({
+        'dbt_updated_at': start,
+        'dbt_scd_id': snapshot_hash_arguments(
+            keys + [dbt_history._start_in_id(start, convention)]
+        ),
+        'dbt_is_deleted': "'False'",
+    }) %}
 {% endmacro %}
 
 
