@@ -18,24 +18,26 @@
         --empty      hidden                       hidden            nothing is committed
         --sample     hidden                       applied           the next run would begin after 6
 
-    `is_recorded`: the commit would record the number of a batch, or how far a source was read; or a
-    row may have been joined to hidden ones, and so be another than without the option.
+    `is_recorded`: the commit would record the number of a batch, or how far a source was read.
 #}
 {% macro _commits_nothing(is_recorded, staged, caller_name) %}
     {% set option = dbt_history._hiding_option() if is_recorded else none %}
     {% if option == '--sample' %}
         {% do dbt_history._drop_staged(staged) %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name,
-            '--sample hides rows, and batches without them would count as applied; nothing was'
-                ~ ' written',
-            got='a SELECT of several tables' if caller_name == 'history'
-                else 'a SELECT with _batch, or with rows of changes',
-            expected='all rows of a batch',
-            node=model.unique_id,
-            way_out='run dbt without --sample, or with --exclude ' ~ model.name
-                ~ ' (with --empty the table is created, and nothing counts as applied)',
-        )) %}
+        {% do dbt_history._refuse_sample(
+            caller_name, 'batches without them would count as applied',
+            got='a SELECT with _batch, or with rows of changes', expected='all rows of a batch',
+        ) %}
     {% endif %}
     {% do return(option is not none) %}
+{% endmacro %}
+
+
+{% macro _refuse_sample(caller_name, problem, got, expected) %}
+    {% do exceptions.raise_compiler_error(dbt_history._message(
+        caller_name, '--sample hides rows, and ' ~ problem ~ '; nothing was written', got=got,
+        expected=expected, node=model.unique_id,
+        way_out='run dbt without --sample, or with --exclude ' ~ model.name
+            ~ ' (with --empty the table is created, and nothing counts as applied)',
+    )) %}
 {% endmacro %}

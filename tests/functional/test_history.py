@@ -753,22 +753,36 @@ def test_rows_that_dbt_hides_were_not_deleted(project: Project, option: str) -> 
 
 @pytest.mark.thorough
 def test_rows_joined_to_hidden_ones_are_not_taken(project: Project) -> None:
-    """Nothing of `days` is in the sample, and an aggregate has a row without any."""
+    """
+    days      1 in 2024    2 an hour ago
+    sample    hidden       2: a row of its own, and not a join or an aggregate of all days
+    """
     project.model("items", "select 1L as id", materialized="table")
-    project.model(
-        "days", "select 1L as id, date'2024-01-01' as day", materialized="table", event_time="day"
-    )
+    day = "select 1L as id, timestamp'2024-01-01' as day"
+    project.model("days", day, materialized="table", event_time="day")
     join = "select i.id, d.day from {{ ref('items') }} as i left join {{ ref('days') }} as d"
     model(project, "h", f"{join} on i.id = d.id")
     model(project, "n", "select 1L as id, count(*) as n from {{ ref('days') }}")
-    project.run("items", "days", "h", "n")
-    before = [project.rows(table) for table in ("h", "n")]
+    project.model(
+        "counted", "select count(*) as n from {{ ref('days') }}", materialized="ephemeral"
+    )
+    model(project, "e", "select 1L as id, n from {{ ref('counted') }}")
+    rows = "with days as (select * from {{ ref('days') }}) select id, day from days where id > 0"
+    model(project, "w", rows)
+    tables = ["h", "n", "e"]
+    project.run("items", "days", "w", *tables)
+    before = [project.rows(table) for table in tables]
+    hour = "current_timestamp() - interval 1 hour"
+    project.spark.sql(f"insert into {project.table('days')} values (2, {hour})")
 
-    project.run("h", "n", options=["--empty"])
-    refused = project.run("h", options=["--sample", "1 day"], check=False).message("h")
+    project.run(*tables, options=["--empty"])
+    run = project.run("w", *tables, options=["--sample", "1 day"], check=False)
 
-    assert "--sample hides rows" in refused
-    assert [project.rows(table) for table in ("h", "n")] == before
+    for table, operator in zip(tables, ["Join", "Aggregate", "Aggregate"], strict=True):
+        assert "dbt_history.history: --sample hides rows" in run.message(table)
+        assert f"got: a SELECT with {operator}" in run.message(table)
+    assert [project.rows(table) for table in tables] == before
+    assert sorted(row["id"] for row in project.rows("w") if row["valid_to"] is None) == [1, 2]
 
 
 @pytest.mark.thorough

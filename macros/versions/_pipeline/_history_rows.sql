@@ -22,6 +22,8 @@
         select_sql, dict(settings, source='changes', is_partial=true) if is_partial else settings,
         log,
     ) %}
+    {% do dbt_history._refuse_untrue_sample(select_sql)
+        if dbt_history._hiding_option() == '--sample' %}
     {% if log is not none %}
         {% do model.update({'_last_batch_log': log}) %}
     {% endif %}

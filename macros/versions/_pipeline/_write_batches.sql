@@ -97,12 +97,11 @@
         target, (log or {}).get('owner'), settings.get('continues', []),
     ) %}
     {% set number = dbt_history._number_of_batch(select_sql, log) %}
-    {# Where `history` reads one table, the rows of a sample are true, and no others count. #}
-    {% set is_sample_true = caller_name == 'history' and dbt_history._hiding_option() != '--empty'
-        and (model.get('depends_on') or {}).get('nodes', []) | length < 2 %}
-    {% if not is_sample_true and dbt_history._commits_nothing(
-        has_numbers or caller_name == 'history', staged, caller_name,
-    ) %}
+    {# `history` has refused a sample that is not true, and of a true one no other rows count. #}
+    {% if (caller_name != 'history' or dbt_history._hiding_option() == '--empty')
+        and dbt_history._commits_nothing(
+            has_numbers or caller_name == 'history', staged, caller_name,
+        ) %}
         {% set pending, captured, number = {'batches': [], 'replayed': 0}, none, none %}
     {% endif %}
     {% if dbt_history._is_suspended(log) and pending.batches %}
