@@ -491,7 +491,7 @@
                     left join (
                         {{ dbt_history._stored_points('`once`', capture, settings) | indent(24) }}
                     ) as `stored`
-                        on {{ dbt_history._same_key(settings.key, '`changes`', '`stored`') }}
+                        on {{ dbt_history._same_key(settings.key, '`changes`') }}
                     {%- endif %}
                     where `_change_type` <> 'update_preimage'
                 ) as `placed`
@@ -548,16 +548,17 @@ left semi join (
     select {{ dbt_history._quoted(settings.key) | join(', ') }}
     from {{ changes }} as `changes`
 ) as `touched`
-    on {{ dbt_history._same_key(settings.key, '`touched`', '`stored`', is_named=true) }}
+    on {{ dbt_history._same_key(settings.key, '`touched`', is_named=true) }}
 group by {{ dbt_history._quoted(settings.key) | join(', ') }}
 {%- endmacro %}
 
 
-{% macro _same_key(key, left, right, is_named=false) %}
+{# The key of `left` is that of `stored`, there under its own names or as `__key_1`, … #}
+{% macro _same_key(key, left, is_named=false) %}
     {%- set terms = [] -%}
     {%- for name in key -%}
         {%- do terms.append(
-            left ~ '.' ~ dbt_history._quote(name) ~ ' <=> ' ~ right ~ '.'
+            left ~ '.' ~ dbt_history._quote(name) ~ ' <=> `stored`.'
                 ~ (dbt_history._quote(name) if is_named else '`__key_' ~ loop.index ~ '`')
         ) -%}
     {%- endfor -%}
