@@ -40,6 +40,16 @@
 {% endmacro %}
 
 
+{#
+    SQL: the staged rows of the changes, as a SELECT of `history_batch` has them. The changes are
+    captured, those that count get the point from which they hold, and `batch_rows` makes rows of
+    them:
+
+        updated_at   source     the point of a change
+        no           any        `_commit_timestamp`: the time of the commit or the run
+        yes          state      `__at`: `updated_at`, or later than a deletion (`_timed_changes`)
+        yes          changes    `updated_at` itself
+#}
 {% macro _history_rows(select_sql, settings, log) %}
     {%- set capture = dbt_history._capture_of_select(select_sql, settings, log) -%}
     {%- do capture.update({'is_partial': settings.get('is_partial', false)}) -%}
