@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -109,14 +109,14 @@ def text(options: argparse.Namespace, late: Costs, on_time: Costs) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def parse() -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--versions", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--engines", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--output", type=Path, default=REPORT)
-    return parser.parse_args(arguments)
+    return parser.parse_args()
 
 
 def main() -> None:

@@ -154,7 +154,7 @@ def text(options: argparse.Namespace, found: Sequence[Point], sizes: Sizes) -> s
     return "\n\n".join(parts) + "\n"
 
 
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def parse() -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -163,7 +163,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--many-files", type=int, default=16_000, help="0: leave that table out")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=Path, default=REPORT)
-    return parser.parse_args(arguments)
+    return parser.parse_args()
 
 
 def chosen(options: argparse.Namespace) -> list[Table]:

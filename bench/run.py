@@ -195,7 +195,7 @@ def measure_size(
     return Size(versions, samples, checks)
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+def parse() -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--versions", type=int, nargs="+", default=[1_000_000, 4_000_000])
@@ -204,7 +204,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="50,000 versions, 2 rounds")
     parser.add_argument("--output", type=Path, default=REPORT, help="the report")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     if options.quick:
         options.versions, options.repeats = [50_000], 2
     return options

@@ -132,7 +132,7 @@ class Cluster:
     """
 
     def __init__(
-        self, folder: Path = FOLDER, settings: Mapping[str, str] | None = None, java: str = ""
+        self, folder: Path, settings: Mapping[str, str] | None = None, java: str = ""
     ) -> None:
         self.folder = folder.resolve()
         self.settings = dict(settings or {})
@@ -178,7 +178,7 @@ class Cluster:
         """The address for Spark Connect."""
         return f"sc://{HOST}:{self.record()['ports']['connect']}"
 
-    def start(self, workers: int = 1, cores: int = 2) -> bool:
+    def start(self, workers: int, cores: int = 2) -> bool:
         """Start the cluster and wait until it answers; False if it was already running.
 
         The `workers` have one executor each and share the `cores`; without workers there is no

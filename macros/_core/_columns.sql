@@ -164,7 +164,7 @@
     in the type of its column: by Spark's rules for two types the text '07' would equal the number
     7, and a number equal NULL for a text that is no number.
 #}
-{% macro _key_filter(only, columns=[]) %}
+{% macro _key_filter(only, columns) %}
     {% set values = dbt_history._key_values(only, columns) %}
     {% set terms = [] %}
     {% for name, value in (only or {}).items() %}

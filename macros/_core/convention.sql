@@ -1,5 +1,5 @@
 {# Why a convention cannot be used, as text. #}
-{% macro _convention_problems(record, append_only=false) %}
+{% macro _convention_problems(record, append_only) %}
     {% set problems = [] %}
     {% if not record['start'] or (not record['end'] and not record.get('append_only'))
         or record['start'] | string | lower == record['end'] | string | lower %}

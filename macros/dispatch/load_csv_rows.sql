@@ -83,7 +83,7 @@ as cells(
 
 
 {# One cell of the file as a text literal, or null. #}
-{% macro _seed_literal(cell, type, empty_string=none) %}
+{% macro _seed_literal(cell, type, empty_string) %}
     {% if cell is none %}
         {% do return('null') %}
     {% endif %}

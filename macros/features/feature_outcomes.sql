@@ -71,6 +71,11 @@
 {% endmacro %}
 
 
+{#
+    SQL: one row per write. What is wrong with a transaction is the outcome of all its writes. In a
+    transaction that fails because of some of its writes, those keep their own outcome, and the
+    others are UNDONE.
+#}
 {% macro _feature_outcomes_sql(features, pending) %}
 with {{ dbt_history._with_refused(pending) }},
 

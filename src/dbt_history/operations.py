@@ -27,7 +27,7 @@ def dbt_program() -> str:
 
 
 def run_operation(
-    project: Path, macro: str, arguments: Mapping[str, Any], options: Sequence[str] = ()
+    project: Path, macro: str, arguments: Mapping[str, Any], options: Sequence[str]
 ) -> str:
     """The output of `dbt run-operation`. Raises OperationError."""
     command = [dbt_program(), "--quiet", "--no-use-colors", "run-operation", macro]

@@ -39,7 +39,7 @@ class TableReport:
     is_log: bool = False
 
     @classmethod
-    def from_message(cls, name: str, message: str, seconds: float, is_log: bool = False) -> Self:
+    def from_message(cls, name: str, message: str, seconds: float, is_log: bool) -> Self:
         """Read ``2 batches: 6 added, 3 closed, 0 removed, 1 skipped, 0 replayed``.
 
         For a log ``12 rows appended``; other texts mean that no rows were appended. The message of

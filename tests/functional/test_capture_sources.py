@@ -16,7 +16,7 @@ from tests.support.project import Project
 FEED = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
 
 
-def source(project: Project, name: str, rows: str = "", properties: str = FEED) -> str:
+def source(project: Project, name: str, rows: str, properties: str = FEED) -> str:
     """Create a table of id and v, each of `rows` in its own commit; returns its full name."""
     table = project.table(name)
     project.spark.sql(f"create schema if not exists {project.schema}")
@@ -26,9 +26,9 @@ def source(project: Project, name: str, rows: str = "", properties: str = FEED) 
     return table
 
 
-def made_again(project: Project, name: str, rows: str = "", properties: str = FEED) -> str:
+def made_again(project: Project, name: str, rows: str) -> str:
     project.spark.sql(f"drop table {project.table(name)}")
-    return source(project, name, rows, properties)
+    return source(project, name, rows)
 
 
 def relation(project: Project, name: str) -> str:
@@ -86,11 +86,11 @@ def open_rows(project: Project, model: str) -> list[tuple[Any, ...]]:
     return sorted((row["id"], row["v"]) for row in project.rows(model) if row["valid_to"] is None)
 
 
-def taken(project: Project, model: str = "log") -> list[tuple[Any, ...]]:
+def taken(project: Project) -> list[tuple[Any, ...]]:
     """The kinds of change of a log of `changes`, without the rows before an update."""
     return sorted(
         (row["_change_type"].removeprefix("update_"), row["id"], row["v"])
-        for row in project.rows(model)
+        for row in project.rows("log")
         if row["_change_type"] != "update_preimage"
     )
 

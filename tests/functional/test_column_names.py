@@ -17,11 +17,11 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def select(batch: int, value: str, key: str = "#k") -> str:
+def select(batch: int, value: str) -> str:
     """An upsert of one record, its start on the batch's day; each odd column has `value`."""
     cells = ", ".join(f"'{value}' as {quoted(name)}" for name in ODD)
     return (
-        f"select 'upsert' as _stage, {batch}L as _batch, 1L as {quoted(key)}, {cells},"
+        f"select 'upsert' as _stage, {batch}L as _batch, 1L as `#k`, {cells},"
         f" named_struct('w', struct({WIDE})) as wide,"
         f" timestamp'2024-01-0{batch} 00:00:00 UTC' as valid_from,"
         " cast(null as timestamp) as valid_to"

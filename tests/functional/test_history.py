@@ -31,10 +31,10 @@ def model(project: Project, name: str, sql: str, key: Any = "id", **history: Any
     project.model(name, sql, materialized="history", unique_key=key, **more, **config)
 
 
-def items(project: Project, name: str = "items", options: str = FEED) -> str:
+def items(project: Project, options: str = FEED) -> str:
     """An empty source in the test's schema."""
     project.spark.sql(f"create schema if not exists {project.schema}")
-    table = project.table(name)
+    table = project.table("items")
     project.spark.sql(f"create table {table} (id bigint, v string) using delta {options}")
     return table
 

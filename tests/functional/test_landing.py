@@ -22,6 +22,7 @@ from dbt_history.landing import read_request as read
 from dbt_history.landing.land import find_sources, staged
 from dbt_history.landing.verify import verify_landing
 from dbt_history.landing.writer import NULL, UNMODIFIED, RequestWriter
+from tests.support.delta_log import expire_log
 from tests.support.landing import COLUMNS, END, HEADER, START, small, upserts
 from tests.support.project import Project
 from tests.support.selection import thorough
@@ -227,7 +228,7 @@ def test_a_restored_table_accepts_the_request_again_with_a_new_number(
 
 @pytest.mark.thorough
 def test_a_request_is_known_after_its_commit_has_left_the_log(
-    table: LandingTable, tmp_path: Path, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+    table: LandingTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Entries are copied by the next landing; the last one here leaves the log without a copy.
 
@@ -245,14 +246,7 @@ def test_a_request_is_known_after_its_commit_has_left_the_log(
     assert land_request(table, third).batch == 3
     for number in range(11):
         spark.sql(f"alter table {table.full_name} set tblproperties ('n' = '{number}')")
-    place = warehouse / f"{table.schema}.db" / table.name / "_delta_log"
-    checkpoint = max(int(file.name[:20]) for file in place.glob("*.checkpoint*.parquet"))
-    for file in place.glob("*.json"):
-        if file.name[:20].isdigit() and int(file.name[:20]) < checkpoint:
-            file.unlink()
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    spark.sql(f"refresh table {table.full_name}")
+    expire_log(spark, table.full_name)
     os.utime(third, (0, 0))
     # A new process has no log in memory.
     table = LandingTable(spark, table.schema, table.name)

@@ -285,14 +285,14 @@ def test_the_ids_of_a_mirror_go_on_after_a_misplaced_batch_was_undone(
     assert project.run("main_hx").message("main_hx") == "nothing new"
 
 
-def suspend(project: Project, name: str = "h") -> None:
+def suspend(project: Project) -> None:
     """What the run-operation `suspend_history` does, between the statements of another run."""
     spark = project.spark
     setting = "spark.databricks.delta.commitInfo.userMetadata"
     before = spark.conf.get(setting, None)
     spark.conf.set(setting, json.dumps({"dbt_history": "1", "control": {"suspended": True}}))
     spark.sql(
-        f"alter table {project.table(name)} set tblproperties ('dbt_history.suspended' = 'true')"
+        f"alter table {project.table('h')} set tblproperties ('dbt_history.suspended' = 'true')"
     )
     spark.conf.unset(setting) if before is None else spark.conf.set(setting, before)
 
@@ -449,9 +449,9 @@ def test_a_clone_made_by_dbt_goes_on_as_a_table_of_its_own(
     staged, _ = batches_of_one(2)
     on = {"file_format": "delta", "tblproperties": {"delta.enableChangeDataFeed": "true"}}
 
-    def write(schema: str, city: str = "a", number: int = 1) -> None:
+    def write(schema: str, number: int = 1) -> None:
         other = {"file_format": "delta", "schema": schema}
-        project.model("main", f"select 1L as id, '{city}' as city", materialized="table", **on)
+        project.model("main", "select 1L as id, 'a' as city", materialized="table", **on)
         for name in ("h", "cleaned"):
             project.history(name, staged, config=other)
         for name, sql in {

@@ -40,6 +40,7 @@ from dbt_history.serve.logs import JsonFormatter
 from dbt_history.serve.service import SERVICE, Service, start
 from dbt_history.serve.tables import is_lost
 from dbt_history.session import start_session
+from tests.support.delta_log import expire_log, forget_logs
 from tests.support.destination import NUMBERS, FolderWriter
 from tests.support.landing import END, HEADER, START
 from tests.support.project import ROOT, drop_schema
@@ -1373,8 +1374,7 @@ def test_a_rename_killed_after_its_files_were_moved_is_completed_by_its_repeat(
         f" ('{CATALOG_NAME}' = '{SCHEMA}.{to}{moved}')"
     )
     shutil.move(folder / f"{name}{moved}", folder / f"{to}{moved}")
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget_logs(spark)
 
     for _ in range(2):
         assert client.migrate(SCHEMA, name, rename=renaming(name, to)).success
@@ -1692,7 +1692,7 @@ def test_a_table_that_another_tool_created_gets_times_without_a_zone(
 @pytest.mark.thorough
 @pytest.mark.parametrize("has_history", [True, False])
 def test_a_table_whose_batches_have_left_the_log_takes_the_next_ones(
-    has_history: bool, destination: Destination, client: Client, warehouse: Path
+    has_history: bool, destination: Destination, client: Client
 ) -> None:
     """
     version   0        1         ...                             12 and later
@@ -1718,14 +1718,7 @@ def test_a_table_whose_batches_have_left_the_log_takes_the_next_ones(
     spark, full_name = destination.spark, f"{SCHEMA}.{name}"
     for number in range(11):
         spark.sql(f"alter table {full_name} set tblproperties ('n' = '{number}')")
-    place = warehouse / f"{SCHEMA}.db" / name / "_delta_log"
-    checkpoint = max(int(file.name[:20]) for file in place.glob("*.checkpoint*.parquet"))
-    for file in place.glob("*.json"):
-        if file.name[:20].isdigit() and int(file.name[:20]) < checkpoint:
-            file.unlink()
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    spark.sql(f"refresh table {full_name}")
+    expire_log(spark, full_name)
     assert numbers(destination, name) == []
 
     answer = write(2, color="red")

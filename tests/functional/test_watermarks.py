@@ -12,9 +12,9 @@ from tests.support.project import Project
 FEED = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
 
 
-def changes(project: Project, name: str = "items", options: str = "") -> str:
+def changes(project: Project, name: str) -> str:
     relation = f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
-    return f"dbt_history.changes({relation}, 'id'{options})"
+    return f"dbt_history.changes({relation}, 'id')"
 
 
 def of_changes(project: Project, model: str, name: str = "items", sql: str = "{}") -> None:

@@ -173,7 +173,7 @@ class Database:
     def head(self) -> int:
         return len(self.transactions)
 
-    def transact(self, transaction: Mapping[str, Any], step: int = 0) -> Result:
+    def transact(self, transaction: Mapping[str, Any], step: int) -> Result:
         """Apply one: `app_id`, `author`, `message`, `time`, `mode`, `branch`, `writes`."""
         if transaction.get("rolled_back"):
             return Result(None)
@@ -401,7 +401,7 @@ class Database:
             return None
         return self._visible((branch.parent, *key[1:]), branch.at_point(at))
 
-    def create_branch(self, name: str, parent: str = MAIN, at: int | None = None) -> str:
+    def create_branch(self, name: str, parent: str, at: int | None) -> str:
         if name in self.branches or name == MAIN or (at is not None and not 0 <= at <= self.head):
             return ERROR
         self.branches[name] = Branch(parent, [(self.head, self.head if at is None else at)])
@@ -543,7 +543,7 @@ class Database:
         return max(numbers, default=0)
 
     def last_states(
-        self, start: int, end: int | None, collection: str = "foo", author: str | None = None
+        self, start: int, end: int | None, collection: str, author: str | None = None
     ) -> list[State]:
         """The last state of each feature and transaction of a range, oldest first."""
         last = {
@@ -555,7 +555,7 @@ class Database:
         }
         return sorted(last.values(), key=lambda state: (state.txn, state.n))
 
-    def activity(self, collection: str = "foo", from_txn: int = 0) -> list[dict[str, Any]]:
+    def activity(self, collection: str, from_txn: int) -> list[dict[str, Any]]:
         """States newest first, updates with a patch to their predecessor."""
         return [
             {"n": state.n, "patch": self._patch(state)}

@@ -405,7 +405,7 @@ def truth(stream: Iterable[Event], convention: Convention, as_events: bool = Fal
     return table
 
 
-def plain_events(seed: int, convention: Convention, keys: int = 3, events: int = 9) -> list[Event]:
+def plain_events(seed: int, convention: Convention) -> list[Event]:
     """Upserts and deletes of some records, in any order of arrival.
 
     A delete may follow a delete, or be the first event of its key. Events of one key are at least
@@ -414,9 +414,9 @@ def plain_events(seed: int, convention: Convention, keys: int = 3, events: int =
     rng = random.Random(f"plain {seed} {convention}")
     scale = scale_of(convention)
     stream = []
-    for values in key_values(keys, KEY):
+    for values in key_values(3, KEY):
         is_close = rng.random() < 0.5
-        for tick in rng.sample(range(12 if is_close else 20), rng.randint(1, events)):
+        for tick in rng.sample(range(12 if is_close else 20), rng.randint(1, 9)):
             time = scale.at(tick) + rng.choice((scale.least, 2 * scale.least))
             if is_close:
                 time = scale.origin + tick * (scale.gap or scale.least)
@@ -427,7 +427,7 @@ def plain_events(seed: int, convention: Convention, keys: int = 3, events: int =
 
 
 def plain_batches(
-    stream: Sequence[Event], seed: int, convention: Convention, as_events: bool = False
+    stream: Sequence[Event], seed: int, convention: Convention, as_events: bool
 ) -> list[Batch]:
     """A stream in batches of upsert and delete rows, without earliest rows; some are sent twice.
 
@@ -614,7 +614,7 @@ def wild_rows(
     past: Sequence[Batch],
     now: int,
     convention: Convention,
-    as_events: bool = False,
+    as_events: bool,
 ) -> Batch:
     """Rows of one key for one batch; not validated."""
     if past and rng.random() < 0.1:
@@ -673,7 +673,7 @@ def wild_change(stage: str, draws: Draws, key: KeyItems, start: Time) -> Row:
     return row
 
 
-def sent_again_history(seed: int, convention: Convention, keys: int = 3) -> History:
+def sent_again_history(seed: int, convention: Convention) -> History:
     """Old versions sent again without an earliest row; in the next batch, updates of the records.
 
     An update completes its unmodified columns only if the record was not deleted before it:
@@ -686,7 +686,7 @@ def sent_again_history(seed: int, convention: Convention, keys: int = 3) -> Hist
     tick = scale_of(convention).tick
     initial: list[Row] = []
     sent: list[Batch] = [[], []]
-    for values in key_values(keys, KEY):
+    for values in key_values(3, KEY):
         versions, last = contiguous_versions(rng, values, convention)
         initial += versions
         key = tuple(values.items())

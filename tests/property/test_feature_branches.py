@@ -102,14 +102,14 @@ class Logs:
             if isinstance(result, Result):
                 done.append((space, result, known))
             if isinstance(result, Result) and result.error is not None:
-                refused.append((space, call, result))
+                refused.append((call, result))
             else:
                 assert result == "OK" or isinstance(result, Result), (step, result)
                 calls.append(call)
         self.project.dbt("run-operation", "operate", "--args", json.dumps({"calls": calls}))
         self._note_merges(done)
-        for space, call, result in refused:
-            self._assert_refused(space, call, result)
+        for call, result in refused:
+            self._assert_refused(call, result)
 
     def _call(self, space: Space, step: Step) -> Step:
         arguments: Step = {
@@ -146,7 +146,7 @@ class Logs:
                 self.merges["done"] += 1
         assert not written
 
-    def _assert_refused(self, space: Space, call: Step, result: Result) -> None:
+    def _assert_refused(self, call: Step, result: Result) -> None:
         """Check that the conflicts are the oracle's, and that nothing is written."""
         run = self.project.dbt(
             "run-operation", "operate", "--args", json.dumps({"calls": [call]}), check=False

@@ -718,6 +718,28 @@ def test_a_key_column_that_the_mirror_replaces_is_refused(call: Renderer) -> Non
     assert "numbered.`Mod_Time`" not in sql
 
 
+def test_names_and_references_that_do_not_fit_a_mirror_are_refused_together(call: Renderer) -> None:
+    compile_in(call, "staff_hx")
+    call.pretend_relations("staff", "staff_hx")
+    about = {"id": "staff_hx_id", "key": ["id"]}
+    call.pretend_answers(
+        {
+            **source("staff", STAFF, [commit(5), commit(4)]),
+            "describe history `golden`.`staff_hx`": captured("staff", 4, hx=about),
+        }
+    )
+    one = {"column": "chief", "history": call.table("staff_hx"), "name": "boss"}
+    two = {"columns": ["boss", "id"], "history": call.table("staff_hx"), "name": "pair"}
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("hx_rows", main=call.table("staff"), key="id", references=[one, two])
+    problems = str(refused.value).partition("got:")[2].partition("expected:")[0].split("\n")
+    assert [line.strip() for line in problems if line.strip()] == [
+        "column boss of golden.staff has the name of a link: give the reference another name",
+        "a reference names column chief, which does not exist",
+        "the reference to golden.staff_hx has 2 columns for a key of 1 (id)",
+    ]
+
+
 @pytest.mark.parametrize("is_ahead", [True, False])
 def test_a_mirror_that_was_set_back_waits_for_a_reference_that_was_set_back(
     call: Renderer, is_ahead: bool

@@ -73,7 +73,7 @@ def run_cases(
     case_runs: Sequence[CaseRun],
     tables: Mapping[str, Tables],
     control: Callable[[CaseRun, str], None],
-    metadata: Callable[[Case, int], str | None] = lambda case, transaction: None,
+    metadata: Callable[[Case, int], str | None],
 ) -> dict[str, list[int]]:
     """Run all cases. Returns for each case the numbers of the statements, in order.
 

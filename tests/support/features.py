@@ -27,9 +27,7 @@ DAY = datetime(2024, 1, 1)
 PLACES = 1 << 20
 
 
-def create_log_view(
-    spark: SparkSession, rows: Iterable[dict[str, Any]], name: str = "feature_log"
-) -> None:
+def create_log_view(spark: SparkSession, rows: Iterable[dict[str, Any]], name: str) -> None:
     """Create a view of rows of a log."""
     data_frame(spark, rows, LOG).createOrReplaceTempView(name)
 

@@ -12,6 +12,8 @@ from typing import Any
 from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
+from tests.support.delta_log import expire_log, forget_logs
+
 ROOT = Path(__file__).parents[2]
 NAME = "history_tests"
 SCHEMA = "tests"
@@ -199,20 +201,11 @@ class Project:
             arguments = f"{{table: {self.table(name)}}}"
             self.dbt("run-operation", f"{kind}_history", "--args", arguments)
 
-    def expire_log(self, name: str, before: int, files: str = "*.json") -> None:
-        """Remove what Delta's log cleanup removes, up to a version, whatever its age."""
-        table = self.table(name)
-        place = self.spark.sql(f"describe detail {table}").collect()[0]["location"]
-        for entry in (Path(place.removeprefix("file:")) / "_delta_log").glob(files):
-            if entry.name[:20].isdigit() and int(entry.name[:20]) < before:
-                entry.unlink()
-        self.forget_logs()
-        self.spark.sql(f"refresh table {table}")
+    def expire_log(self, name: str, before: int | None = None, files: str = "*.json") -> None:
+        expire_log(self.spark, self.table(name), before, files)
 
     def forget_logs(self) -> None:
-        """Let Spark read the logs of all tables again."""
-        jvm: Any = self.spark._jvm
-        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        forget_logs(self.spark)
 
 
 def drop_schema(spark: SparkSession, schema: str, warehouse: Path) -> None:

@@ -28,7 +28,7 @@ def selected(
     return [case for case in cases if case["id"] in chosen]
 
 
-def covering(cases: Sequence[dict[str, Any]], known: Set[str] = frozenset()) -> set[str]:
+def covering(cases: Sequence[dict[str, Any]], known: Set[str]) -> set[str]:
     """The ids of cases that touch every rule but the known ones.
 
     Each case adds the most rules for its cost.

@@ -48,7 +48,7 @@ def listening(app: App, script: str) -> Iterator[str]:
 
 
 def played_by_server(
-    app: App, folder: Path, script: str, options: tuple[str, ...] = ()
+    app: App, folder: Path, script: str, options: tuple[str, ...]
 ) -> tuple[Any, Page]:
     """As `played` for a page of a file."""
     with_network = (one for one in OPTIONS if "resolver" not in one)

@@ -91,6 +91,15 @@
 {% endmacro %}
 
 
+{#
+    A Delta table: sets `diff`, `entries` (the commits whose feed is read) and `watermark` (how far
+    the table is read after the run). Without a watermark the run takes nothing.
+
+        the feed is complete          ---](      feed      ]
+        it has a gap up to d          ---]( diff  d]( feed ]
+        there is none                 ---](      diff      ]
+        made again, or set back          (       diff      ]    all from the known state
+#}
 {% macro _plan_versioned(capture, method) %}
     {% set taken, head = capture.taken, capture.head %}
     {% set last = (taken.watermark or {}).get('version') %}

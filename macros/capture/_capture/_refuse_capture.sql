@@ -62,6 +62,10 @@
 {% endmacro %}
 
 
+{#
+    Refuses columns whose values cannot be compared or cannot identify a row, a key that the source
+    does not have, and names that the changes need for themselves; all at once.
+#}
 {% macro _refuse_captured_columns(capture) %}
     {% set problems = [] %}
     {% for column in capture.columns %}

@@ -9,7 +9,7 @@
 #}
 {% macro _unread_commits_of(log, kept=none, relation=none) %}
     {% do return(
-        dbt_history._unread_sources(log, kept, relation) | map(attribute='text') | join(', ')
+        dbt_history._unread_sources(log, relation, kept) | map(attribute='text') | join(', ')
             or none
     ) %}
 {% endmacro %}
@@ -19,7 +19,7 @@
     The same as a list: {'text', 'micros': when the first of these commits was made (none: that is
     not known any more), 'newest': when the newest commit of the source was made}.
 #}
-{% macro _unread_sources(log, kept=none, relation=none) %}
+{% macro _unread_sources(log, relation, kept=none) %}
     {% set kept = kept or dbt_history._operations_without_rows() + [
         'DROP COLUMNS', 'RENAME COLUMN', 'UPGRADE PROTOCOL', 'UNSET TBLPROPERTIES',
         'ADD CONSTRAINT', 'DROP CONSTRAINT', 'COMPUTE STATS',

@@ -126,6 +126,17 @@ identified as (
 {%- endmacro %}
 
 
+{#
+    CTEs from the stored states to `folded` (`_folded_ctes`). Whether a write makes a state depends
+    on the states that the writes before it made, so the writes of a feature are one array, in
+    order, and one expression folds it:
+
+        head      writes                     new_states             outcomes
+        v1        UPDATE, DELETE, CREATE     v2, tombstone, v3      UPDATED, DELETED, CREATED
+
+    With writes on branches the array has those of an item on all its branches; the result is one
+    row per branch again (`folds_of_branches`).
+#}
 {% macro _fold_ctes(features, pending) %}
 {%- set grouped = dbt_history._folded_by(features) -%}
 {{ dbt_history._stored_ctes(features, pending) }}
@@ -411,6 +422,14 @@ based_writes as (
 {% endmacro %}
 
 
+{#
+    CTE `heads` (`_stored_ctes`): one row per feature that has a stored state, with writes on
+    branches one per item, whose states are then an array, one per branch. Later states do not
+    count, because `feature_outcomes` evaluates a log again on a newer table:
+
+        after = 5       1          3               7
+        stored          [ v1 ------)[ v2 ----------)[ v3       the head is v2: it ends after 5
+#}
 {% macro _head_ctes(features, pending) %}
 {%- set key = dbt_history._c_key(features) + (['fork'] if features.on_branches else []) -%}
 {%- set needs_tombstone = dbt_history._reads_tombstones(features, pending) -%}

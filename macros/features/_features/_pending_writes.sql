@@ -245,6 +245,11 @@
 {% endmacro %}
 
 
+{#
+    SQL of one round (`_refused_transactions`): the transactions that fail if those of
+    `pending.refused` had no effect, {txn, is_seen}. `is_seen`: a later write may have another
+    outcome without the transaction. With branches or merges every effect counts as seen.
+#}
 {% macro _refused_sql(features, pending) %}
     with {{ dbt_history._with_refused(pending) }},
 

@@ -92,6 +92,10 @@
 {% endmacro %}
 
 
+{#
+    Refuses names that the mirror needs for itself, and references that do not fit the main table;
+    all at once.
+#}
 {% macro _refuse_hx_columns(capture, own_id, links) %}
     {% set problems = [] %}
     {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
@@ -118,6 +122,22 @@
         if (reserved | map('lower') | list).count(name) > 1 %}
         {% do problems.append('two columns would be ' ~ name ~ ': give the reference a name') %}
     {% endfor %}
+    {% set problems = problems + dbt_history._link_problems(capture, links, names) %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'hx_rows', 'a history mirror cannot be made of these columns',
+            got='\n    ' ~ problems | join('\n    '),
+            expected="references such as {'column': 'network_id', 'history':"
+                ~ " ref('meta_network_hx')}",
+            node=model.unique_id,
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{# What is wrong with the columns of the references. `names`: the main table's columns. #}
+{% macro _link_problems(capture, links, names) %}
+    {% set problems = [] %}
     {% for link in links %}
         {% for name in link.columns %}
             {% set now = dbt_history._renamed_to(capture, name) %}
@@ -141,13 +161,5 @@
             ) %}
         {% endif %}
     {% endfor %}
-    {% if problems %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            'hx_rows', 'a history mirror cannot be made of these columns',
-            got='\n    ' ~ problems | join('\n    '),
-            expected="references such as {'column': 'network_id', 'history':"
-                ~ " ref('meta_network_hx')}",
-            node=model.unique_id,
-        )) %}
-    {% endif %}
+    {% do return(problems) %}
 {% endmacro %}

@@ -1,3 +1,4 @@
+{# Refuses limits of `clean_history` that are not valid, or not for these tables; all at once. #}
 {% macro _check_cutoff(tables, before, age, keep_versions, of_features) %}
     {% set problems = [] %}
     {% set counts_transactions = of_features.up_to is not none

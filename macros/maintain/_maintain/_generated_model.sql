@@ -27,6 +27,7 @@
 {% endmacro %}
 
 
+{# The text of a model's file: the same settings give the same text, which is not written again. #}
 {% macro _generated_sql(table) %}
     {%- set lines = [
         "{{ config(materialized='history_append') }}", '',
@@ -52,6 +53,7 @@
 {% endmacro %}
 
 
+{# The text of the yml of all generated models: their grain, and the tests of a log. #}
 {% macro _generated_yml(tracked) %}
     {%- set lines = ['version: 2', '', 'models:'] -%}
     {%- for table in tracked -%}

@@ -204,15 +204,15 @@
 {% endmacro %}
 
 
-{# Null-safe equality of two lists of cells. #}
-{% macro _same_cells(columns, left, left_prefix, right, right_prefix) %}
+{# Null-safe equality of cells with those of a plan (`n_`). #}
+{% macro _same_cells(columns, left, prefix, right) %}
     {% set terms = [] %}
     {% for column in columns %}
         {% do terms.append(
             dbt_history._comparable(
-                left ~ dbt_history._quote(left_prefix ~ column.name), column.type,
+                left ~ dbt_history._quote(prefix ~ column.name), column.type,
             ) ~ ' <=> ' ~ dbt_history._comparable(
-                right ~ dbt_history._quote(right_prefix ~ column.name), column.type,
+                right ~ dbt_history._quote('n_' ~ column.name), column.type,
             )
         ) %}
     {% endfor %}
@@ -257,9 +257,9 @@
         select true as `__is_there`, {{ dbt_history._side_cells(call.columns, 'n_') }}
         from {{ call.name }} version as of {{ call.version }}
     ) as is_now
-        on {{ dbt_history._same_cells(key, 'was.', 'c_', 'is_now.', 'n_') }}
+        on {{ dbt_history._same_cells(key, 'was.', 'c_', 'is_now.') }}
     where was.`__is_there` is null or is_now.`__is_there` is null
-        or not {{ dbt_history._same_cells(call.columns, 'was.', 'c_', 'is_now.', 'n_') }}
+        or not {{ dbt_history._same_cells(call.columns, 'was.', 'c_', 'is_now.') }}
 )
     {%- endset -%}
     {%- do return(sql) -%}
@@ -311,7 +311,7 @@
     {% if not call.identity %}{% do return('0') %}{% endif %}
     {% do return(
         "count_if(`__op` = 'update' and not "
-            ~ dbt_history._same_cells(call.identity, 'plan.', 'c_', 'plan.', 'n_') ~ ')'
+            ~ dbt_history._same_cells(call.identity, 'plan.', 'c_', 'plan.') ~ ')'
     ) %}
 {% endmacro %}
 
@@ -421,7 +421,7 @@ using {{ dbt_history._revert_rows(call) }} as plan
 on {{ on | join(' and ') }}
 when matched and (
     plan.`__op` = 'insert'
-    or not {{ dbt_history._same_cells(call.columns, 'main.', '', 'plan.', 'n_') }}
+    or not {{ dbt_history._same_cells(call.columns, 'main.', '', 'plan.') }}
 ) then update set {{ assigned[0] }} = {{ error }}
 when matched and plan.`__op` = 'delete' then delete
 when matched then update set {{ assignments | join(', ') }}

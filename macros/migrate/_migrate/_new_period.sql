@@ -182,7 +182,7 @@
     {% set problems = [] %}
     {% set is_suspended = dbt_history._is_suspended(log) %}
     {% set run = ('resume_history, and ' if is_suspended else '') ~ 'run its model first' %}
-    {% for source in dbt_history._unread_sources(log, relation=migrated.relation) %}
+    {% for source in dbt_history._unread_sources(log, migrated.relation) %}
         {% set micros = source.newest if is_suspended else source.micros %}
         {% if micros is none or dbt_history._has_own_times(migrated.relation) %}
             {% do problems.append(

@@ -42,6 +42,16 @@
 {% endmacro %}
 
 
+{#
+    SQL: the staged rows of the changes, as a SELECT of `history_batch` has them. The changes are
+    captured, those that count get the point from which they hold, and `batch_rows` makes rows of
+    them:
+
+        updated_at   source     the point of a change
+        no           any        `_commit_timestamp`: the time of the commit or the run
+        yes          state      `__at`: `updated_at`, or later than a deletion (`_timed_changes`)
+        yes          changes    `updated_at` itself
+#}
 {% macro _history_rows(select_sql, settings, log) %}
     {%- set capture = dbt_history._capture_of_select(select_sql, settings, log) -%}
     {%- do capture.update({'is_partial': settings.get('is_partial', false)}) -%}
@@ -502,7 +512,7 @@
                     left join (
                         {{ dbt_history._stored_points('`once`', capture, settings) | indent(24) }}
                     ) as `stored`
-                        on {{ dbt_history._same_key(settings.key, '`changes`', '`stored`') }}
+                        on {{ dbt_history._same_key(settings.key, '`changes`') }}
                     {%- endif %}
                     where `_change_type` <> 'update_preimage'
                 ) as `placed`
@@ -559,16 +569,17 @@ left semi join (
     select {{ dbt_history._quoted(settings.key) | join(', ') }}
     from {{ changes }} as `changes`
 ) as `touched`
-    on {{ dbt_history._same_key(settings.key, '`touched`', '`stored`', is_named=true) }}
+    on {{ dbt_history._same_key(settings.key, '`touched`', is_named=true) }}
 group by {{ dbt_history._quoted(settings.key) | join(', ') }}
 {%- endmacro %}
 
 
-{% macro _same_key(key, left, right, is_named=false) %}
+{# The key of `left` is that of `stored`, there under its own names or as `__key_1`, … #}
+{% macro _same_key(key, left, is_named=false) %}
     {%- set terms = [] -%}
     {%- for name in key -%}
         {%- do terms.append(
-            left ~ '.' ~ dbt_history._quote(name) ~ ' <=> ' ~ right ~ '.'
+            left ~ '.' ~ dbt_history._quote(name) ~ ' <=> `stored`.'
                 ~ (dbt_history._quote(name) if is_named else '`__key_' ~ loop.index ~ '`')
         ) -%}
     {%- endfor -%}

@@ -38,6 +38,11 @@
 {% endmacro %}
 
 
+{#
+    SQL: one row per batch, in order, as JSON: the fields of `_plan_batches`. The rows are counted
+    per stage, key and start, and then per batch, in one pass. Two rows that contradict each other
+    are only suspected here (`suspects`); `_problems_sql` compares them.
+#}
 {% macro _plan_sql(staged, columns, settings, last_batch) %}
     {%- set kinds = dbt_history._row_kinds() -%}
     {%- set convention = settings.convention -%}

@@ -39,6 +39,11 @@
 {% endmacro %}
 
 
+{#
+    SQL: up to five rows per reason, as JSON {'reason', 'number' of all such rows, 'sample'}. It
+    sorts the rows to compare neighbours, so it runs only if the plan has found a problem or a
+    suspicion. A suspicion that was wrong (equal copies of one row) has no row here.
+#}
 {% macro _problems_sql(staged, batches, columns, settings) %}
     {%- set kinds = dbt_history._row_kinds() -%}
     {%- set convention = settings.convention -%}

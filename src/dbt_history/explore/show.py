@@ -30,7 +30,7 @@ def read_cells(
     condition: str,
     order: Sequence[str],
     limit: int,
-    end: str = "",
+    end: str,
 ) -> list[Cells]:
     """The first rows of a reader's sub-query as text; times in UTC. `end` can be open."""
     texts = ", ".join(as_text(name, kind) for name, kind in columns)

@@ -28,7 +28,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(document, ensure_ascii=False)
 
 
-def start_logging(form: str, level: int = logging.INFO) -> None:
+def start_logging(form: str, level: int) -> None:
     """Log as `text` to stderr, or as `json` to stdout."""
     if form == "json":
         handler = logging.StreamHandler(sys.stdout)

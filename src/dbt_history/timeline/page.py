@@ -143,7 +143,7 @@ def page(tracks: Sequence[Track], at: float | None = None) -> str:
     )
 
 
-def render(name: str, tracks: Sequence[Track], at: float | None = None) -> str:
+def render(name: str, tracks: Sequence[Track], at: float | None) -> str:
     """The content of the output file: the chart alone for `.svg`, else the page."""
     if name.lower().endswith(".svg"):
         spec: dict[str, Any] = version_chart(tracks, at)
