@@ -54,6 +54,35 @@ def test_a_decimal_key_is_not_rounded_to_the_key_of_another_record(
     assert (not problems) is is_one
 
 
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        (date(2024, 1, 1), True),
+        ("2024-01-01", True),
+        (" 2024-1-1 ", True),
+        (datetime(2024, 1, 1), True),
+        ("2024-01-01T00:00", True),
+        ("2024-01-01 10:00", False),
+        (datetime(2024, 1, 1, 10), False),
+        ("2024-01-01T", False),
+        ("2024-01-01 00:00:00.5", False),
+        ("2024-01-01 00:00+02:00", False),
+        ("2024-01", False),
+        (2024, False),
+    ],
+)
+def test_a_time_is_not_cut_to_the_day_of_another_record(
+    call: Renderer, value: object, is_one: bool
+) -> None:
+    """Spark casts 2024 and 2024-01-01 10:00 to the day 2024-01-01."""
+    call.pretend_answers({"select": [{"is_true": True, "is_null": False}]})
+    columns = [{"name": "day", "type": "date"}, {"name": "at", "type": "timestamp"}]
+    problems = call("_key_problems", only={"Day": value}, columns=columns)
+    assert problems == ([] if is_one else [f"only: Day is no date: {value}"])
+    call.pretend_answers({"select": [{"is_true": True, "is_null": False}]})
+    assert call("_key_problems", only={"at": value}, columns=columns) == []
+
+
 def test_a_copy_of_a_batch_that_has_the_record_is_named(call: Renderer) -> None:
     """The copy is named after the model, whose table has another name here; 9 digits are no id."""
     know(call, node("model.shop.customers", "dim_customers"))
