@@ -83,6 +83,44 @@ def test_a_time_is_not_cut_to_the_day_of_another_record(
     assert call("_key_problems", only={"at": value}, columns=columns) == []
 
 
+def test_columns_that_delta_fills_itself_are_refused_with_all_other_reasons(
+    call: Renderer,
+) -> None:
+    """`kept` is of a column that is not erased; `free` is NULL where `v` is."""
+    place: dict[str, Any] = {
+        "name": "`golden`.`log`", "relation": call.table("log"),
+        "there": [{"name": name, "type": "string"} for name in ("k", "v", "Id", "day", "free")],
+    }  # fmt: skip
+    place["columns"] = place["there"][1:]
+    generated = {"day": "upper(k)", "free": "upper(v)"}
+    fields = [
+        {"name": "k", "metadata": {"delta.generationExpression": "never asked"}},
+        {"name": "v", "metadata": {}},
+        {"name": "Id", "metadata": {"delta.identity.start": 1}},
+        *({"name": name, "metadata": {"delta.generationExpression": expression}}
+          for name, expression in generated.items()),
+    ]  # fmt: skip
+    counted = "select count(*) from (select `k`, cast(null as string) as `v`"
+    executed = call.pretend_answers(
+        {
+            "describe detail": [{"location": "/tables/log"}],
+            "select get_json_object": [{"schema": json.dumps({"fields": fields})}],
+            f"{counted} … where k = 1) as erased where (upper(k)) is not null": [{"number": 2}],
+            f"{counted} … (upper(v)) is not null": [{"number": 0}],
+        }
+    )
+    problems = ["another one"]
+    call("_check_computed_columns", place=place, filter=" where k = 1", problems=problems)
+
+    way_out = "name the columns to erase, without it (columns)"
+    assert problems == [
+        "another one",
+        f"`golden`.`log`: Id is an identity column, which cannot be updated: {way_out}",
+        f"`golden`.`log`: day is generated (upper(k)), and would not be NULL in 2 rows: {way_out}",
+    ]
+    assert len(executed) == 4
+
+
 def test_a_copy_of_a_batch_that_has_the_record_is_named(call: Renderer) -> None:
     """The copy is named after the model, whose table has another name here; 9 digits are no id."""
     know(call, node("model.shop.customers", "dim_customers"))
