@@ -181,12 +181,13 @@
 {#
     The rows of the main table at one instant, from its mirror or event table: a sub-query with the
     main table's columns, each under its present name; with `mod_columns` also `mod_time` and
-    `mod_user`, when and by whom the row was last changed.
+    `mod_user`, when and by whom the row was last changed. `version`: that of the log, by default
+    the newest one.
 
         mirror     a 1 (10:00 lee)     a 2 (11:00 kim)     b 1 (11:30 kim, deleted)
         at 11:45   a 2                 mod_time 11:00, mod_user kim; b does not exist
 #}
-{% macro _main_rows(table, at, mod_columns=false) %}
+{% macro _main_rows(table, at, mod_columns=false, version=none) %}
     {%- set cells = [] -%}
     {%- for name in table.main_columns -%}
         {%- do cells.append(
@@ -201,7 +202,11 @@
     {%- endif -%}
     {%- do return(
         '(\n    select ' ~ cells | join(', ') ~ '\n    from '
-            ~ dbt_history.as_of(table.relation, at, dbt_history._reading_of_log(table.log))
+            ~ dbt_history.as_of(
+                table.relation if version is none
+                    else dbt_history._at_version(table.relation, version),
+                at, dbt_history._reading_of_log(table.log),
+            )
         ~ ' as log_rows\n)'
     ) -%}
 {% endmacro %}
