@@ -30,3 +30,9 @@
     {% endif %}
     {% do return(found) %}
 {% endmacro %}
+
+
+{# A table at the version of an entry of its log, for the FROM clause. #}
+{% macro _at_version(relation, version) %}
+    {%- do return(dbt_history._quoted_relation(relation) ~ ' version as of ' ~ version) -%}
+{% endmacro %}

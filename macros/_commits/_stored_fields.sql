@@ -43,3 +43,25 @@
     {% endfor %}
     {% do return(problems) %}
 {% endmacro %}
+
+
+{#
+    Whether Delta numbers the rows in this column itself; no UPDATE may name it. `field`: of
+    `_stored_fields`.
+#}
+{% macro _is_identity(field) %}
+    {% do return(field.metadata.get('delta.identity.start') is not none) %}
+{% endmacro %}
+
+
+{# Refuses a table that this package did not write, before its first batch or append. #}
+{% macro _refuse_existing(problems, expected, staged, caller_name) %}
+    {% if problems %}
+        {% do dbt_history._drop_staged(staged) %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            caller_name, 'the existing table cannot be adopted; nothing was written',
+            got='\n    ' ~ problems | join('\n    '), expected=expected, node=model.unique_id,
+            way_out='correct the table as each line describes, or give the model another alias',
+        )) %}
+    {% endif %}
+{% endmacro %}

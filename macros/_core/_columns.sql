@@ -213,7 +213,8 @@
 
 {#
     The values of a key that are none of their column's type, as texts. A decimal with more places
-    than the column has is none: the cast would round it to another record's key.
+    than the column has is none, nor is a time or a part of a day a day: the cast would round it to
+    another record's key.
 #}
 {% macro _key_problems(only, columns, argument='only') %}
     {% set values, cells, problems = dbt_history._key_values(only, columns), ['true'], [] %}
@@ -223,7 +224,8 @@
     {% set row = run_query('select ' ~ cells | join(', ')).rows[0] if values else [] %}
     {% for name, value in values.items() %}
         {% if row[loop.index]
-            or not dbt_history._has_places_of_type(only[name], value.of_column) %}
+            or not dbt_history._has_places_of_type(only[name], value.of_column)
+            or not dbt_history._is_day_of_type(only[name], value.of_column) %}
             {% do problems.append(
                 argument ~ ': ' ~ name ~ ' is no ' ~ value.of_column ~ ': ' ~ only[name]
             ) %}
@@ -255,6 +257,19 @@
     {% set zeros = digits | length - digits.rstrip('0') | length %}
     {% set places = number.group(2) | length - zeros - (number.group(3) or 0) | int %}
     {% do return(zeros == digits | length or places <= decimal.group(1) | int) %}
+{% endmacro %}
+
+
+{#
+    False if the type is a date and the value is not one whole day: Spark casts both 2024 and
+    2024-01-01 10:00 to the day 2024-01-01. A time of midnight is the day.
+#}
+{% macro _is_day_of_type(value, type) %}
+    {% set day = modules.re.match(
+        '^[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}(?:[ t]00?:00(?::00(?:[.]0*)?)?)?$',
+        value | string | trim | lower,
+    ) %}
+    {% do return(type != 'date' or day is not none) %}
 {% endmacro %}
 
 

@@ -3,8 +3,9 @@
     table's log the number of rows, and commits of others that changed rows, dropped columns,
     emptied or replaced the table; and, with `source`, the current versions against the table they
     mirror (only its columns are compared). Differences are an error. A mirror or an event table is
-    compared with its main table without being told, if it has read all commits of it. It writes
-    nothing, so `dry_run` changes nothing.
+    compared with its main table without being told, if it has read all commits of it. Runs may
+    commit meanwhile: a table is compared with the log, and the main table, of one moment. It
+    writes nothing, so `dry_run` changes nothing.
 
     dbt run-operation verify_history --args '{table: customers, source: stg_customers}'
 #}
@@ -20,9 +21,9 @@
             else dbt_history._broken_rules(table) %}
         {% set found = rules + dbt_history._lost_rows(table, entries)
             + dbt_history._foreign_commits(table, entries) %}
-        {% set other = source or dbt_history._comparable_main(table) %}
+        {% set other = dbt_history._compared_with(table, entries, source) %}
         {% if other is not none %}
-            {% do found.extend(dbt_history._differs_from(table, other)) %}
+            {% do found.extend(dbt_history._differences(table, entries, other)) %}
         {% endif %}
         {% for text in found %}
             {% do differences.append(table.name ~ ': ' ~ text) %}

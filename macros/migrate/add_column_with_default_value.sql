@@ -8,9 +8,9 @@
     {% set caller = 'add_column_with_default_value' %}
     {% set migrated = dbt_history._migrated_table(table, caller) %}
     {% set problems = dbt_history._column_problems(migrated, column, [], type) %}
-    {% do problems.append(
-        'rows of a log never change: add the column to the table whose changes it has'
-    ) if dbt_history._log_lock(migrated.relation) is not none %}
+    {% do problems.extend(dbt_history._log_problems(
+        migrated, 'add the column to the table whose changes it has',
+    )) %}
     {% if not problems %}
         {% set value = dbt_history._migration_value(default, type, problems) %}
     {% endif %}

@@ -1,6 +1,7 @@
 {#
     Removes the rows that were synced before an instant, or with `deleted_column` marks them as
-    deleted. Rows without a sync time are kept. Does nothing if the table does not exist.
+    deleted. Rows without a sync time are kept. Does nothing if the table does not exist. A log is
+    refused: its rows never change.
 #}
 {% macro truncate_before(
     table, at, synced_column='_fivetran_synced', deleted_column=none, dry_run=false
@@ -11,7 +12,10 @@
         {% do dbt_history._log_info(caller, table, 'does not exist; nothing to do') %}
         {% do return(none) %}
     {% endif %}
-    {% set problems = [] %}
+    {% set problems = dbt_history._log_problems(
+        migrated,
+        'truncate the table whose changes it has; erase_subject makes values of one key NULL',
+    ) %}
     {% set instant = dbt_history._migration_instant(at, 'at', problems) %}
     {% if migrated.types.get(synced_column | lower) != 'timestamp' %}
         {% do problems.append('the table has no timestamp column ' ~ synced_column) %}

@@ -1,6 +1,7 @@
 {#
     Sets a column to one value in every row, including closed versions, except in the tombstones of
-    `late_events`; none is NULL. Repeating it changes nothing.
+    `late_events`; none is NULL. Repeating it changes nothing. A log is refused: its rows never
+    change.
 #}
 {% macro update_column_value(table, column, value, dry_run=false) %}
     {% set caller = 'update_column_value' %}
@@ -9,6 +10,10 @@
     {% if not problems and column | lower not in migrated.types %}
         {% do problems.append('the table has no column ' ~ column) %}
     {% endif %}
+    {% do problems.extend(dbt_history._log_problems(
+        migrated,
+        'change the table whose changes it has; erase_subject makes values of one key NULL',
+    )) %}
     {% set type = migrated.types.get(column | lower, 'string') %}
     {% if not problems and '<' in type and value is not none %}
         {% do problems.append('column ' ~ column ~ ' is ' ~ type ~ ': only NULL can be set') %}

@@ -122,6 +122,11 @@ def session(facts: Mapping[str, Any]) -> Iterator[Finding]:
     is_utc = zone in ("UTC", "Etc/UTC", "Z", "GMT")
     line = "" if is_utc else "spark.sql.session.timeZone: UTC"
     yield Finding("ok" if is_utc else "note", "time zone", zone, line)
+    kind = str(settings.get("spark.sql.timestampType") or "TIMESTAMP_LTZ").upper()
+    has_zone = kind != "TIMESTAMP_NTZ"
+    found = kind + ("" if has_zone else ": a timestamp has no zone, runs are refused")
+    line = "" if has_zone else "spark.sql.timestampType: TIMESTAMP_LTZ"
+    yield Finding("ok" if has_zone else "problem", "timestamp type", found, line)
     for name, few, default in (
         ("spark.sql.shuffle.partitions", "<number of cores>", 200),
         ("spark.databricks.delta.snapshotPartitions", "2", 50),

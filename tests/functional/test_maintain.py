@@ -672,9 +672,13 @@ def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
     make_versions(project, "h", ("a", "secret", 1, None))
     other, log = project.table("other"), project.table("main_hx")
     spark.sql(f"create table {other} (v string) using delta")
-    spark.sql(f"create table {log} (id string, v string not null, w string) using delta")
+    spark.sql(
+        f"create table {log} (id string, v string not null, w string, n bigint generated always as"
+        " identity, g string generated always as (coalesce(w, 'x')), u string generated always as"
+        " (upper(w))) using delta"
+    )
     spark.sql(f"alter table {log} add constraint filled check (length(w) > 0 and w <> 'url')")
-    spark.sql(f"insert into {log} values ('a', 'secret', 'secret')")
+    spark.sql(f"insert into {log} (id, v, w) values ('a', 'secret', 'secret')")
     spark.sql(f"alter table {log} set tblproperties ('delta.appendOnly' = 'true')")
     spark.sql(f"alter table {project.table('h')} add columns (w string)")
     names = [f"{project.schema}.{name}" for name in ("other", "nowhere", "main_hx")]
@@ -702,6 +706,9 @@ def test_an_impossible_erasure_is_refused_with_every_reason_and_changes_nothing(
     assert "alter column `v` drop not null" in message
     assert "the constraint filled (" in message
     assert ") would refuse 1 rows" in message
+    assert "n is an identity column, which cannot be updated: name the columns" in message
+    assert "g is generated (coalesce(w, 'x')), and would not be NULL in 1 rows" in message
+    assert "u is generated" not in message
     assert [row["v"] for row in project.rows("h")] == ["secret"]
     assert not spark.catalog.tableExists(project.table("history_marks"))
 

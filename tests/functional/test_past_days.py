@@ -397,6 +397,57 @@ def test_a_log_has_nothing_to_read_of_an_optimized_main_table(
 
 
 @pytest.mark.thorough
+def test_a_suspension_that_a_restore_has_undone_does_not_count(
+    project: Project, spark: SparkSession
+) -> None:
+    """
+    main    fog            sun                         hail         wind
+    log     fog  [suspend       restore )  sun  [suspend      resume )   wind
+                      lost                          between
+    """
+    main, log = f"{project.schema}.visit", f"{project.schema}.visit_events"
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(f"create table {main} (id bigint, weather string) using delta tblproperties ({FEED})")
+    spark.sql(f"insert into {main} values (1, 'fog')")
+    relation = f"api.Relation.create(schema='{project.schema}', identifier='visit')"
+    project.model(
+        "visit_events",
+        f"select * from {{{{ dbt_history.event_rows({relation}, 'id') }}}}",
+        materialized="history_append",
+    )
+    project.run("visit_events")
+    version = project.log_of("visit_events")[0]["version"]
+
+    def tag(name: str, check: bool = True, **more: Any) -> str:
+        return operate(project, "create_tag", check, tag=name, table="visit_events", **more).log
+
+    operate(project, "suspend_history", table="visit_events")
+    lost = now(spark)
+    spark.sql(f"update {main} set weather = 'sun'")
+    assert "when it was suspended; points after resume_history are known again" in tag("a", False)
+
+    spark.sql(f"restore table {log} to version as of {version}")
+    project.run("visit_events")
+    tag("restored")
+    tag("lost", at=lost)
+    operate(
+        project, "create_point_in_time", schema=f"{project.schema}_lost", at=lost,
+        table="visit_events",
+    )  # fmt: skip
+    assert rows_of(project, f"select weather from {project.schema}_lost.visit") == [("fog",)]
+    spark.sql(f"drop schema {project.schema}_lost cascade")
+
+    operate(project, "suspend_history", table="visit_events")
+    between = now(spark)
+    spark.sql(f"update {main} set weather = 'hail'")
+    spark.sql(f"update {main} set weather = 'wind'")
+    operate(project, "resume_history", table="visit_events")
+    project.run("visit_events")
+    tag("resumed")
+    assert "where the changes were not read one by one" in tag("b", False, at=between)
+
+
+@pytest.mark.thorough
 def test_a_revert_that_the_history_cannot_know_is_refused_before_it_writes(
     project: Project, spark: SparkSession, days: dict[str, str]
 ) -> None:

@@ -25,6 +25,7 @@ WELL: dict[str, Any] = {
         "spark.sql.extensions": f"org.other.Extension,{doctor.EXTENSION}",
         "spark.sql.catalog.spark_catalog": doctor.CATALOG,
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timestampType": "TIMESTAMP_LTZ",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
     },
@@ -55,6 +56,7 @@ def test_each_missing_part_has_the_line_to_write(monkeypatch: pytest.MonkeyPatch
     settings = dict.fromkeys(WELL["settings"]) | {
         "spark.sql.extensions": "org.other.Extension",
         "spark.sql.session.timeZone": "Europe/Berlin",
+        "spark.sql.timestampType": "timestamp_ntz",
     }
     source = {"table": "shop.c", "is_table": True, "is_delta": True, "feed": False}
     done = examine(monkeypatch, delta=None, settings=settings, threads=4, sources=[source])
@@ -65,12 +67,13 @@ def test_each_missing_part_has_the_line_to_write(monkeypatch: pytest.MonkeyPatch
         f"spark.sql.extensions: org.other.Extension,{doctor.EXTENSION}",
         f"spark.sql.catalog.spark_catalog: {doctor.CATALOG}",
         "spark.sql.session.timeZone: UTC",
+        "spark.sql.timestampType: TIMESTAMP_LTZ",
         "spark.sql.shuffle.partitions: <number of cores>",
         "spark.databricks.delta.snapshotPartitions: 2",
         "threads: 1",
         "alter table shop.c set tblproperties ('delta.enableChangeDataFeed' = 'true')",
     ]
-    assert done.output.splitlines()[-1] == "3 problems, 5 notes"
+    assert done.output.splitlines()[-1] == "4 problems, 5 notes"
 
 
 def test_partitions_that_the_platform_chooses_need_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +147,7 @@ def test_the_macro_tells_the_method_as_dbt_has_read_it_from_the_profile(
 ) -> None:
     facts = facts_of(call, caplog, {"nodes": {}, "sources": {}})
     assert (facts["method"], facts["threads"]) == ("session", 1)
+    assert facts["settings"].keys() == WELL["settings"].keys()
 
 
 def test_several_threads_are_no_problem_where_each_has_its_own_session(

@@ -54,6 +54,73 @@ def test_a_decimal_key_is_not_rounded_to_the_key_of_another_record(
     assert (not problems) is is_one
 
 
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        (date(2024, 1, 1), True),
+        ("2024-01-01", True),
+        (" 2024-1-1 ", True),
+        (datetime(2024, 1, 1), True),
+        ("2024-01-01T00:00", True),
+        ("2024-01-01 10:00", False),
+        (datetime(2024, 1, 1, 10), False),
+        ("2024-01-01T", False),
+        ("2024-01-01 00:00:00.5", False),
+        ("2024-01-01 00:00+02:00", False),
+        ("2024-01", False),
+        (2024, False),
+    ],
+)
+def test_a_time_is_not_cut_to_the_day_of_another_record(
+    call: Renderer, value: object, is_one: bool
+) -> None:
+    """Spark casts 2024 and 2024-01-01 10:00 to the day 2024-01-01."""
+    call.pretend_answers({"select": [{"is_true": True, "is_null": False}]})
+    columns = [{"name": "day", "type": "date"}, {"name": "at", "type": "timestamp"}]
+    problems = call("_key_problems", only={"Day": value}, columns=columns)
+    assert problems == ([] if is_one else [f"only: Day is no date: {value}"])
+    call.pretend_answers({"select": [{"is_true": True, "is_null": False}]})
+    assert call("_key_problems", only={"at": value}, columns=columns) == []
+
+
+def test_columns_that_delta_fills_itself_are_refused_with_all_other_reasons(
+    call: Renderer,
+) -> None:
+    """`kept` is of a column that is not erased; `free` is NULL where `v` is."""
+    place: dict[str, Any] = {
+        "name": "`golden`.`log`", "relation": call.table("log"),
+        "there": [{"name": name, "type": "string"} for name in ("k", "v", "Id", "day", "free")],
+    }  # fmt: skip
+    place["columns"] = place["there"][1:]
+    generated = {"day": "upper(k)", "free": "upper(v)"}
+    fields = [
+        {"name": "k", "metadata": {"delta.generationExpression": "never asked"}},
+        {"name": "v", "metadata": {}},
+        {"name": "Id", "metadata": {"delta.identity.start": 1}},
+        *({"name": name, "metadata": {"delta.generationExpression": expression}}
+          for name, expression in generated.items()),
+    ]  # fmt: skip
+    counted = "select count(*) from (select `k`, cast(null as string) as `v`"
+    executed = call.pretend_answers(
+        {
+            "describe detail": [{"location": "/tables/log"}],
+            "select get_json_object": [{"schema": json.dumps({"fields": fields})}],
+            f"{counted} … where k = 1) as erased where (upper(k)) is not null": [{"number": 2}],
+            f"{counted} … (upper(v)) is not null": [{"number": 0}],
+        }
+    )
+    problems = ["another one"]
+    call("_check_computed_columns", place=place, filter=" where k = 1", problems=problems)
+
+    way_out = "name the columns to erase, without it (columns)"
+    assert problems == [
+        "another one",
+        f"`golden`.`log`: Id is an identity column, which cannot be updated: {way_out}",
+        f"`golden`.`log`: day is generated (upper(k)), and would not be NULL in 2 rows: {way_out}",
+    ]
+    assert len(executed) == 4
+
+
 def test_a_copy_of_a_batch_that_has_the_record_is_named(call: Renderer) -> None:
     """The copy is named after the model, whose table has another name here; 9 digits are no id."""
     know(call, node("model.shop.customers", "dim_customers"))

@@ -190,3 +190,44 @@ def test_a_session_whose_timestamps_have_no_zone_is_refused(
         assert "got: spark.sql.timestampType = timestamp_ntz" in message
         assert "in model: model.shop.log" in message
     assert executed == ["set"]
+
+
+@pytest.mark.parametrize("macro", ["_refuse_padded_log", "_refuse_adoption"])
+def test_a_table_of_another_writer_is_refused_by_its_columns(call: Renderer, macro: str) -> None:
+    """An append fills what Delta fills itself; a batch, which merges, cannot."""
+    call.context["model"] = {"unique_id": "model.shop.codes"}
+    names = {
+        "code": {"__CHAR_VARCHAR_TYPE_STRING": "char(4)"},
+        "n": {"delta.identity.start": 1},
+        "day": {"delta.generationExpression": "cast(at as date)"},
+    }
+    fields = [{"name": name, "metadata": metadata} for name, metadata in names.items()]
+    executed = call.pretend_answers(
+        {
+            "describe detail": [{"location": "/tables/codes"}],
+            "select get_json_object": [{"schema": json.dumps({"fields": fields})}],
+            "select kind, to_json": [],
+            "select count(*), min(": [{"number": 0, "least": None}],
+            "show tblproperties": [{"key": "delta.minReaderVersion", "value": "1"}],
+            "drop": [],
+        }
+    )
+    arguments: dict[str, Any] = {"relation": call.table("codes"), "caller_name": "history"}
+    arguments["staged"] = {"relation": "codes__rows", "view": "codes__rows"}
+    if macro == "_refuse_adoption":
+        convention = call("convention", convention="validity")
+        arguments["settings"] = {"convention": convention, "key": ["code"]}
+
+    with pytest.raises(DbtRuntimeError) as refused:
+        call(macro, **arguments)
+
+    message = str(refused.value)
+    is_log = macro == "_refuse_padded_log"
+    expected = "a table without CHAR columns" if is_log else "one row per key and valid_from"
+    assert "dbt_history.history: the existing table cannot be adopted; nothing was" in message
+    assert expected in message
+    assert "column code is char(4), which pads texts with blanks" in message
+    assert ("column n is an identity column" in message) is not is_log
+    assert ("column day is generated (cast(at as date))" in message) is not is_log
+    assert "in model: model.shop.codes" in message
+    assert executed[-1] == "drop view if exists codes__rows"

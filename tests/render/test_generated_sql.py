@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -891,6 +892,41 @@ def test_feature_states(call: Renderer) -> None:
         "feature_states", writes=call.table("topology_writes"), json="properties", database_id=3
     )
     assert_golden("features/feature_states", sql)
+
+
+@pytest.mark.parametrize("option", ["empty", "sample", None])
+def test_a_run_that_hides_rows_publishes_no_horizon(call: Renderer, option: str | None) -> None:
+    """It commits nothing, so no state is removed."""
+    compile_in(call, "topology", materialized="history_batch")
+    call.context["flags"] = SimpleNamespace(WHICH="run")
+    call.context["invocation_args_dict"] = {option: True} if option else {}
+    call.pretend_relations("topology_writes", "topology", "history_marks")
+    writes = {
+        "txn": "bigint", "position": "int", "action": "string", "app_id": "string",
+        "at": "timestamp", "id": "string", "v": "int",
+    }  # fmt: skip
+    batch = {"dbt_history": "1", "batch": 41, "epoch": 0, "table_id": "id of the states"}
+    executed = call.pretend_answers(
+        {
+            "describe `golden`.`topology_writes`": described(writes),
+            "describe `golden`.`topology`": described({"id": "string", "v": "int"}),
+            "describe history `golden`.`topology`": [commit(3, batch)],
+            "select\n        cast(max(`txn`) as bigint) as last": [
+                {**NOTHING_SPECIAL, "last": 45, "limits": 1}
+            ],
+            "show tables in": [],
+            "with … select max(array_max(transform(gone": [{"horizon": 30}],
+            "select kind, name": [{"kind": "horizon", "name": None, "number": 20}],
+            "select name, kind": [],
+            "insert into `golden`.`history_marks`": [],
+        }
+    )
+    call("feature_states", writes=call.table("topology_writes"), payload="v", keep_states=2)
+
+    published = [sql for sql in executed if sql.startswith(("with", "insert"))]
+    assert len(published) == (0 if option else 2)
+    if option is None:
+        assert "select 'horizon', 'topology', cast(null as string), '30'" in published[1]
 
 
 def test_branches_that_ended_before_the_pending_writes_are_not_in_their_sql(

@@ -254,7 +254,8 @@ def test_a_change_of_columns_by_serve_was_not_made_by_hand(call: Renderer, name:
 def test_rows_are_counted_only_if_each_commit_says_how_many_it_wrote(
     call: Renderer, first: dict[str, Any], lost: list[str]
 ) -> None:
-    call.pretend_answers({"select count(*) from `golden`.`h`": [{"count": 3}]})
+    """The rows are those of the newest commit that is counted, whatever is written meanwhile."""
+    call.pretend_answers({"select count(*) from `golden`.`h` version as of 1": [{"count": 3}]})
     entries = [entry(1, "WRITE", numOutputRows=1), first]
     assert call("_lost_rows", table={"relation": call.table("h")}, entries=entries) == lost
 
@@ -273,6 +274,72 @@ def test_a_column_may_have_the_name_of_a_column_of_the_comparison(call: Renderer
     assert call("_differs_from", table=table, source="golden.main") == []
     assert "select 1 as `__side`, `side` as `side`" in executed[-1]
     assert "sum(`__side`)" in executed[-1]
+
+
+@pytest.mark.parametrize("newest", [3, 4])
+def test_a_difference_from_a_source_is_looked_for_again_if_the_table_was_written(
+    call: Renderer, newest: int
+) -> None:
+    """Nothing says which versions of the two tables belong together."""
+    know(call)
+    call.pretend_relations("h", "main")
+    executed = call.pretend_answers({
+        "describe history `golden`.`h` limit 1": [commit(newest, "MERGE")],
+        "describe ": [{"col_name": "v", "data_type": "int", "comment": None}],
+        "select count_if": [{"more": 1, "less": 0}],
+    })  # fmt: skip
+    table = {
+        "relation": call.table("h"), "log": None,
+        "convention": call("convention", convention="validity"),
+    }  # fmt: skip
+    entries = [entry(3, "MERGE"), entry(2, "WRITE")]
+    other = call("_compared_with", table=table, entries=entries, source="golden.main")
+    found = call("_differences", table=table, entries=entries, other=other)
+    assert found == ["1 current versions are not in golden.main, 0 rows of it are not current here"]
+    compared = [sql for sql in executed if sql.startswith("select count_if")]
+    assert len(compared) == newest - 2
+    assert "version as of" not in compared[-1]
+
+
+def test_a_log_and_its_main_table_are_compared_at_one_moment(call: Renderer) -> None:
+    """The main table, at 8, has been optimized since the log read 7. The log's entries end at 4.
+
+    A run that commits meanwhile is in neither.
+    """
+    know(call)
+    call.pretend_relations("main_hx", "main")
+    columns = {"v": "int", "id": "bigint", "main_hx_id": "bigint", "mod_time": "timestamp",
+               "deleted": "boolean"}  # fmt: skip
+    executed = call.pretend_answers({
+        "describe history `golden`.`main`": [commit(8, "OPTIMIZE"), commit(7, "WRITE")],
+        "describe detail `golden`.`main`": [
+            {"id": "m", "format": "delta", "properties": "{}", "location": "/tables/main"}
+        ],
+        "describe ": [
+            {"col_name": name, "data_type": kind, "comment": None} for name, kind in columns.items()
+        ],
+        "select count_if": [{"more": 0, "less": 0}],
+        "select get_json_object": [],
+        "select value": [],
+    })  # fmt: skip
+    source = "`golden`.`main`"
+    log = {
+        "kind": "hx", "key": ["id"], "id": "main_hx_id", "links": [], "renamed": {}, "until": {},
+        "reused": [], "watermarks": {source: {"version": 7, "table_id": "m"}}, "sources": [source],
+        "is_suspended": False,
+    }  # fmt: skip
+    table = call(
+        "_log_as_table", name="main_hx", node=None, relation=call.table("main_hx"), log=log
+    )
+    entries = [entry(4, "WRITE"), entry(3, "WRITE")]
+    other = call("_compared_with", table=table, entries=entries, source=None)
+    assert other == {"name": "golden.main", "version": 8, "own": 4}
+
+    assert call("_differences", table=table, entries=entries, other=other) == []
+    assert executed[-1].startswith("select count_if")
+    assert "from `golden`.`main_hx` version as of 4 as log" in executed[-1]
+    assert "from `golden`.`main` version as of 8)" in executed[-1]
+    assert executed[-1].count(" from `golden`.") + executed[-1].count("(`golden`.") == 2
 
 
 # The convention of a snapshot

@@ -95,8 +95,11 @@ def test_a_constraint_that_is_masked_is_checked_before_an_erasure(call: Renderer
             "select count(*), count_if": [{"rows": 1, "changed": 1}],
             "explain": [{"plan": "== Optimized Logical Plan =="}],
             "show tblproperties": shown({"delta.constraints.c": "url is not null"}),
-            "describe detail": [{"properties": {"delta.constraints.c": "url is not null"}}],
+            "describe detail": [
+                {"properties": {"delta.constraints.c": "url is not null"}, "location": "/tables/t"}
+            ],
             "select count": [{"count": 1}],
+            "select get_json_object": [{"schema": '{"fields": []}'}],
             "select true": [{"a": True, "b": True}],
         }
     )
@@ -109,7 +112,7 @@ def test_a_constraint_that_is_masked_is_checked_before_an_erasure(call: Renderer
     call("_check_place", place=place, only={"id": "7"}, problems=problems)
 
     assert problems == ["`golden`.`t`: the constraint c (url is not null) would refuse 1 rows"]
-    assert "where not coalesce((url is not null), false)" in executed[-1]
+    assert any("where not coalesce((url is not null), false)" in sql for sql in executed)
 
 
 def test_columns_that_a_rewind_cannot_read_are_refused(call: Renderer) -> None:

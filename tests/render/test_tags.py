@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from typing import Any
 
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
+from tests.render.test_generic_tests import commit
 from tests.render.test_named_nodes import know, node
 from tests.support.rendering import Renderer
 
@@ -205,3 +207,91 @@ def taken_over(
         continues=["model.shop." + name for name in ("Orders", "orders", "orders.v1", "sales")],
     )
     return executed, logged
+
+
+def control(version: int, suspended: bool) -> dict[str, Any]:
+    """The commit of `suspend_history` or `resume_history`."""
+    record = {"dbt_history": "1", "control": {"suspended": suspended}}
+    return commit(version, "SET TBLPROPERTIES", userMetadata=json.dumps(record))
+
+
+def restore(version: int, to: int) -> dict[str, Any]:
+    return commit(version, "RESTORE", operationParameters=json.dumps({"version": str(to)}))
+
+
+WRITES = [commit(version, "WRITE") for version in (4, 3, 2, 1, 0)]
+SUSPENDED, RESUMED = ("suspension", 51, 5), ("resumption", 61, 6)
+
+
+@pytest.mark.parametrize(
+    ("commits", "marks", "is_suspended", "frames"),
+    [
+        ([control(5, True), *WRITES], [SUSPENDED], True, [[50, None]]),
+        ([control(6, False), control(5, True), *WRITES], [SUSPENDED, RESUMED], False, [[50, 60]]),
+        # The mark of a resumption is missing: its call was killed.
+        ([control(6, False), control(5, True), *WRITES], [SUSPENDED], False, [[50, 60]]),
+        # RESTORE, and resume_history after it, which finds nothing to resume.
+        ([restore(6, 4), control(5, True), *WRITES], [SUSPENDED], False, []),
+        ([restore(6, 4), control(5, True), *WRITES], [SUSPENDED, RESUMED], False, []),
+        (
+            [restore(7, 5), control(6, False), control(5, True), *WRITES],
+            [SUSPENDED, RESUMED], True, [[50, None]],
+        ),
+        # The commits before 8 have expired.
+        ([commit(9, "WRITE"), commit(8, "WRITE")], [SUSPENDED, RESUMED], False, [[51, 61]]),
+        ([restore(9, 4), commit(8, "WRITE")], [SUSPENDED, RESUMED], False, []),
+        ([control(9, False), commit(8, "WRITE")], [SUSPENDED], False, [[51, 90]]),
+        # The table was made again, or emptied while it was suspended.
+        ([commit(1, "WRITE"), commit(0, "CREATE TABLE")], [SUSPENDED], False, []),
+        ([commit(6, "TRUNCATE"), control(5, True), *WRITES], [SUSPENDED], True, [[51, None]]),
+        ([], [], False, []),
+    ],
+)  # fmt: skip
+def test_a_suspension_counts_where_the_log_or_nothing_but_the_mark_knows_it(
+    call: Renderer, commits: list[Any], marks: list[Any], is_suspended: bool, frames: list[Any]
+) -> None:
+    """A commit has the time of its version times ten; without marks the log is not read."""
+    call.context = {"execute": True}
+    call.pretend_relations("visits", "history_marks")
+    names = ("kind", "micros", "table_version")
+    times = [{"version": one["version"], "micros": one["version"] * 10} for one in commits]
+    call.pretend_answers(
+        {
+            "select kind, unix_micros": [dict(zip(names, mark, strict=True)) for mark in marks],
+            "describe history": commits,
+            "select version, unix_micros": times,
+            "select unix_micros": [{"micros": 100, "moment": "2024-03-03 00:00:00"}],
+        }
+    )
+    table = {"relation": call.table("visits"), "log": {"is_suspended": is_suspended}}
+
+    assert call("_suspended_frames", table=table) == frames
+
+
+def test_a_point_of_a_suspended_log_is_refused_with_the_call_that_makes_later_ones_known(
+    call: Renderer,
+) -> None:
+    call.context = {"execute": True}
+    call.pretend_relations("visits", "history_marks")
+    call.pretend_answers(
+        {
+            "select kind, unix_micros": [{"kind": "suspension", "micros": 51, "version": 5}],
+            "describe history": [control(5, True), *WRITES],
+            "select version, unix_micros": [
+                {"version": 5, "micros": 50},
+                {"version": 0, "micros": 0},
+            ],
+            "select unix_micros(current_timestamp())": [{"micros": 100, "moment": "2024"}],
+            "select unix_micros": [{"micros": 70}],
+            "select date_format": [{"text": "1970-01-01 00:00:00.00005"}],
+        }
+    )
+    log = {"is_suspended": True, "watermarks": {"m": {"populated": 1}}, "kind": "hx"}
+    table = {
+        "relation": call.table("visits"), "log": log, "source": "m",
+        "convention": call("convention", convention="validity"),
+    }  # fmt: skip
+    (reason,) = call("_unknown_at", table=table, instant="1970-01-01 00:00:00.00007")
+
+    assert reason.startswith("1970-01-01 00:00:00.00007 is after 1970-01-01 00:00:00.00005")
+    assert reason.endswith(", when it was suspended; points after resume_history are known again")

@@ -79,11 +79,14 @@
 {% endmacro %}
 
 
-{# The suspensions and resumptions in the marks, oldest first: (kind, microseconds). #}
+{#
+    The suspensions and resumptions in the marks, oldest first: (kind, microseconds, the table's
+    version then).
+#}
 {% macro _control_marks(relation) %}
     {% set marks = dbt_history._marks(relation) %}
     {% do return(run_query(
-        'select kind, unix_micros(try_cast(instant as timestamp)) as micros from '
+        'select kind, unix_micros(try_cast(instant as timestamp)) as micros, table_version from '
             ~ dbt_history._quoted_relation(marks)
         ~ " where kind in ('suspension', 'resumption') and table_name = "
             ~ dbt_history._string_literal(relation.identifier | lower)

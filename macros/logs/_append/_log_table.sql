@@ -180,16 +180,10 @@
     be new in every run. An INSERT fills identity and generated columns by itself.
 #}
 {% macro _refuse_padded_log(relation, staged, caller_name) %}
-    {% set problems = dbt_history._padded_columns(dbt_history._stored_fields(relation)) %}
-    {% if problems %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the existing table cannot be adopted; nothing was written',
-            got='\n    ' ~ problems | join('\n    '), expected='a table without CHAR columns',
-            node=model.unique_id,
-            way_out='correct the table as each line describes, or give the model another alias',
-        )) %}
-    {% endif %}
+    {% do dbt_history._refuse_existing(
+        dbt_history._padded_columns(dbt_history._stored_fields(relation)),
+        'a table without CHAR columns', staged, caller_name,
+    ) %}
 {% endmacro %}
 
 

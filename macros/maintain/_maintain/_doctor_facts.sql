@@ -13,6 +13,7 @@
     {% for name in [
         'spark.sql.extensions', 'spark.sql.catalog.spark_catalog', 'spark.sql.session.timeZone',
         'spark.sql.shuffle.partitions', 'spark.databricks.delta.snapshotPartitions',
+        'spark.sql.timestampType',
     ] %}
         {% set row = run_query('set ' ~ name).rows[0] %}
         {% do settings.update({name: row[1] if row[1] != '<undefined>' else none}) %}

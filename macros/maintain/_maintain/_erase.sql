@@ -601,7 +601,38 @@
                 ) %}
             {% endif %}
         {% endfor %}
+        {% do dbt_history._check_computed_columns(place, filter, problems) %}
     {% endif %}
+{% endmacro %}
+
+
+{#
+    Columns that Delta fills itself: it refuses an UPDATE that names an identity column, or that
+    sets a generated column to another value than its expression has in the updated row.
+
+        generated as   upper(v)                     coalesce(v, 'x')
+        v, erased      NULL: can be erased, too     'x': refused
+        v, kept        refused                      refused
+#}
+{% macro _check_computed_columns(place, filter, problems) %}
+    {% set gone = place.columns | map(attribute='name') | map('lower') | list %}
+    {% for field in dbt_history._stored_fields(dbt_history._with_format(place.relation))
+        if field.name | lower in gone %}
+        {% set expression = field.metadata.get('delta.generationExpression') %}
+        {% set broken = run_query(
+            'select count(*) from (select ' ~ dbt_history._cells_without(place) | join(', ')
+                ~ ' from ' ~ place.name ~ filter
+            ~ ') as erased where (' ~ expression ~ ') is not null'
+        ).rows[0][0] | int if expression is not none else 0 %}
+        {% set kind = 'an identity column, which cannot be updated'
+            if dbt_history._is_identity(field)
+            else 'generated (' ~ expression ~ '), and would not be NULL in ' ~ broken ~ ' rows'
+                if broken else none %}
+        {% do problems.append(
+            place.name ~ ': ' ~ field.name ~ ' is ' ~ kind ~ ': name the columns to erase, without'
+                ~ ' it (columns)'
+        ) if kind is not none %}
+    {% endfor %}
 {% endmacro %}
 
 

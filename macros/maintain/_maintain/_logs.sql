@@ -117,9 +117,14 @@
         ) %}
     {% endif %}
     {% set frames = watermark.get('frames', []) + dbt_history._suspended_frames(table) %}
-    {% for frame in frames if frame[0] <= micros and micros < frame[1] %}
+    {% for frame in frames
+        if frame[0] <= micros and (frame[1] is none or micros < frame[1]) %}
+        {% set since = dbt_history._axis_text(frame[0], table.convention) %}
         {% do reasons.append(
-            instant ~ ' is between ' ~ dbt_history._axis_text(frame[0], table.convention) ~ ' and '
+            instant ~ ' is after ' ~ since ~ ', when it was suspended; points after resume_history'
+                ~ ' are known again'
+            if frame[1] is none else
+            instant ~ ' is between ' ~ since ~ ' and '
                 ~ dbt_history._axis_text(frame[1], table.convention)
             ~ ', where the changes were not read one by one'
         ) %}
@@ -139,20 +144,74 @@
 {% endmacro %}
 
 
-{# From each suspension in the marks to its resumption, in microseconds. #}
+{#
+    From each suspension to its resumption, in microseconds; the end of one that is in force is
+    none. The marks are asked only about the time before the table's log: a RESTORE, or a table that
+    was made again, has undone what they say.
+
+        version   4      5          6              7      8
+                  run    suspend    restore to 4   run    resume_history: nothing to resume
+        marks            suspension                       resumption
+        frames    none: from 4 on the changes were read one by one
+#}
 {% macro _suspended_frames(table) %}
     {% set state = namespace(since=none) %}
     {% set frames = [] %}
-    {% for row in dbt_history._control_marks(table.relation) %}
-        {% if row[0] == 'suspension' %}
-            {% set state.since = state.since if state.since is not none else row[1] | int %}
+    {% set marks = dbt_history._control_marks(table.relation) %}
+    {% for control in (dbt_history._controls(table.relation, marks)
+        if marks or table.log.is_suspended else []) %}
+        {% if control.is_suspended %}
+            {% set state.since = state.since if state.since is not none else control.micros %}
         {% elif state.since is not none %}
-            {% do frames.append([state.since, row[1] | int]) %}
+            {% do frames.append([state.since, control.micros]) %}
             {% set state.since = none %}
         {% endif %}
     {% endfor %}
-    {% do frames.append([state.since, 253402300799999999]) if state.since is not none %}
+    {# Its commit is not in the log of a table that was emptied meanwhile. #}
+    {% set since = state.since or (marks[-1][1] | int if marks else 0) %}
+    {% do frames.append([since, none]) if table.log.is_suspended %}
     {% do return(frames) %}
+{% endmacro %}
+
+
+{#
+    The suspensions and resumptions that the table's log has and no RESTORE undid, and those of the
+    marks from before the log's oldest entry, oldest first: {'is_suspended', 'micros'}. There are
+    none before the table was made, or emptied.
+#}
+{% macro _controls(relation, marks) %}
+    {% set entries = dbt_history._history_entries(relation) %}
+    {% set walk = namespace(resume_at=none, is_whole=false) %}
+    {% set undone, found, controls = [], [], [] %}
+    {% for entry in entries if not walk.is_whole
+        and (walk.resume_at is none or entry.version <= walk.resume_at) %}
+        {% if entry.operation == 'RESTORE' %}
+            {% set walk.resume_at = dbt_history._restored_version(entry) %}
+            {% do undone.append([walk.resume_at, entry.version]) %}
+        {% elif (entry.record or {}).get('control') %}
+            {% do found.append(entry) %}
+        {% endif %}
+        {# On Iceberg an UPDATE may look like a reset. #}
+        {% set walk.is_whole = entry.get('is_first', false) if relation.is_iceberg
+            else entry.version == 0 or dbt_history._is_reset(entry) %}
+    {% endfor %}
+    {% set times = dbt_history._micros_of_all(found + entries[-1:]) if entries else {} %}
+    {% for mark in marks if not walk.is_whole
+        and (not entries or mark[1] | int < times[entries[-1].version]) %}
+        {% set state = namespace(is_undone=false) %}
+        {% for versions in undone
+            if mark[2] is not none and versions[0] < mark[2] | int < versions[1] %}
+            {% set state.is_undone = true %}
+        {% endfor %}
+        {% do controls.append({'is_suspended': mark[0] == 'suspension', 'micros': mark[1] | int})
+            if not state.is_undone %}
+    {% endfor %}
+    {% for entry in found | reverse %}
+        {% do controls.append({
+            'is_suspended': entry.record.control.suspended, 'micros': times[entry.version],
+        }) %}
+    {% endfor %}
+    {% do return(controls) %}
 {% endmacro %}
 
 
@@ -181,12 +240,13 @@
 {#
     The rows of the main table at one instant, from its mirror or event table: a sub-query with the
     main table's columns, each under its present name; with `mod_columns` also `mod_time` and
-    `mod_user`, when and by whom the row was last changed.
+    `mod_user`, when and by whom the row was last changed. `version`: that of the log, by default
+    the newest one.
 
         mirror     a 1 (10:00 lee)     a 2 (11:00 kim)     b 1 (11:30 kim, deleted)
         at 11:45   a 2                 mod_time 11:00, mod_user kim; b does not exist
 #}
-{% macro _main_rows(table, at, mod_columns=false) %}
+{% macro _main_rows(table, at, mod_columns=false, version=none) %}
     {%- set cells = [] -%}
     {%- for name in table.main_columns -%}
         {%- do cells.append(
@@ -201,7 +261,11 @@
     {%- endif -%}
     {%- do return(
         '(\n    select ' ~ cells | join(', ') ~ '\n    from '
-            ~ dbt_history.as_of(table.relation, at, dbt_history._reading_of_log(table.log))
+            ~ dbt_history.as_of(
+                table.relation if version is none
+                    else dbt_history._at_version(table.relation, version),
+                at, dbt_history._reading_of_log(table.log),
+            )
         ~ ' as log_rows\n)'
     ) -%}
 {% endmacro %}

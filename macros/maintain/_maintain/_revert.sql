@@ -172,7 +172,7 @@
 #}
 {% macro _check_identity_columns(call, fields, problems) %}
     {% set by_default = {} %}
-    {% for field in fields if field.metadata.get('delta.identity.start') is not none %}
+    {% for field in fields if dbt_history._is_identity(field) %}
         {% do by_default.update({
             field.name | lower: field.metadata.get('delta.identity.allowExplicitInsert') == true,
         }) %}

@@ -19,6 +19,45 @@
 {% endmacro %}
 
 
+{#
+    What a table is compared with: {'name', 'version', 'own'}; none if with nothing. Without
+    `source` a log is compared with its main table, both as they were when it had read everything.
+    `own`: the log's version, read before; the main table's is read before the question what is
+    unread, so that a run in between changes neither.
+
+        main table   7            8                          9
+        log          3 (7)        4 (8)                      5 (9)
+        here                 own: 4     version: 8    nothing is unread
+#}
+{% macro _compared_with(table, entries, source) %}
+    {% if source %}
+        {% do return({'name': source, 'version': none, 'own': none}) %}
+    {% endif %}
+    {% set watermark = (table.log.watermarks if table.log else {}).get(table.source) %}
+    {% set watermarks = {table.source: watermark} if watermark else {} %}
+    {% set read = dbt_history._tables_read(watermarks) | first %}
+    {% set main = dbt_history._comparable_main(table) %}
+    {% do return(none if main is none else {
+        'name': main, 'version': read.newest if read else none,
+        'own': entries[0].version if entries else none,
+    }) %}
+{% endmacro %}
+
+
+{#
+    Compares as `_differs_from`. A `source` has no version that belongs to the table's, so if the
+    table was written since `entries` were read, a difference counts only if it is found again.
+#}
+{% macro _differences(table, entries, other) %}
+    {% set found = dbt_history._differs_from(table, other.name, other.own, other.version) %}
+    {% if found and other.own is none and entries
+        and dbt_history._history_entries(table.relation, 1)[0].version != entries[0].version %}
+        {% set found = dbt_history._differs_from(table, other.name) %}
+    {% endif %}
+    {% do return(found) %}
+{% endmacro %}
+
+
 {# The main table of a log that has read all its commits; none for any other table. #}
 {% macro _comparable_main(table) %}
     {% if not table.log or not table.source or table.log.is_suspended %}
@@ -73,8 +112,8 @@
 
 {#
     Compares the number of rows according to all commits since the table was created, emptied or
-    replaced with the number of rows in the table; returns nothing if the log does not go back so
-    far.
+    replaced with the number of rows in the table at the newest of them; returns nothing if the log
+    does not go back so far.
 #}
 {% macro _lost_rows(table, entries) %}
     {% set sum = namespace(rows=0, is_known=true, is_whole=false) %}
@@ -106,7 +145,7 @@
         {% do return([]) %}
     {% endif %}
     {% set there = run_query(
-        'select count(*) from ' ~ dbt_history._quoted_relation(table.relation)
+        'select count(*) from ' ~ dbt_history._at_version(table.relation, entries[0].version)
     ).rows[0][0] | int %}
     {% do return([] if there == sum.rows else [there ~ ' rows, where its log makes ' ~ sum.rows]) %}
 {% endmacro %}
@@ -165,9 +204,13 @@
 {% endmacro %}
 
 
-{# Compares the open versions with the table they mirror, by the columns that both have. #}
-{% macro _differs_from(table, source) %}
-    {% set other = dbt_history._referring({'table': source}, 'verify_history') %}
+{#
+    Compares the open versions with the table they mirror, by the columns that both have; each at
+    its version, without one as it is.
+#}
+{% macro _differs_from(table, source, own_version=none, version=none) %}
+    {% set other = dbt_history._referring({'table': source}, 'verify_history')
+        ~ (' version as of ' ~ version if version is not none else '') %}
     {% set theirs = dbt_history._types_of_query('select * from ' ~ other) %}
     {% set columns = [] %}
     {% set ours = dbt_history._query_columns('select * from ' ~ dbt_history._main_rows(
@@ -176,7 +219,8 @@
     {% for column in ours if column.name | lower in theirs.keys() | map('lower') %}
         {% do columns.append(column) %}
     {% endfor %}
-    {% set current = dbt_history._main_rows(table, 'now') ~ ' as main' if table.log
+    {% set current = dbt_history._main_rows(table, 'now', version=own_version) ~ ' as main'
+        if table.log
         else dbt_history._quoted_relation(table.relation) ~ ' where '
             ~ dbt_history._is_open(table.convention) %}
     {% set cells = [] %}

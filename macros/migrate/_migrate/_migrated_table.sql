@@ -96,6 +96,15 @@
 {% endmacro %}
 
 
+{# Why a migration cannot change the rows of a log; `way_out`: what changes them instead. #}
+{% macro _log_problems(migrated, way_out) %}
+    {% do return(
+        ['the table is a log, whose rows never change: ' ~ way_out]
+            if dbt_history._log_lock(migrated.relation) is not none else []
+    ) %}
+{% endmacro %}
+
+
 {# Spark has several names for some types: `integer` is `int`, `dec(8)` is `decimal(8,0)`. #}
 {% macro _is_same_type(left, right) %}
     {% do return(dbt_history._described_type(left) == dbt_history._described_type(right)) %}

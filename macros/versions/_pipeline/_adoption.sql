@@ -13,17 +13,10 @@
                 ~ " tblproperties ('delta.appendOnly' = 'false')"
         ) %}
     {% endif %}
-    {% if problems %}
-        {% do dbt_history._drop_staged(staged) %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            caller_name, 'the existing table cannot be adopted; nothing was written',
-            got='\n    ' ~ problems | join('\n    '),
-            expected='a table with plain columns and one row per key and '
-                ~ settings.convention.start,
-            node=model.unique_id,
-            way_out='correct the table as each line describes, or give the model another alias',
-        )) %}
-    {% endif %}
+    {% do dbt_history._refuse_existing(
+        problems, 'a table with plain columns and one row per key and ' ~ settings.convention.start,
+        staged, caller_name,
+    ) %}
 {% endmacro %}
 
 
@@ -32,7 +25,7 @@
     {% set problems = [] %}
     {% set fields = dbt_history._stored_fields(relation) %}
     {% for field in fields %}
-        {% if field.metadata.get('delta.identity.start') is not none %}
+        {% if dbt_history._is_identity(field) %}
             {% do problems.append(
                 'column ' ~ field.name
                     ~ ' is an identity column: copy the table into one where it is a plain number'
