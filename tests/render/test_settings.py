@@ -486,6 +486,32 @@ def test_a_node_whose_metadata_names_a_convention_is_a_history(call: Renderer) -
         assert call("_is_tracked", node=node({"history": value})) is is_tracked
 
 
+def test_the_marker_of_a_seed_alone_does_not_ask_for_a_history(call: Renderer) -> None:
+    def seed(name: str, history: dict[str, str]) -> dict[str, Any]:
+        own = {"unique_id": f"seed.shop.{name}", "name": name, "resource_type": "seed"}
+        return {**node({"history": history}), **own}
+
+    marked = seed("marked", {"empty_string": "<empty>"})
+    tracked = seed("tracked", {"empty_string": "<empty>", "kind": "events", "key": "id"})
+    call.context = {
+        "graph": {"nodes": {each["unique_id"]: each for each in (marked, tracked)}, "sources": {}},
+        "execute": True,
+    }
+    printed: list[str] = []
+    call.context["print"] = printed.append
+    call("generate_history")
+    assert [text.splitlines()[0] for text in printed] == [
+        "-- file: models/history/tracked_history.sql",
+        "-- file: models/history/_history__models.yml",
+    ]
+
+    model = node({"history": {"empty_string": "<empty>"}})
+    assert call("_is_tracked", node=model)
+    problems: list[str] = []
+    call("_generated_model", node=model, said=model["config"]["meta"]["history"], problems=problems)
+    assert any("no setting empty_string" in one for one in problems)
+
+
 def test_timelines_read_the_same_metadata() -> None:
     def read(value: Any) -> Any:
         found = {**node({"history": value}), "schema": "s", "alias": "customers"}
