@@ -68,6 +68,13 @@ def test_the_profile_of_the_readme_has_the_settings_of_the_guide() -> None:
     assert readme == guide
 
 
+def test_the_commands_of_landing_have_the_settings_of_the_profile() -> None:
+    (text,) = blocks(page("docs/guides/landing.md"), "properties")
+    found = dict(line.split() for line in text.splitlines())
+    guide = yaml.safe_load(FILES["profiles.yml"])["shop"]["outputs"]["local"]
+    assert found == guide["server_side_parameters"]
+
+
 def test_every_page_installs_the_same_versions() -> None:
     found = {INSTALL.findall(text)[0] for text in (page("README.md"), START)}
     found |= set(INSTALL.findall(CI))
