@@ -7,6 +7,7 @@ import csv
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
@@ -141,6 +142,38 @@ def test_landing_accepts_the_request_of_the_guide() -> None:
 
     assert [column.name for column in request.columns][:2] == ["id", "price"]
     assert [file.name for file in request.files] == document["update_files"]
+
+
+def unprefixed(tests: list[Any]) -> list[dict[str, Any]]:
+    """The tests of a node by name, without the package and without names of their own."""
+    named = (test if isinstance(test, dict) else {test: {}} for test in tests)
+    return [
+        {
+            name.removeprefix("dbt_history."): {
+                key: value for key, value in settings.items() if key != "name"
+            }
+            for name, settings in test.items()
+        }
+        for test in named
+    ]
+
+
+def test_the_tests_of_a_mirror_in_the_guide_are_those_of_the_example() -> None:
+    guide = page("docs/guides/published_on_a_day.md")
+    (shown,) = yaml.safe_load(blocks(guide, "yaml")[0])["models"]
+    examples = yaml.safe_load(page("models/examples/crmp/_crmp__models.yml"))["models"]
+    (example,) = (model for model in examples if model["name"] == shown["name"])
+    assert unprefixed(shown["data_tests"]) == unprefixed(example["data_tests"])
+    (column,) = shown["columns"]
+    (of_example,) = (one for one in example["columns"] if one["name"] == column["name"])
+    assert unprefixed(column["data_tests"]) == unprefixed(of_example["data_tests"])
+    listed = {row["test"] for row in table_after(guide, "## Tests to add")}
+    tests = {
+        name
+        for test in shown["data_tests"] + column["data_tests"]
+        for name in unprefixed([test])[0]
+    }
+    assert tests - {"not_null"} == listed
 
 
 EVENTS = page("docs/guides/events.md")
