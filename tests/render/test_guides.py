@@ -176,6 +176,18 @@ def test_the_tests_of_a_mirror_in_the_guide_are_those_of_the_example() -> None:
     assert tests - {"not_null"} == listed
 
 
+def test_each_snapshot_that_is_shown_has_a_file_format() -> None:
+    """dbt-spark makes no snapshot in its default format."""
+    found = [
+        config
+        for path in (ROOT / "docs").rglob("*.md")
+        for config in re.findall(r"config\(.*?\) *\}\}", path.read_text("utf-8"), re.DOTALL)
+        if re.search(r"\bstrategy=", config)
+    ]
+    assert found
+    assert [config for config in found if "file_format='delta'" not in config] == []
+
+
 EVENTS = page("docs/guides/events.md")
 
 
