@@ -128,6 +128,37 @@ def test_the_feed_of_a_source_counts_only_for_a_select_that_reads_it(
     assert [bool(facts["sources"]), facts["compared"]] == [reads_feed, ["h"] * is_compared]
 
 
+@pytest.mark.parametrize(
+    ("materialized", "code", "macros", "reads_feed"),
+    [
+        ("history_append", f"select * {FROM}", [], False),
+        ("history_append", f"select * {FROM} where _batch > 1", ["last_batch"], False),
+        ("history_append", "select * from {{ hx_rows() }}", ["hx_rows"], True),
+        ("history_append", "select * from {{ events() }}", ["event_rows"], True),
+        ("history_append", "select * from {{ inbox() }}", ["core_temp_history"], True),
+        ("history_batch", f"select * {FROM}", ["last_batch"], False),
+        ("history_batch", "select * from {{ rows() }}", ["batch_rows", "changes"], True),
+        ("incremental", "select * from {{ rows() }}", ["batch_rows", "changes"], True),
+        ("table", f"select * {FROM}", [], False),
+    ],
+)
+def test_the_feed_counts_for_a_model_that_calls_a_macro_which_reads_it(
+    call: Renderer, caplog: pytest.LogCaptureFixture,
+    materialized: str, code: str, macros: list[str], reads_feed: bool,
+) -> None:  # fmt: skip
+    depends_on = {
+        "nodes": ["source.shop"],
+        "macros": [f"macro.dbt_history.{name}" for name in macros],
+    }
+    node = {
+        "resource_type": "model", "name": "h", "depends_on": depends_on,
+        "config": {"materialized": materialized, "meta": {}}, "raw_code": code,
+    }  # fmt: skip
+    source = {"resource_type": "source", "schema": "golden", "identifier": "customers"}
+    facts = facts_of(call, caplog, {"nodes": {"h": node}, "sources": {"source.shop": source}})
+    assert [bool(facts["sources"]), facts["compared"]] == [reads_feed, []]
+
+
 def facts_of(call: Renderer, caplog: pytest.LogCaptureFixture, graph: Any) -> Any:
     call.context = {"graph": graph, "execute": True}
     call.pretend_relations("customers")
