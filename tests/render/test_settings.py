@@ -47,21 +47,22 @@ def test_history_as_a_list_or_a_number_is_refused(call: Renderer, of: str, value
 
 @pytest.mark.parametrize(
     ("materialized", "guide"),
-    [("history", "history"), ("history_batch", "batches"), ("history_append", None)],
+    [
+        ("history", "guides/history"),
+        ("history_batch", "guides/batches"),
+        ("history_append", "flow/history_append"),
+    ],
 )
 def test_a_refusal_of_settings_names_the_page_that_lists_them(
-    call: Renderer, materialized: str, guide: str | None
+    call: Renderer, materialized: str, guide: str
 ) -> None:
     own = node({"history": {"convention": "validity", "colour": 1}}, materialized=materialized)
-    macro = "_append_settings" if guide is None else "_history_settings"
+    macro = "_append_settings" if "append" in materialized else "_history_settings"
     with pytest.raises(DbtRuntimeError) as refused:
         call(macro, node=own, caller_name=materialized)
 
-    if guide is None:
-        assert "way out" not in str(refused.value)
-    else:
-        assert f"way out: docs/guides/{guide}.md#settings lists them" in str(refused.value)
-        assert "\n## Settings\n" in page(f"docs/guides/{guide}.md")
+    assert f"way out: docs/{guide}.md#settings lists them" in str(refused.value)
+    assert "\n## Settings\n" in page(f"docs/{guide}.md")
 
 
 def test_a_key_that_is_no_name_is_refused_as_an_argument(call: Renderer) -> None:
