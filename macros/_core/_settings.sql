@@ -428,7 +428,8 @@
             got='\n    ' ~ problems | join('\n    '),
             node=node.unique_id,
             way_out={
-                'history': 'docs/guides/history.md#settings lists them', 'history_append': none,
+                'history': 'docs/guides/history.md#settings lists them',
+                'history_append': 'docs/flow/history_append.md#settings lists them',
             }.get(
                 node.config.get('materialized'), 'docs/guides/batches.md#settings lists them',
             ),

@@ -1,7 +1,7 @@
 {#
-    Run-operation: prints a history model for each model and source with `meta: {history: true}`,
-    and a yml file with their tests. `dbt-history generate` runs it and writes the files; a second
-    run changes nothing.
+    Run-operation: prints a history model for each model, seed and source with
+    `meta: {history: true}`, and a yml file with their tests. `dbt-history generate` runs it and
+    writes the files; a second run changes nothing.
 
     Instead of true: {kind: hx | events, key: …, references: [{column: …, history: …}], name: …}.
     The kind is `kind`, else `meta.history_kind`, which may be set for a folder or a source, else
@@ -72,9 +72,15 @@
 {% endmacro %}
 
 
-{# A history model has its own settings under `meta.history`. #}
+{#
+    A history model has its own settings under `meta.history`, and a seed may have the marker of
+    `spark__load_csv_rows` there, which alone does not ask for a history.
+#}
 {% macro _is_tracked(node) %}
     {% set meta = dbt_history._history_meta(node, 'generate_history') %}
+    {% if node.resource_type == 'seed' and meta.keys() | list == ['empty_string'] %}
+        {% do return(false) %}
+    {% endif %}
     {% set is_history = (node.config.get('materialized') or '').startswith('history')
         or node.config.get('incremental_strategy') == 'history_batch' %}
     {% if dbt_history._names_convention(meta) and not is_history %}

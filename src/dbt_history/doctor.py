@@ -32,22 +32,24 @@ EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 MANY_PARTITIONS = 64
 NO_JARS = ("the session has no jars of Delta", JARS)
+NO_SETTINGS = (
+    "the settings of the session lack Delta's extension or catalog",
+    f"spark.sql.extensions: {EXTENSION}, and spark.sql.catalog.spark_catalog: {CATALOG}",
+)
 NO_JAVA = ("Spark's Java does not start", "export JAVA_HOME=<Java 17 or 21>")
 IN_USE = ("another process uses the local metastore", "end the other dbt or Spark process")
 # Part of dbt's message: what it means, and the line to write. The first one that is found counts:
 # Java also exits if Spark cannot download a jar.
 FAILURES = {
     "class io.delta.package not found": NO_JARS,
+    "Failed to find the data source: delta": NO_JARS,
     "unresolved dependency": ("Spark cannot download Delta's jars of this version", JARS),
     "UnsupportedClassVersionError": ("Java is too old", "export JAVA_HOME=<Java 17 or 21>"),
     "Unable to locate a Java Runtime": NO_JAVA,
     "JAVA_GATEWAY_EXITED": NO_JAVA,
     "Cannot find catalog plugin class": NO_JARS,
     "ClassNotFoundException: io.delta": NO_JARS,
-    "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG": (
-        "the profile lacks Delta's extension or catalog",
-        f"spark.sql.extensions: {EXTENSION}, and spark.sql.catalog.spark_catalog: {CATALOG}",
-    ),
+    "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG": NO_SETTINGS,
     "Another instance of Derby": IN_USE,
     "SessionHiveMetaStoreClient": IN_USE,
     "SCHEMA_NOT_FOUND": IN_USE,
@@ -169,11 +171,16 @@ def sources(facts: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("note", name, "not Delta: only the state at each run is known")
 
 
+def explanation(output: str) -> tuple[str, str] | None:
+    """What a message of dbt or Spark means, and the line to write."""
+    return next((FAILURES[text] for text in FAILURES if text.lower() in output.lower()), None)
+
+
 def failure(output: str) -> Finding:
     """What dbt's message means."""
-    for text, (what, line) in FAILURES.items():
-        if text.lower() in output.lower():
-            return Finding("problem", "dbt", what, line)
+    known = explanation(output)
+    if known:
+        return Finding("problem", "dbt", *known)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return Finding("problem", "dbt", lines[-1] if lines else "it failed without a message")
 

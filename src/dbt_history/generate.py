@@ -53,7 +53,7 @@ def write_files(project: Path, files: Mapping[str, str]) -> list[str]:
 def generate_command(
     folder: str, project_dir: Path, profiles_dir: Path | None, target: str | None
 ) -> None:
-    """Write a history model for each model and source with `meta: {history: true}`.
+    """Write a history model for each model, seed and source with `meta: {history: true}`.
 
     \b
     Examples: dbt-history generate

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from dbt.adapters.spark.session import Cursor
 from pyspark.sql import SparkSession
 
 from tests.support.features import LOG
-from tests.support.markdown import page, table_after
+from tests.support.markdown import blocks, page, table_after
 from tests.support.processes import fail_before
 from tests.support.project import Project, Run
 from tests.support.tables import data_frame
@@ -253,6 +255,20 @@ def test_a_reverse_patch_restores_the_predecessor(project: Project, spark: Spark
 
 BRANCHED = ["branch", "id"]
 GUIDE = page("docs/guides/feature_branches.md")
+# The operations of the guide: name and arguments.
+CALLS = [
+    (name, yaml.safe_load(arguments))
+    for name, arguments in re.findall(
+        r"^dbt run-operation (\w+) --args '(.*)'$", GUIDE, re.MULTILINE
+    )
+]
+OF_PROJECT = ("table", "writes", "branches")
+
+
+def printed(name: str, branch: str = "draft") -> dict[str, Any]:
+    """The arguments of the guide's call, without the names of the project's tables."""
+    (call,) = (call for of, call in CALLS if of == name and call["branch"] == branch)
+    return {argument: value for argument, value in call.items() if argument not in OF_PROJECT}
 
 
 class Edits:
@@ -271,11 +287,14 @@ class Edits:
             convention="naksha",
         )
 
-    def write(self, branch: str, **values: int | None) -> None:
-        """One applied transaction: the new value of each feature, or None to delete it."""
+    def write(self, branch: str, **values: Any) -> None:
+        """One applied transaction: the new value of each feature, or None to delete it.
+
+        A mapping is the whole content of a feature.
+        """
         self.write_at(datetime(2024, 1, self.last + 1), branch, **values)
 
-    def write_at(self, at: datetime, branch: str, **values: int | None) -> None:
+    def write_at(self, at: datetime, branch: str, **values: Any) -> None:
         self.last += 1
         rows = [
             {
@@ -285,7 +304,7 @@ class Edits:
                 "id": id_,
                 "app_id": "app",
                 "at": at,
-                "payload": json.dumps({"v": value}),
+                "payload": json.dumps(value if isinstance(value, dict) else {"v": value}),
                 "branch": branch,
             }
             for place, (id_, value) in enumerate(values.items())
@@ -325,11 +344,13 @@ class Edits:
 
 def test_branches_of_branches_are_read_and_dropped_and_main_is_rewound(project: Project) -> None:
     edits = Edits(project)
-    forks: dict[str, dict[str, Any]] = {"draft": {"at": 1}, "detail": {"parent": "draft"}}
+    forks = {branch: printed("create_branch", branch) for branch in ("draft", "detail")}
+    assert forks["draft"]["at"] == 1
+    assert forks["detail"]["parent"] == "draft"
     for row in table_after(GUIDE, "Cells are new values"):
         _, branch, *cells = row.values()
         if branch in forks:
-            edits.on_branch("create_branch", branch=branch, **forks.pop(branch))
+            edits.on_branch("create_branch", **forks.pop(branch))
         values = dict(zip("fgh", cells, strict=True))
         edits.write(
             branch, **{id_: None if new == "-" else int(new) for id_, new in values.items() if new}
@@ -374,6 +395,42 @@ def test_branches_of_branches_are_read_and_dropped_and_main_is_rewound(project: 
     assert left == {("f", 2), ("f", 5), ("g", 1)}
 
 
+def test_the_calls_of_the_guide_merge_changes_of_different_attributes(project: Project) -> None:
+    """As the guide tells it, and with a conflict where its `json` is left out."""
+    edits = Edits(project)
+    edits.write("main", road={"lanes": 2, "name": "a"})
+    edits.on_branch("create_branch", branch="draft")
+    edits.write("draft", road={"lanes": 4, "name": "a"})
+    edits.write("main", road={"lanes": 2, "name": "b"})
+    _, changes, conflicts = (
+        query.replace("'maps.branches'", f"'{edits.branches}'") for query in blocks(GUIDE, "sql")
+    )
+    whole = conflicts.replace(", json='payload'", "")
+    assert whole != conflicts
+    for name, query in (("changed", changes), ("clashes", conflicts), ("whole", whole)):
+        project.model(name, query, materialized="table")
+    project.run("changed", "clashes", "whole")
+    (changed,) = project.rows("changed")
+    assert (changed["id"], changed["change"]) == ("road", "updated")
+    assert [len(project.rows(name)) for name in ("clashes", "whole")] == [0, 1]
+
+    merge = printed("merge_branch")
+    refused = edits.on_branch("merge_branch", False, **{**merge, "json": []})
+    assert "road" in refused.log
+    edits.on_branch("merge_branch", **merge)
+    project.run("features")
+    (road,) = project.spark.sql(
+        f"select payload from {project.table('features')}"
+        " where branch = 'main' and id = 'road' and txn_next is null"
+    ).collect()
+    assert json.loads(road["payload"]) == {"lanes": 4, "name": "b"}
+    assert '`{"lanes": 4, "name": "b"}`' in GUIDE
+    assert {row["app_id"] for row in project.spark.table(edits.log).collect()} == {
+        "app",
+        merge["app_id"],
+    }
+
+
 def test_a_cleaning_beside_a_new_base_removes_neither_base(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,8 +450,7 @@ def test_a_cleaning_beside_a_new_base_removes_neither_base(
         rows = project.spark.sql(f"select name, instant from {marks} where kind = 'tag'").collect()
         return {(row["name"], row["instant"]) for row in rows}
 
-    rebase: dict[str, Any] = {"branch": "draft", "app_id": "editor"}
-    rebase |= {"payload": ["payload"], "json": ["payload"]}
+    rebase = printed("rebase_branch") | {"payload": ["payload"]}
     with monkeypatch.context() as patch:
         fail_before(patch, "'rebase'")
         assert not edits.on_branch("rebase_branch", False, **rebase).success
@@ -435,8 +491,7 @@ def test_a_cleaning_leaves_all_that_branches_of_branches_read(project: Project) 
     edits.on_branch("create_branch", branch="detail", parent="draft")
     edits.write("main", h=3)
     edits.write("draft", f=5)
-    rebase: dict[str, Any] = {"branch": "draft", "app_id": "editor"}
-    edits.on_branch("rebase_branch", payload=["payload"], json=["payload"], **rebase)
+    edits.on_branch("rebase_branch", **printed("rebase_branch"))
     project.run("features")
     expected = {"detail": {"g": 1, "h": 1}, "draft": {"f": 5, "g": 1, "h": 3}}
     assert edits.shown("detail", "draft") == expected
@@ -470,7 +525,7 @@ def test_a_run_whose_writes_made_no_state_is_recorded(project: Project) -> None:
     edits.write("nowhere", f=3)
     assert sorted(row["txn"] for row in project.rows("features")) == [1, 2]
 
-    merge: dict[str, Any] = {"branch": "draft", "app_id": "editor", "payload": ["payload"]}
+    merge = printed("merge_branch")
     rows = [{**dict.fromkeys(LOG), "txn": 4, "position": 0, "action": "PUT", "branch": "nowhere",
              "id": "f", "app_id": "app", "at": datetime(2024, 1, 4)}]  # fmt: skip
     late = data_frame(project.spark, rows, LOG).write.format("delta").mode("append")

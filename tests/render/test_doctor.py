@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from click.testing import CliRunner, Result
 from dbt_history import doctor, operations
 from dbt_history.cli import main
 from dbt_history.operations import OperationError
-from tests.support.markdown import page, table_after
+from tests.support.markdown import blocks, page, table_after
 from tests.support.rendering import Renderer
 
 WELL: dict[str, Any] = {
@@ -130,6 +131,37 @@ def test_the_feed_of_a_source_counts_only_for_a_select_that_reads_it(
     assert [bool(facts["sources"]), facts["compared"]] == [reads_feed, ["h"] * is_compared]
 
 
+@pytest.mark.parametrize(
+    ("materialized", "code", "macros", "reads_feed"),
+    [
+        ("history_append", f"select * {FROM}", [], False),
+        ("history_append", f"select * {FROM} where _batch > 1", ["last_batch"], False),
+        ("history_append", "select * from {{ hx_rows() }}", ["hx_rows"], True),
+        ("history_append", "select * from {{ events() }}", ["event_rows"], True),
+        ("history_append", "select * from {{ inbox() }}", ["core_temp_history"], True),
+        ("history_batch", f"select * {FROM}", ["last_batch"], False),
+        ("history_batch", "select * from {{ rows() }}", ["batch_rows", "changes"], True),
+        ("incremental", "select * from {{ rows() }}", ["batch_rows", "changes"], True),
+        ("table", f"select * {FROM}", [], False),
+    ],
+)
+def test_the_feed_counts_for_a_model_that_calls_a_macro_which_reads_it(
+    call: Renderer, caplog: pytest.LogCaptureFixture,
+    materialized: str, code: str, macros: list[str], reads_feed: bool,
+) -> None:  # fmt: skip
+    depends_on = {
+        "nodes": ["source.shop"],
+        "macros": [f"macro.dbt_history.{name}" for name in macros],
+    }
+    node = {
+        "resource_type": "model", "name": "h", "depends_on": depends_on,
+        "config": {"materialized": materialized, "meta": {}}, "raw_code": code,
+    }  # fmt: skip
+    source = {"resource_type": "source", "schema": "golden", "identifier": "customers"}
+    facts = facts_of(call, caplog, {"nodes": {"h": node}, "sources": {"source.shop": source}})
+    assert [bool(facts["sources"]), facts["compared"]] == [reads_feed, []]
+
+
 def facts_of(call: Renderer, caplog: pytest.LogCaptureFixture, graph: Any) -> Any:
     call.context = {"graph": graph, "execute": True}
     call.pretend_relations("customers")
@@ -164,6 +196,7 @@ def test_several_threads_are_no_problem_where_each_has_its_own_session(
         ("run 'dbt deps' to install package dependencies", "dbt deps"),
         ("Cannot resolve ...: class io.delta.package not found.", "spark.jars.packages"),
         ("Cannot find catalog plugin class for catalog 'spark_catalog'", "spark.jars.packages"),
+        ("Failed to find the data source: delta. Make sure", "spark.jars.packages"),
     ],
 )
 def test_a_run_of_dbt_that_fails_is_explained(
@@ -189,6 +222,54 @@ def test_each_message_of_the_guide_is_explained(monkeypatch: pytest.MonkeyPatch)
     # Java exits because of the jars.
     both = "[JAVA_GATEWAY_EXITED] Java gateway process exited\nunresolved dependency: io.delta#x"
     assert doctor.failure(both).line == doctor.JARS
+
+
+class WithoutDelta:
+    """A session that fails as Spark does without the jars, from `failing` on."""
+
+    def __init__(self, failing: str) -> None:
+        self.failing = failing
+        self.conf = SimpleNamespace(set=lambda *_: None, get=lambda _, default: default)
+        self.catalog = SimpleNamespace(
+            databaseExists=lambda _: self.fail("catalog", "Cannot find catalog plugin class for"),
+            currentCatalog=lambda: "spark_catalog",
+        )
+        # The builder of SparkSession.
+        self.appName = self.enableHiveSupport = lambda *_: self
+        self.getOrCreate = lambda: self
+
+    def fail(self, step: str, message: str) -> None:
+        if self.failing == step:
+            raise RuntimeError(f"{message} 'spark_catalog'\n\tat java.base")
+
+    def sql(self, text: str) -> SimpleNamespace:
+        self.fail("query", "Cannot resolve: class io.delta.package not found.")
+        return SimpleNamespace(collect=lambda: [text])
+
+
+@pytest.mark.parametrize("failing", ["catalog", "query"])
+def test_commands_of_landing_name_the_settings_that_lack_delta(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failing: str
+) -> None:
+    session = WithoutDelta(failing)
+    monkeypatch.setattr("dbt_history.session.SparkSession", SimpleNamespace(builder=session))
+    monkeypatch.setattr("dbt_history.serve.engine.find_package", lambda _: tmp_path)
+    (request,) = blocks(page("docs/guides/landing.md"), "json")
+    document = json.loads(request)
+    document["keys"] = dict.fromkeys(document["keys"], base64.b64encode(bytes(32)).decode())
+    (tmp_path / "r.json").write_text(json.dumps(document))
+    root = ["--root", str(tmp_path)]
+    for command in (
+        ["land", str(tmp_path / "r.json")],
+        ["verify-landing", "shop.items_landing", *root],
+        ["serve", *root, "--check"],
+    ):
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 3, done.output
+        assert doctor.NO_JARS[0] in done.output
+        assert doctor.JARS.replace(": ", " ") in done.output
+        heading = done.output.strip().rpartition("(docs/guides/landing.md, ")[2].rstrip(")")
+        assert f"\n## {heading}\n" in page("docs/guides/landing.md")
 
 
 def test_versions_outside_the_supported_range_are_named() -> None:

@@ -18,6 +18,7 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from tests.render.test_named_nodes import know, node
+from tests.support.markdown import blocks, page
 from tests.support.rendering import Renderer
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -1273,6 +1274,34 @@ def test_a_view_of_a_branch_fails_after_a_rebase_or_a_drop(call: Renderer, reade
     assert f"dbt_history.{reader}: the branch was rebased or dropped after" in sql
     assert "`kind` <> 'fork' or `branch` = 'draft'\n" in sql
     assert " = 1,\n" in sql
+
+
+@pytest.mark.parametrize("reader", ["branch_changes", "branch_conflicts"])
+def test_the_guide_of_branches_compares_json_by_attribute(call: Renderer, reader: str) -> None:
+    call.pretend_relations("states", "branches")
+    states = {name: kind for name, kind in BRANCHED_STATES.items() if name != "v"}
+    call.pretend_answers(
+        {
+            "describe `golden`.`states`": described({**states, "payload": "string"}),
+            "select `fact`, `kind`,": FACTS,
+        }
+    )
+    arguments = {"states": call.table("states"), "branches": call.table("branches")}
+
+    def rendered(of: Any) -> Any:
+        return call(reader, branch="draft", id=["branch", "id"], json=of, **arguments)
+
+    assert rendered("payload") == rendered(["payload"])
+    if reader == "branch_conflicts":
+        assert rendered("payload") != rendered([])
+    guide = page("docs/guides/feature_branches.md")
+    (shown,) = (block for block in blocks(guide, "sql") if f"{reader}(" in block)
+    assert "'draft', id=['branch', 'id'], json='payload'\n" in shown
+    for operation in ("merge_branch", "rebase_branch"):
+        (printed,) = re.findall(
+            f"^dbt run-operation {operation} --args '(.*)'$", guide, re.MULTILINE
+        )
+        assert "json: payload, app_id: editor}" in printed
 
 
 @pytest.mark.parametrize(

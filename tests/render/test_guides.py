@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import csv
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
 from dbt_history.landing.request import parse_request
-from tests.support.markdown import blocks, page
+from tests.support.markdown import blocks, page, table_after
 from tests.support.project import ROOT
 
 PAGES = sorted(
@@ -140,3 +142,100 @@ def test_landing_accepts_the_request_of_the_guide() -> None:
 
     assert [column.name for column in request.columns][:2] == ["id", "price"]
     assert [file.name for file in request.files] == document["update_files"]
+
+
+def unprefixed(tests: list[Any]) -> list[dict[str, Any]]:
+    """The tests of a node by name, without the package and without names of their own."""
+    named = (test if isinstance(test, dict) else {test: {}} for test in tests)
+    return [
+        {
+            name.removeprefix("dbt_history."): {
+                key: value for key, value in settings.items() if key != "name"
+            }
+            for name, settings in test.items()
+        }
+        for test in named
+    ]
+
+
+def test_the_tests_of_a_mirror_in_the_guide_are_those_of_the_example() -> None:
+    guide = page("docs/guides/published_on_a_day.md")
+    (shown,) = yaml.safe_load(blocks(guide, "yaml")[0])["models"]
+    examples = yaml.safe_load(page("models/examples/crmp/_crmp__models.yml"))["models"]
+    (example,) = (model for model in examples if model["name"] == shown["name"])
+    assert unprefixed(shown["data_tests"]) == unprefixed(example["data_tests"])
+    (column,) = shown["columns"]
+    (of_example,) = (one for one in example["columns"] if one["name"] == column["name"])
+    assert unprefixed(column["data_tests"]) == unprefixed(of_example["data_tests"])
+    listed = {row["test"] for row in table_after(guide, "## Tests to add")}
+    tests = {
+        name
+        for test in shown["data_tests"] + column["data_tests"]
+        for name in unprefixed([test])[0]
+    }
+    assert tests - {"not_null"} == listed
+
+
+def test_each_snapshot_that_is_shown_has_a_file_format() -> None:
+    """dbt-spark makes no snapshot in its default format."""
+    found = [
+        config
+        for path in (ROOT / "docs").rglob("*.md")
+        for config in re.findall(r"config\(.*?\) *\}\}", path.read_text("utf-8"), re.DOTALL)
+        if re.search(r"\bstrategy=", config)
+    ]
+    assert found
+    assert [config for config in found if "file_format='delta'" not in config] == []
+
+
+EVENTS = page("docs/guides/events.md")
+
+
+def code(sql: str) -> str:
+    """SQL without its lines of comment."""
+    lines = sql.splitlines()
+    return "\n".join(line for line in lines if line and not line.startswith("--"))
+
+
+def test_each_macro_of_logs_is_in_a_block_of_a_guide_that_equals_the_example() -> None:
+    printed = [block for path in PAGES for block in blocks(path.read_text("utf-8"), "sql")]
+    macros = {file.stem for file in (ROOT / "macros/logs").glob("*.sql")}
+    assert len(macros) >= 6
+    assert [name for name in macros if not any(name in block for block in printed)] == []
+
+    shown = blocks(EVENTS, "sql")
+    assert len(shown) == 4
+    for block in shown:
+        path = block.splitlines()[0].removeprefix("-- ")
+        assert code(block) == code(page(path)), path
+
+
+def seed_rows(name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(page(f"seeds/examples/esql/{name}.csv").splitlines()))
+
+
+def test_the_rows_of_the_guide_of_events_are_those_of_the_example() -> None:
+    changes = seed_rows("esql_column_changes_expected")
+    top = table_after(EVENTS, "# Which transaction")
+    assert top == [row for row in changes if row["change"] == "Modified"]
+
+    documented = seed_rows("esql_core_history_documented")
+    columns = ("trans_id", "user", "table", "event")
+    expected = [{name: row[name] for name in columns} for row in documented]
+    assert table_after(EVENTS, "rows of transaction 122323") == expected
+    assert table_after(EVENTS, "esql_transactions.sql") == seed_rows("esql_transactions_expected")
+
+    created, before, after = table_after(EVENTS, "The rows of x1")
+    of_x1 = [row for row in changes if row["_id"] == "x1"]
+    assert [row["_hist_event"] for row in (created, before, after)] == ["1", "3", "4"]
+    for row in of_x1:
+        first, second = (created, created) if row["change"] == "Created" else (before, after)
+        assert row["_hist_user"] == second["_hist_user"]
+        assert second[row["column"]] == row["to"]
+        assert row["change"] == "Created" or first[row["column"]] == row["from"]
+    assert {name: created[name] for name in ("name", "address", "b_id")} == {
+        name: before[name] for name in ("name", "address", "b_id")
+    }
+    said = page("docs/guides/how_it_works.md")
+    assert "**coarse log**" in said
+    assert "events.md#the-coarse-log" in said

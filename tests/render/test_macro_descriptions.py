@@ -163,3 +163,16 @@ def test_an_operation_takes_a_table_and_a_dry_run(name: str) -> None:
 
     assert {"table", "dry_run"} <= set(arguments)
     assert re.search(r"dry_run\s*=\s*false", macro[2])
+
+
+def test_operations_on_tables_of_all_kinds_say_so() -> None:
+    described = yaml.safe_load((MACROS / "maintain" / "_macros.yml").read_text())["macros"]
+    taking = [
+        macro
+        for macro in described
+        if "_tables_of_all_kinds" in (MACROS / "maintain" / f"{macro['name']}.sql").read_text()
+    ]
+    assert len(taking) >= 5
+    for macro in taking:
+        (table,) = (one for one in macro["arguments"] if one["name"] == "table")
+        assert "mirrors and event tables" in " ".join(table["description"].split()), macro["name"]

@@ -47,21 +47,22 @@ def test_history_as_a_list_or_a_number_is_refused(call: Renderer, of: str, value
 
 @pytest.mark.parametrize(
     ("materialized", "guide"),
-    [("history", "history"), ("history_batch", "batches"), ("history_append", None)],
+    [
+        ("history", "guides/history"),
+        ("history_batch", "guides/batches"),
+        ("history_append", "flow/history_append"),
+    ],
 )
 def test_a_refusal_of_settings_names_the_page_that_lists_them(
-    call: Renderer, materialized: str, guide: str | None
+    call: Renderer, materialized: str, guide: str
 ) -> None:
     own = node({"history": {"convention": "validity", "colour": 1}}, materialized=materialized)
-    macro = "_append_settings" if guide is None else "_history_settings"
+    macro = "_append_settings" if "append" in materialized else "_history_settings"
     with pytest.raises(DbtRuntimeError) as refused:
         call(macro, node=own, caller_name=materialized)
 
-    if guide is None:
-        assert "way out" not in str(refused.value)
-    else:
-        assert f"way out: docs/guides/{guide}.md#settings lists them" in str(refused.value)
-        assert "\n## Settings\n" in page(f"docs/guides/{guide}.md")
+    assert f"way out: docs/{guide}.md#settings lists them" in str(refused.value)
+    assert "\n## Settings\n" in page(f"docs/{guide}.md")
 
 
 def test_a_key_that_is_no_name_is_refused_as_an_argument(call: Renderer) -> None:
@@ -520,6 +521,32 @@ def test_the_hours_of_a_vacuum_are_a_whole_number(call: Renderer, hours: Any) ->
 def test_a_node_whose_metadata_names_a_convention_is_a_history(call: Renderer) -> None:
     for value, is_tracked in ((True, True), ({"kind": "hx"}, True), ("validity", False)):
         assert call("_is_tracked", node=node({"history": value})) is is_tracked
+
+
+def test_the_marker_of_a_seed_alone_does_not_ask_for_a_history(call: Renderer) -> None:
+    def seed(name: str, history: dict[str, str]) -> dict[str, Any]:
+        own = {"unique_id": f"seed.shop.{name}", "name": name, "resource_type": "seed"}
+        return {**node({"history": history}), **own}
+
+    marked = seed("marked", {"empty_string": "<empty>"})
+    tracked = seed("tracked", {"empty_string": "<empty>", "kind": "events", "key": "id"})
+    call.context = {
+        "graph": {"nodes": {each["unique_id"]: each for each in (marked, tracked)}, "sources": {}},
+        "execute": True,
+    }
+    printed: list[str] = []
+    call.context["print"] = printed.append
+    call("generate_history")
+    assert [text.splitlines()[0] for text in printed] == [
+        "-- file: models/history/tracked_history.sql",
+        "-- file: models/history/_history__models.yml",
+    ]
+
+    model = node({"history": {"empty_string": "<empty>"}})
+    assert call("_is_tracked", node=model)
+    problems: list[str] = []
+    call("_generated_model", node=model, said=model["config"]["meta"]["history"], problems=problems)
+    assert any("no setting empty_string" in one for one in problems)
 
 
 def test_timelines_read_the_same_metadata() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,13 @@ def test_the_profile_of_the_readme_has_the_settings_of_the_guide() -> None:
     assert readme == guide
 
 
+def test_the_commands_of_landing_have_the_settings_of_the_profile() -> None:
+    (text,) = blocks(page("docs/guides/landing.md"), "properties")
+    found = dict(line.split() for line in text.splitlines())
+    guide = yaml.safe_load(FILES["profiles.yml"])["shop"]["outputs"]["local"]
+    assert found == guide["server_side_parameters"]
+
+
 def test_every_page_installs_the_same_versions() -> None:
     found = {INSTALL.findall(text)[0] for text in (page("README.md"), START)}
     found |= set(INSTALL.findall(CI))
@@ -83,6 +91,22 @@ def test_the_commands_of_a_job_are_valid_and_exist(job: str) -> None:
     assert called == ["summary", "failures"]
     assert set(called) <= set(main.commands)
     assert ["dbt", "build", "--profiles-dir", "."] in words
+
+
+@pytest.mark.parametrize("job", ["actions", "gitlab"])
+def test_the_comment_of_a_job_has_the_summary_as_it_is_printed(job: str, tmp_path: Path) -> None:
+    """In a fence, because Markdown would join the lines of its table."""
+    steps_of_job = {step.get("name"): step for step in ACTIONS["jobs"]["build"]["steps"]}
+    *lines, comment = GITLAB["history"]["after_script"]
+    script, post = {
+        "actions": (steps_of_job["Summary"]["run"], steps_of_job["Comment"]["run"]),
+        "gitlab": ("\n".join(lines), comment),
+    }[job]
+    stub = "dbt-history() { echo; echo $1; }\n"
+    subprocess.run(["bash", "-e"], input=stub + script, text=True, check=True, cwd=tmp_path)
+    (file,) = tmp_path.iterdir()
+    assert file.read_text() == "```text\n\nsummary\n\nfailures\n```\n"
+    assert file.name in post
 
 
 def test_the_package_and_the_command_come_from_the_same_commit() -> None:

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from dbt_history.cli import main
 from dbt_history.failures import FailedTest, failed_tests
 from dbt_history.summary import COUNTS
+from tests.support.markdown import blocks, page
 
 HISTORY = "model.dbt_history.fivetran_history"
 PRICES = "model.dbt_history.atoti_prices"
@@ -85,6 +86,27 @@ def test_each_history_table_has_a_line_and_there_is_a_total(tmp_path: Path) -> N
         "tests:      1 passed",
         "seconds:    12",
     ]
+
+
+def test_the_guide_of_ci_shows_what_is_printed(tmp_path: Path) -> None:
+    model = "model.shop.customer_history"
+    of_model = {**node("customer_history", "history"), "schema": "shop"}
+    manifest = {"nodes": {model: of_model}}
+    message = "1 batch: 2 added, 1 closed, 0 removed, 0 skipped, 0 replayed"
+    results = [
+        result(model, "success", message, 2.1),
+        result("seed.shop.customers", "success"),
+        result("test.shop.one.1", "pass"),
+        result("test.shop.another.2", "pass"),
+    ]
+    run_results = {"results": results, "elapsed_time": 14.2}
+    (tmp_path / "run_results.json").write_text(json.dumps(run_results))
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+
+    folder = ["--target-path", str(tmp_path)]
+    printed = [CliRunner().invoke(main, [name, *folder]) for name in ("summary", "failures")]
+    (shown,) = blocks(page("docs/guides/ci.md"), "text")
+    assert shown == "".join(one.output for one in printed).lstrip("\n")
 
 
 def test_one_table_needs_no_total(tmp_path: Path) -> None:

@@ -19,12 +19,12 @@
         {% do settings.update({name: row[1] if row[1] != '<undefined>' else none}) %}
     {% endfor %}
     {% set sources, compared = {}, [] %}
-    {% for node in graph.nodes.values() if node.resource_type == 'model'
-        and node.config.materialized in ['history', 'history_append'] %}
-        {% set reads_feed = node.config.materialized == 'history_append'
-            or dbt_history._is_raw_select_of_table(node.raw_code) %}
+    {% for node in graph.nodes.values() if node.resource_type == 'model' %}
+        {% set is_history = node.config.materialized == 'history' %}
+        {% set reads_feed = dbt_history._calls_capture(node)
+            or is_history and dbt_history._is_raw_select_of_table(node.raw_code) %}
         {% do compared.append(node.name)
-            if not reads_feed and not dbt_history._is_of_changes(node) %}
+            if is_history and not reads_feed and not dbt_history._is_of_changes(node) %}
         {% for id in node.depends_on.nodes if reads_feed %}
             {% set read = graph.nodes.get(id) or graph.sources.get(id) %}
             {% if read and read.resource_type in ['source', 'model', 'seed'] %}
@@ -39,6 +39,20 @@
         'sources': sources.values() | select('mapping') | list,
         'compared': compared,
     })) %}
+{% endmacro %}
+
+
+{#
+    Whether the code of a model calls a macro that reads the feed of a table; dbt records no calls
+    inside of other macros.
+#}
+{% macro _calls_capture(node) %}
+    {% set macros = node.depends_on.get('macros') or [] %}
+    {% for name in ['changes', 'hx_rows', 'event_rows', 'core_temp_history']
+        if 'macro.dbt_history.' ~ name in macros %}
+        {% do return(true) %}
+    {% endfor %}
+    {% do return(false) %}
 {% endmacro %}
 
 

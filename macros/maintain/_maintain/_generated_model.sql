@@ -11,7 +11,9 @@
     {% if not key %}
         {% do problems.append(node.unique_id ~ ': it has no key') %}
     {% endif %}
-    {% for problem in dbt_history._unknown_settings(said, ['kind', 'key', 'references', 'name']) %}
+    {% set known = ['kind', 'key', 'references', 'name']
+        + (['empty_string'] if node.resource_type == 'seed' else []) %}
+    {% for problem in dbt_history._unknown_settings(said, known) %}
         {% do problems.append(node.unique_id ~ ': ' ~ problem) %}
     {% endfor %}
     {% set version = node.get('version') %}

@@ -10,14 +10,15 @@ from itertools import chain, groupby
 from pathlib import Path
 
 import click
+from pyspark.sql import SparkSession
 
 from dbt_history.landing.errors import LandingError, RefusedError, first_line
 from dbt_history.landing.files import Limits
 from dbt_history.landing.land import Landed, land
 from dbt_history.landing.request import read_request
-from dbt_history.landing.table import LandingTable
+from dbt_history.landing.table import LandingTable, refuse_iceberg
 from dbt_history.landing.verify import verify_landing
-from dbt_history.session import start_session
+from dbt_history.session import no_delta, require_delta, start_session
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 REFUSED, FAILED = 1, 3
@@ -123,6 +124,19 @@ def summary_lines(landed: Landed) -> Iterator[str]:
     )
 
 
+def start_delta_session(name: str) -> SparkSession:
+    """The session of `start_session`. Raises RefusedError, NoDeltaError, MetastoreInUseError."""
+    spark = start_session(name)
+    refuse_iceberg(spark)
+    require_delta(spark)
+    return spark
+
+
+def reason(error: Exception) -> str:
+    """The first line of the message, or what the settings lack."""
+    return first_line(no_delta(error) or error)
+
+
 @click.command("land")
 @click.argument("requests", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--schema", help="Schema of the landing table.  [default: the request's schema]")
@@ -190,7 +204,7 @@ def land_command(
     for path in paths:
         try:
             request = read_request(path)
-            spark = spark or start_session("dbt-history land")
+            spark = spark or start_delta_session("dbt-history land")
             target = LandingTable(
                 spark, schema or request.schema, table or default_name(request.table)
             )
@@ -212,7 +226,7 @@ def land_command(
             click.echo(f"dbt-history land: {error}", err=True)
             raise SystemExit(FAILED) from None
         except Exception as error:
-            click.echo(f"dbt-history land: {path}: {first_line(error)}", err=True)
+            click.echo(f"dbt-history land: {path}: {reason(error)}", err=True)
             raise SystemExit(FAILED) from None
         for line in summary_lines(done):
             click.echo(line)
@@ -245,13 +259,13 @@ def verify_command(table: str, root: Path) -> None:
     if not schema:
         raise click.UsageError(f"{table!r} is not of the form schema.table")
     try:
-        landing = LandingTable(start_session("dbt-history verify-landing"), schema, name)
+        landing = LandingTable(start_delta_session("dbt-history verify-landing"), schema, name)
         found = list(verify_landing(landing, root))
     except RefusedError as error:
         click.echo(f"dbt-history verify-landing: {error}", err=True)
         raise SystemExit(REFUSED) from None
     except Exception as error:
-        click.echo(f"dbt-history verify-landing: {table}: {first_line(error)}", err=True)
+        click.echo(f"dbt-history verify-landing: {table}: {reason(error)}", err=True)
         raise SystemExit(FAILED) from None
     for batch in found:
         click.echo(batch)

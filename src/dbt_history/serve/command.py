@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from dbt_history.extras import not_installed
-from dbt_history.landing.command import Size
+from dbt_history.landing.command import Size, start_delta_session
 from dbt_history.landing.errors import RefusedError
 from dbt_history.landing.files import Limits
-from dbt_history.landing.table import refuse_iceberg
-from dbt_history.session import start_session
 
 if TYPE_CHECKING:
     from dbt_history.serve.service import Service
@@ -147,7 +145,7 @@ def serve_command(
                 1  the dbt package is missing, an address is not available, the certificate cannot
                    be used, or a step of --check failed
                 2  the options are invalid
-                3  Spark ended, or another process has the embedded metastore open
+                3  Spark ended or has no Delta, or another process has the embedded metastore open
     """
     token = read_token(token_file)
     if (tls_key is None) != (tls_cert is None):
@@ -172,8 +170,7 @@ def serve_command(
         if tls_key is not None and tls_cert is not None:
             certificates = Certificates(tls_key, tls_cert)
         engine = Engine(find_package(project_dir), max_deleted_share)
-        spark = start_session("dbt-history serve")
-        refuse_iceberg(spark)
+        spark = start_delta_session("dbt-history serve")
         destination = Destination(spark, root.absolute(), engine, limits, compact_every)
         service = Service(destination, token)
         if check:
