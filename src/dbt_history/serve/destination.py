@@ -204,9 +204,11 @@ class Destination:
             mode = "is not" if request.has_period else "is"
             raise RefusedError(f"{target} {mode} in history mode: the batch is of the other kind")
         fields = target.finish_changes(fields)
-        if target.key() not in ([], list(key)):
-            # Landed batches have the key of before.
-            self.apply_all(target)
+        recorded = target.key()
+        if recorded != list(key):
+            # Landed batches have the key of before. Without one, that of the request is theirs.
+            if recorded:
+                self.apply_all(target)
             target.check_new_key(key)
             fields = target.fields()
         numbers = self.numbers(target, has_history=request.has_period)

@@ -204,8 +204,14 @@ class Target(CatalogTable):
         """Give the table these columns and this key; with `drop`, remove all others.
 
         Every step is idempotent, so repeating the call completes a killed one. Landed batches must
-        be applied before.
+        be applied before. Raises RefusedError for an empty key beside a recorded one: without it
+        the next batch could bring any key, and the stored rows would not be compared with it.
         """
+        if not key and (recorded := self.key()):
+            raise RefusedError(
+                f"{self}: no column is marked as primary_key; nothing was changed. The table has"
+                f" the key {', '.join(recorded)}: mark these columns, or those of another key"
+            )
         fields = self.finish_changes(self.fields())
         existing = {name.lower(): (name, type_) for name, type_ in fields.items()}
         wanted = {column.name.lower(): column for column in columns}
@@ -263,13 +269,28 @@ class Target(CatalogTable):
         """
         if not self.key() or not self.is_history():
             return False
+        return bool(self.logged_key())
+
+    def logged_key(self) -> tuple[str, ...]:
+        """The key in the newest commit that records one and was not undone; empty if none does."""
         log = read_log(self.spark, self.full_name)
-        found = with_undone(log, partial(restored_version, self.spark, self.full_name))
-        return any(
-            (read_record(entry["userMetadata"]) or {}).get("key")
-            for entry, is_undone in found
-            if not is_undone
-        )
+        for entry, is_undone in with_undone(
+            log, partial(restored_version, self.spark, self.full_name)
+        ):
+            key = (read_record(entry["userMetadata"]) or {}).get("key")
+            if key and not is_undone:
+                return tuple(key)
+        return ()
+
+    def check_logged_key(self, key: Sequence[str]) -> None:
+        """Raises RefusedError if the batches in the log of a history have another key."""
+        logged = self.logged_key()
+        if is_other_key(logged, key):
+            raise RefusedError(
+                f"{self}: the key cannot become {', '.join(key)}: its batches have the key"
+                f" {', '.join(logged)}, and the table has no property {KEY}. Send the rows with"
+                " that key first, or to another table"
+            )
 
     def record_types(self, columns: Iterable[Column]) -> None:
         types = json.loads(self.properties().get(TYPES, "{}"))
@@ -384,13 +405,19 @@ class Target(CatalogTable):
         key          id, region               id
         stored       1, north   1, south      1   1
         next batch                            1       without history: two equal rows
+
+        A table that another tool made records no key. Its rows are checked as for a new one; of a
+        history the key of the newest batch counts, as in the materialization.
         """
-        if not key or self.key() == list(key):
+        before = self.key()
+        if not key or before == list(key):
             return
         has_history = self.is_history()
+        if has_history and not before:
+            self.check_logged_key(key)
         if has_history and not self.is_keyed_history():
             return
-        if not has_history and not is_other_key(self.key(), key):
+        if not has_history and before and not is_other_key(before, key):
             return
         existing = {name.lower() for name in self.fields()}
         missing = [f"{quoted(name)} is null" for name in key if name.lower() in existing]
@@ -413,7 +440,8 @@ class Target(CatalogTable):
         """Raises RefusedError if several rows of a table without history have one new key."""
         wanted = {name.lower() for name in key}
         by = ", ".join(quoted(name) for name in self.fields() if name.lower() in wanted)
-        if wanted >= {name.lower() for name in self.key()} or not by:
+        before = {name.lower() for name in self.key()}
+        if (before and wanted >= before) or not by:
             return
         found = self.spark.sql(
             f"select count(*) from (select 1 from {self.full_name} group by {by}"
