@@ -228,6 +228,39 @@ def test_a_marker_in_a_place_that_does_not_allow_it_is_refused(
     assert f"f.csv, line 2, {reason}" in problems(writer.write())
 
 
+OPEN = "is not before the open end, 9999-12-31T23:59:59.999Z"
+EARLY = "is more than one millisecond before _fivetran_start"
+
+
+@pytest.mark.parametrize(
+    ("stage", "start", "end", "reason"),
+    [
+        ("upsert", START, "2023-12-31T23:59:59.998Z", f"column _fivetran_end: {EARLY}"),
+        ("update", START, "2023-12-31T23:59:59.998999Z", f"column _fivetran_end: {EARLY}"),
+        ("upsert", END, END, f"column _fivetran_start: {OPEN}"),
+        ("update", "9999-12-31T23:59:59.999999Z", END, f"column _fivetran_start: {OPEN}"),
+        ("earliest_start", END, None, f"column _fivetran_start: {OPEN}"),
+        # An empty period, no end, and rows of which only the end counts.
+        ("upsert", START, "2023-12-31T23:59:59.999Z", ""),
+        ("update", START, UNMODIFIED, ""),
+        ("upsert", START, NULL, ""),
+        ("delete", END, START, ""),
+    ],
+)
+@pytest.mark.parametrize("form", ["CSV", "PARQUET"])
+def test_a_period_that_the_history_refuses_is_not_landed(
+    form: str, stage: str, start: str, end: str | None, reason: str, tmp_path: Path
+) -> None:
+    header = ["id", "_fivetran_start", *(["_fivetran_end", "_fivetran_active"] if end else [])]
+    valid = ["1", START, END, "true"][: len(header)]
+    rows = [valid, [*("1", start, end or "")[: len(header)], "true"][: len(header)]]
+    writer = RequestWriter(tmp_path, COLUMNS)
+    writer.add(stage, "f", csv_text(header, rows) if form == "CSV" else parquet(header, rows))
+    line = 3 if form == "CSV" else 2
+
+    assert problems(writer.write()) == (f"f, line {line}, {reason}" if reason else "")
+
+
 def test_a_cell_of_10_mb_is_landed_and_one_over_the_limit_is_refused(
     tmp_path: Path,
 ) -> None:

@@ -804,6 +804,52 @@ def test_batches_of_a_suspended_history_are_refused_and_kept(
 
 
 @pytest.mark.thorough
+def test_a_batch_that_the_history_refuses_is_sent_again_after_the_statement_of_its_answer(
+    destination: Destination, client: Client
+) -> None:
+    spark, landing = destination.spark, f"{SCHEMA}.sent_again__landing"
+    first = upserts(
+        request(destination, "sent_again"), *((str(n), "a", "1", 1) for n in range(120))
+    )
+    assert client.write(first).success
+
+    # A period that no history takes is not even landed.
+    wrong = request(destination, "sent_again")
+    wrong.add_csv("upsert", "u.csv", ROW, [["1", "b", "1", at(3), at(2), "false", at(3)]])
+    message = client.write(wrong).task.message
+    assert "u.csv, line 2, column _fivetran_end: is more than one millisecond before" in message
+
+    deletions, later = (request(destination, "sent_again") for _ in range(2))
+    rows = [[str(n), at(2)] for n in range(110)]
+    deletions.add_csv("delete", "d.csv", ["id", "_fivetran_end"], rows)
+    updates(later, ("119", "c", "3", 3))
+    message = client.write(deletions).task.message
+    assert "110 of 120 current records" in message
+    assert f"landed, not applied: batch 2 of {SCHEMA}.sent_again" in message
+    message = client.write(later).task.message
+    assert f"landed, not applied: batch 2, 3 of {SCHEMA}.sent_again" in message
+
+    statement = message.split("with other files: ")[1].split("; then")[0]
+    assert statement.startswith(
+        "restore table `tests_serve`.`sent_again__landing` to version as of "
+    )
+    spark.sql(statement).collect()
+    corrected = request(destination, "sent_again")
+    corrected.add_csv("delete", "d.csv", ["id", "_fivetran_end"], rows[:1])
+    assert client.write(corrected).success
+    # It was not applied, so it is landed again and not answered as known.
+    for _ in range(2):
+        assert client.write(later).success
+    assert numbers(destination, "sent_again") == [1, 4, 5]
+    assert spark.table(landing).where("_batch > 1").count() == 3
+    found = versions(destination, "sent_again")
+    assert [row for row in found if row[0] in (0, 1, 119)] == [
+        (0, "a", Decimal("1.00"), 1, 2), (1, "a", Decimal("1.00"), 1, None),
+        (119, "a", Decimal("1.00"), 1, 2), (119, "c", Decimal("3.00"), 3, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.thorough
 def test_undone_batches_whose_landed_rows_are_gone_are_named(
     destination: Destination, client: Client
 ) -> None:

@@ -18,6 +18,7 @@ from pyspark.sql.types import DataType, StructType
 from dbt_history.commit_log import (
     CommitLogs,
     Entry,
+    batch_number,
     is_conflict,
     read_log,
     read_record,
@@ -420,6 +421,13 @@ class LandingTable(CatalogTable):
             .option("userMetadata", json.dumps(record))
             .saveAsTable(self.full_name)
         )
+
+    def version_before(self, batch: int) -> int | None:
+        """The version before a batch was landed; None if its commit has left the log."""
+        for entry in read_log(self.spark, self.full_name):
+            if batch_number(entry["userMetadata"]) == batch:
+                return int(entry["version"]) - 1
+        return None
 
     def count(self, batch: int) -> dict[str, int]:
         """The number of rows of a batch by stage."""

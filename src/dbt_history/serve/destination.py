@@ -303,7 +303,10 @@ class Destination:
         if not numbers.has_history:
             count = live.apply_pending(target, key, numbers.applied, skipped)
             return f"{count} batches" if count != 1 else "1 batch"
-        result = self.engine.merge(target.schema, target.name, target.landing, key)
+        try:
+            result = self.engine.merge(target.schema, target.name, target.landing, key)
+        except RefusedError as error:
+            raise target.not_applied(numbers.applied, str(error)) from None
         if found := SKIPPED.search(result):
             samples = skipped_samples(target, (*key, START), f"`_batch` > {numbers.applied}")
             skipped.append(Skipped(str(target), int(found[1]), samples))

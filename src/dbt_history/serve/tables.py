@@ -347,6 +347,32 @@ class Target(CatalogTable):
             landing.set_emptied()
             self.drop_of(landing.full_name, quoted(fields[name.lower()]))
 
+    def not_applied(self, applied: int, reason: str) -> RefusedError:
+        """The refusal of the landed batches above `applied`, with the way to send them again.
+
+        All of them go together: none may be applied before an earlier one. A restore undoes their
+        commits, too, by which a repeated call would count as landed; a DELETE of the rows does not.
+
+        landing   batch 2, refused   batch 3   restore to before 2   batch 4: the call of 2 or 3
+        """
+        landing = self.landing
+        rows = self.spark.sql(
+            f"select distinct `_batch` from {landing.full_name} where `_batch` > {applied}"
+            " order by 1"
+        ).collect()
+        if not rows:
+            return RefusedError(reason)
+        listed = ", ".join(str(row[0]) for row in rows)
+        lines = [reason, f"  landed, not applied: batch {listed} of {self}"]
+        lines.append("  the next call applies them if the cause is removed")
+        if (version := landing.version_before(rows[0][0])) is not None:
+            lines[-1] += (
+                ". To send them again instead, with other files:"
+                f" restore table {landing.full_name} to version as of {version}; then repeat their"
+                " calls, in order"
+            )
+        return RefusedError("\n".join(lines))
+
     def landed_fields(self) -> Any:
         return self.spark.table(self.landing.full_name).schema
 
