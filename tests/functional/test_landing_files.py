@@ -367,6 +367,31 @@ def test_a_value_that_does_not_fit_its_type_is_refused(
         (lambda d: d["keys"].clear(), "upsert.csv: has no key in keys"),
         (lambda d: d.update(updateFiles=["upsert.csv"]), "the request names it twice"),
         (lambda d: d.update(deleteFiles="x"), "delete_files is not a list"),
+        (lambda d: d.update(update_files=["a"], updateFiles=[]), "update_files occurs in two spel"),
+        (lambda d: d["table"].update(key=["id"]), "unknown field table.key"),
+        (lambda d: d["fileParams"].update(nullText="x"), "unknown field file_params.nullText"),
+        (
+            lambda d: d["fileParams"].update(null_string=NULL),
+            "file_params.null_string occurs in two spellings",
+        ),
+        (lambda d: d["table"]["columns"][0].update(primarykey=True), "unknown field primarykey"),
+        (
+            lambda d: d["table"]["columns"][0].update(primaryKey="true"),
+            "column id: primary_key is 'true', not true or false",
+        ),
+        (
+            lambda d: d["table"]["columns"][0].update(primary_key=True),
+            "column id: primary_key occurs in two spellings",
+        ),
+        (
+            lambda d: d["table"]["columns"][2].update(params={"Decimal": {"precision": 5}}),
+            "column amount: unknown field params.Decimal",
+        ),
+        (
+            lambda d: d["table"]["columns"][2]["params"]["decimal"].update(Scale=2),
+            "column amount: unknown field decimal.Scale",
+        ),
+        (lambda d: d["table"]["columns"][1].update(params=5), "params is not an object"),
     ],
 )
 def test_an_invalid_request_is_refused(
