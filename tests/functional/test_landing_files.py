@@ -186,6 +186,17 @@ def test_a_truncated_file_is_refused_at_any_length(
         assert problems(path), length
 
 
+def test_the_last_row_of_a_plain_csv_file_may_lack_its_line_break(tmp_path: Path) -> None:
+    data = csv_text(["name", "id", "_fivetran_start"], [["a", "1", START], ["b", "2", START]])
+    path = one_file(tmp_path, data.removesuffix(b"\n"), "update")
+    source = find_sources(read(path), tmp_path, Limits())[0]
+
+    rows = [row for batch in staged_rows(source) for row in batch.to_pylist()]
+
+    assert [(row["id"], row["name"]) for row in rows] == [(1, "a"), (2, "b")]
+    assert rows[0]["_fivetran_start"] == rows[1]["_fivetran_start"]
+
+
 def test_a_file_that_changes_between_check_and_read_is_refused(tmp_path: Path) -> None:
     path = small(tmp_path).write()
     source = find_sources(read(path), tmp_path, Limits())[0]
