@@ -373,6 +373,37 @@ def test_a_new_column_is_added_and_another_type_is_refused(
 
 
 @pytest.mark.thorough
+def test_a_column_with_a_wider_type_is_landed_after_the_statements_of_the_refusal(
+    table: LandingTable, tmp_path: Path, project: Project
+) -> None:
+    narrow = {"id": "INT", "name": "STRING", "amount": ("DECIMAL", 6, 2)}
+    first = RequestWriter(tmp_path / "a", narrow)
+    first.add_csv("upsert", "u", HEADER, upserts(("1", "a", "1")))
+    second = RequestWriter(tmp_path / "b", {**COLUMNS, "amount": ("DECIMAL", 12, 4)})
+    second.add_csv("upsert", "u", HEADER, upserts(("5000000000", "b", "12345678.1234")))
+    project.history("h", f"select * from {table.full_name}")
+    land_request(table, first.write())
+    project.run("h")
+
+    with pytest.raises(RefusedError, match="id: is bigint in the request, int in") as refused:
+        land_request(table, second.write())
+    history = f"`{project.schema}`.`h`"
+    for problem in str(refused.value).splitlines()[1:]:
+        for statement in problem.split("with the same statements: ")[1].split("; "):
+            table.spark.sql(statement)
+            table.spark.sql(statement.replace(table.full_name, history))
+    land_request(table, second.write())
+    project.run("h")
+
+    found = {row["id"]: row["amount"] for row in project.rows("h")}
+    assert found == {1: Decimal("1.0000"), 5_000_000_000: Decimal("12345678.1234")}
+    assert [(row["id"], row["amount"]) for row in rows_of(table)] == [*found.items()]
+    # Another type has no such way out.
+    with pytest.raises(RefusedError, match=r"(?m)int in the request, bigint in [a-z0-9_.]+$"):
+        land_request(table, first.write())
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_an_update_landed_before_a_new_column_keeps_the_value_of_the_history(
     is_killed: bool, table: LandingTable, tmp_path: Path, project: Project

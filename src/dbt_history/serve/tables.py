@@ -31,6 +31,7 @@ from dbt_history.landing.table import (
     LandingTable,
     create_or_register,
     definitions,
+    is_wider,
     needs_mapping,
     property_list,
     quoted,
@@ -58,12 +59,6 @@ FROM_SPARK = {
     "timestamp": "UTC_DATETIME", "binary": "BINARY", "string": "STRING",
 }  # fmt: skip
 RECORDED_TYPES = ("XML", "JSON", "NAIVE_TIME")
-# Type changes that Delta applies without rewriting rows.
-WIDENINGS = {
-    "smallint": ("int", "bigint"),
-    "int": ("bigint",),
-    "float": ("double",),
-}
 # The texts of a type in a batch, as patterns. Spark's casts also accept others.
 PATTERNS = {
     "boolean": cells.BOOLEAN, "smallint": cells.INTEGER, "int": cells.INTEGER,
@@ -546,16 +541,6 @@ def operation_record(name: str) -> dict[str, str]:
 def own_properties(columns: Iterable[Column], key: Sequence[str]) -> dict[str, str]:
     types = {c.name: c.type.name for c in columns if c.type.name in RECORDED_TYPES}
     return {KEY: json.dumps(list(key)), TYPES: json.dumps(types)}
-
-
-def is_wider(before: str, after: str) -> bool:
-    if before.startswith("decimal") and after.startswith("decimal"):
-        old, new = (DataType.fromDDL(type_) for type_ in (before, after))
-        assert isinstance(old, DecimalType)
-        assert isinstance(new, DecimalType)
-        more_scale = new.scale - old.scale
-        return more_scale >= 0 and new.precision - old.precision >= more_scale
-    return after in WIDENINGS.get(before, ())
 
 
 def is_lost(column: str, before: str, after: str) -> str:
