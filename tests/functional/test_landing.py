@@ -258,6 +258,11 @@ def test_a_request_is_known_after_its_commit_has_left_the_log(
     table = LandingTable(spark, table.schema, table.name)
 
     assert land_request(table, first).is_new is False
+    unknown = [f"unknown batch {number}: its commit is no longer in the log" for number in (1, 3)]
+    assert [str(batch) for batch in verify_landing(table, tmp_path)] == unknown
+    command = ["verify-landing", str(table), "--root", str(tmp_path)]
+    verified = CliRunner().invoke(main, command)
+    assert (verified.exit_code, verified.output.splitlines()) == (0, unknown)
     with pytest.raises(RefusedError, match="not known whether it was landed"):
         land_request(table, third)
     os.utime(second)
