@@ -1019,6 +1019,56 @@ def test_a_batch_that_delta_skips_keeps_its_landed_rows(
 
 
 @pytest.mark.thorough
+def test_rows_that_a_table_without_history_does_not_take_are_a_task(
+    destination: Destination, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A constraint, NOT NULL and the length of a text: a repeated call would fail again."""
+    spark, name = destination.spark, f"{SCHEMA}.constrained"
+    spark.sql(
+        f"create table {name} (id int, name varchar(6), data string not null,"
+        " _fivetran_synced timestamp) using delta"
+    )
+    spark.sql(f"alter table {name} add constraint positive check (id > 0)")
+
+    def write(*rows: list[str]) -> Any:
+        writer = request(destination, "constrained", LIVE)
+        writer.add_csv("upsert", "u.csv", list(LIVE), rows)
+        return client.call("WriteBatch", batch(writer))
+
+    for number, row, reason in (
+        (1, ["-7", "a", "{}"], "CHECK constraint positive (id > 0) violated"),
+        (2, ["1", "a", NULL], "NOT NULL constraint violated for column: data"),
+        (3, ["1", "sesame!", "{}"], "exceeds char/varchar type length limitation"),
+    ):
+        message = write([*row, at(1)]).task.message
+        assert message.startswith(f"batch {number} of {name} is landed and was not applied")
+        assert reason in message
+        assert "-7" not in message
+        assert f"landed, not applied: batch {number} of {name}" in message
+        spark.sql(message.split("with other files: ")[1].split("; then")[0]).collect()
+    assert "sesame!" not in caplog.text
+    assert write(["1", "a", "{}", at(1)]).success
+    assert live_rows(destination, "constrained") == [(1, "a", "{}")]
+
+    # Its column can neither be dropped nor get another type, by a new column or in place.
+    def alter(columns: dict[str, Any], key: list[str]) -> Any:
+        wanted = table(request(destination, "constrained", columns, key=key))
+        return client.call("AlterTable", pb.AlterTableRequest(
+            schema_name=SCHEMA, table=wanted, drop_columns=True))  # fmt: skip
+
+    spark.sql(f"alter table {name} add constraint short check (length(name) < 6)")
+    for type_ in ("LONG", "STRING"):
+        message = alter({**LIVE, "id": type_}, ["id"]).task.message
+        assert "id because this column is referenced by the following check" in message
+    message = alter({"id": "INT", "data": "JSON"}, ["id"]).task.message
+    assert "name because this column is referenced by the following check" in message
+    assert spark.table(name).columns == list(LIVE)
+    assert write(["2", "b", "{}", at(1)]).success
+    spark.sql(f"alter table {name} drop constraint positive")
+    assert alter({**LIVE, "id": "LONG"}, ["id"]).success
+
+
+@pytest.mark.thorough
 def test_a_column_with_the_prefix_of_a_type_change_is_refused_and_never_dropped(
     destination: Destination, client: Client
 ) -> None:

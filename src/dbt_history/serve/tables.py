@@ -67,6 +67,8 @@ PATTERNS = {
     "timestamp": cells.INSTANT,
 }  # fmt: skip
 GREATEST_LONG = 2**63 - 1
+# In the error classes of a change of a column that a constraint or a generated column uses.
+DEPENDENT = "DEPENDENT_COLUMN_CHANGE"
 # Digits that Spark does not store.
 NANOSECONDS = "[.][0-9]{6}0*[1-9]"
 
@@ -226,13 +228,31 @@ class Target(CatalogTable):
             self.check_change(name, before, column.type.spark)
         self.check_key(fields, key, {name: column.type.spark for name, _, column in changed})
         self.check_new_key(key)
-        for name in dropped:
-            self.drop_column(name)
-        for name, before, column in changed:
-            self.change_type(name, before, column.type.spark)
+        with self.undone_if_depended_on():
+            for name in dropped:
+                self.drop_column(name)
+            for name, before, column in changed:
+                self.change_type(name, before, column.type.spark)
         self.add(columns, self.fields())
         self.record_types(columns)
         self.set_key(key)
+
+    @contextmanager
+    def undone_if_depended_on(self) -> Iterator[None]:
+        """Undo a change that Delta refuses because a constraint or generated column uses a column.
+
+        Raises RefusedError with the reason; columns dropped before stay dropped.
+        """
+        try:
+            yield
+        except AnalysisException as error:
+            if DEPENDENT not in (error.getCondition() or ""):
+                raise
+            self.finish_changes(self.fields())
+            raise RefusedError(
+                f"{self}: {str(error).strip()}\n"
+                "  drop what uses it (alter table … drop constraint …), then repeat the call"
+            ) from None
 
     def set_key(self, key: Sequence[str]) -> None:
         """Record the key; that of a history with batches in the commit, too, as batches do.
