@@ -252,6 +252,11 @@ def test_a_request_is_known_after_its_commit_has_left_the_log(
     table = LandingTable(spark, table.schema, table.name)
 
     assert land_request(table, first).is_new is False
+    unknown = [f"unknown batch {number}: its commit is no longer in the log" for number in (1, 3)]
+    assert [str(batch) for batch in verify_landing(table, tmp_path)] == unknown
+    command = ["verify-landing", str(table), "--root", str(tmp_path)]
+    verified = CliRunner().invoke(main, command)
+    assert (verified.exit_code, verified.output.splitlines()) == (0, unknown)
     with pytest.raises(RefusedError, match="not known whether it was landed"):
         land_request(table, third)
     os.utime(second)
@@ -364,6 +369,37 @@ def test_a_new_column_is_added_and_another_type_is_refused(
     assert rows_of(table)[1]["a b"] == datetime(2024, 1, 1)
     with pytest.raises(RefusedError, match="column name: is int in the request, string in"):
         land_request(table, other.write())
+
+
+@pytest.mark.thorough
+def test_a_column_with_a_wider_type_is_landed_after_the_statements_of_the_refusal(
+    table: LandingTable, tmp_path: Path, project: Project
+) -> None:
+    narrow = {"id": "INT", "name": "STRING", "amount": ("DECIMAL", 6, 2)}
+    first = RequestWriter(tmp_path / "a", narrow)
+    first.add_csv("upsert", "u", HEADER, upserts(("1", "a", "1")))
+    second = RequestWriter(tmp_path / "b", {**COLUMNS, "amount": ("DECIMAL", 12, 4)})
+    second.add_csv("upsert", "u", HEADER, upserts(("5000000000", "b", "12345678.1234")))
+    project.history("h", f"select * from {table.full_name}")
+    land_request(table, first.write())
+    project.run("h")
+
+    with pytest.raises(RefusedError, match="id: is bigint in the request, int in") as refused:
+        land_request(table, second.write())
+    history = f"`{project.schema}`.`h`"
+    for problem in str(refused.value).splitlines()[1:]:
+        for statement in problem.split("with the same statements: ")[1].split("; "):
+            table.spark.sql(statement)
+            table.spark.sql(statement.replace(table.full_name, history))
+    land_request(table, second.write())
+    project.run("h")
+
+    found = {row["id"]: row["amount"] for row in project.rows("h")}
+    assert found == {1: Decimal("1.0000"), 5_000_000_000: Decimal("12345678.1234")}
+    assert [(row["id"], row["amount"]) for row in rows_of(table)] == [*found.items()]
+    # Another type has no such way out.
+    with pytest.raises(RefusedError, match=r"(?m)int in the request, bigint in [a-z0-9_.]+$"):
+        land_request(table, first.write())
 
 
 @pytest.mark.thorough

@@ -186,6 +186,17 @@ def test_a_truncated_file_is_refused_at_any_length(
         assert problems(path), length
 
 
+def test_the_last_row_of_a_plain_csv_file_may_lack_its_line_break(tmp_path: Path) -> None:
+    data = csv_text(["name", "id", "_fivetran_start"], [["a", "1", START], ["b", "2", START]])
+    path = one_file(tmp_path, data.removesuffix(b"\n"), "update")
+    source = find_sources(read(path), tmp_path, Limits())[0]
+
+    rows = [row for batch in staged_rows(source) for row in batch.to_pylist()]
+
+    assert [(row["id"], row["name"]) for row in rows] == [(1, "a"), (2, "b")]
+    assert rows[0]["_fivetran_start"] == rows[1]["_fivetran_start"]
+
+
 def test_a_file_that_changes_between_check_and_read_is_refused(tmp_path: Path) -> None:
     path = small(tmp_path).write()
     source = find_sources(read(path), tmp_path, Limits())[0]
@@ -226,6 +237,39 @@ def test_a_marker_in_a_place_that_does_not_allow_it_is_refused(
     writer.add_csv(stage, "f.csv", header, [row])
 
     assert f"f.csv, line 2, {reason}" in problems(writer.write())
+
+
+OPEN = "is not before the open end, 9999-12-31T23:59:59.999Z"
+EARLY = "is more than one millisecond before _fivetran_start"
+
+
+@pytest.mark.parametrize(
+    ("stage", "start", "end", "reason"),
+    [
+        ("upsert", START, "2023-12-31T23:59:59.998Z", f"column _fivetran_end: {EARLY}"),
+        ("update", START, "2023-12-31T23:59:59.998999Z", f"column _fivetran_end: {EARLY}"),
+        ("upsert", END, END, f"column _fivetran_start: {OPEN}"),
+        ("update", "9999-12-31T23:59:59.999999Z", END, f"column _fivetran_start: {OPEN}"),
+        ("earliest_start", END, None, f"column _fivetran_start: {OPEN}"),
+        # An empty period, no end, and rows of which only the end counts.
+        ("upsert", START, "2023-12-31T23:59:59.999Z", ""),
+        ("update", START, UNMODIFIED, ""),
+        ("upsert", START, NULL, ""),
+        ("delete", END, START, ""),
+    ],
+)
+@pytest.mark.parametrize("form", ["CSV", "PARQUET"])
+def test_a_period_that_the_history_refuses_is_not_landed(
+    form: str, stage: str, start: str, end: str | None, reason: str, tmp_path: Path
+) -> None:
+    header = ["id", "_fivetran_start", *(["_fivetran_end", "_fivetran_active"] if end else [])]
+    valid = ["1", START, END, "true"][: len(header)]
+    rows = [valid, [*("1", start, end or "")[: len(header)], "true"][: len(header)]]
+    writer = RequestWriter(tmp_path, COLUMNS)
+    writer.add(stage, "f", csv_text(header, rows) if form == "CSV" else parquet(header, rows))
+    line = 3 if form == "CSV" else 2
+
+    assert problems(writer.write()) == (f"f, line {line}, {reason}" if reason else "")
 
 
 def test_a_cell_of_10_mb_is_landed_and_one_over_the_limit_is_refused(
@@ -334,6 +378,31 @@ def test_a_value_that_does_not_fit_its_type_is_refused(
         (lambda d: d["keys"].clear(), "upsert.csv: has no key in keys"),
         (lambda d: d.update(updateFiles=["upsert.csv"]), "the request names it twice"),
         (lambda d: d.update(deleteFiles="x"), "delete_files is not a list"),
+        (lambda d: d.update(update_files=["a"], updateFiles=[]), "update_files occurs in two spel"),
+        (lambda d: d["table"].update(key=["id"]), "unknown field table.key"),
+        (lambda d: d["fileParams"].update(nullText="x"), "unknown field file_params.nullText"),
+        (
+            lambda d: d["fileParams"].update(null_string=NULL),
+            "file_params.null_string occurs in two spellings",
+        ),
+        (lambda d: d["table"]["columns"][0].update(primarykey=True), "unknown field primarykey"),
+        (
+            lambda d: d["table"]["columns"][0].update(primaryKey="true"),
+            "column id: primary_key is 'true', not true or false",
+        ),
+        (
+            lambda d: d["table"]["columns"][0].update(primary_key=True),
+            "column id: primary_key occurs in two spellings",
+        ),
+        (
+            lambda d: d["table"]["columns"][2].update(params={"Decimal": {"precision": 5}}),
+            "column amount: unknown field params.Decimal",
+        ),
+        (
+            lambda d: d["table"]["columns"][2]["params"]["decimal"].update(Scale=2),
+            "column amount: unknown field decimal.Scale",
+        ),
+        (lambda d: d["table"]["columns"][1].update(params=5), "params is not an object"),
     ],
 )
 def test_an_invalid_request_is_refused(

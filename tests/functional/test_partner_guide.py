@@ -277,6 +277,69 @@ def test_a_new_key_that_rows_without_history_do_not_fit_is_refused(server: Serve
 
 
 @pytest.mark.thorough
+def test_a_key_is_never_replaced_by_none_or_by_one_that_stored_rows_do_not_fit(
+    server: Served,
+) -> None:
+    """Without a recorded key, one row (1, z) of the key id would overwrite two rows."""
+    client, spark = server.client, server.destination.spark
+    unset = "alter table {} unset tblproperties ('dbt_history.key')"
+
+    def write(key: list[str], *names: str) -> Any:
+        writer = server.request("unkeyed", LIVE, key=key)
+        writer.add_csv("upsert", "u.csv", list(LIVE), [["1", name, day(1)] for name in names])
+        return client.call("WriteBatch", batch(writer))
+
+    assert write(["id", "name"], "a", "b").success
+    keyless = table(server.request("unkeyed", LIVE, key=[]))
+    change = pb.AlterTableRequest(schema_name=SCHEMA, table=keyless)
+    message = client.call("AlterTable", change).task.message
+    assert "no column is marked as primary_key" in message
+    assert "has the key id, name" in message
+    spark.sql(unset.format(f"{SCHEMA}.unkeyed"))
+    refusal = "the key cannot become id: 1 keys would be those of several rows"
+    assert refusal in write(["id"], "z").task.message
+    assert refusal in client.call("AlterTable", pb.AlterTableRequest(
+        schema_name=SCHEMA, table=table(server.request("unkeyed", LIVE)))).task.message  # fmt: skip
+    assert server.rows("unkeyed", "id, name", "name") == [(1, "a"), (1, "b")]
+    assert write(["id", "name"], "b", "c").success
+    assert server.rows("unkeyed", "id, name", "name") == [(1, "a"), (1, "b"), (1, "c")]
+
+    # A table that another tool made.
+    spark.sql(
+        f"create table {SCHEMA}.foreign_rows using delta as select * from values"
+        " (1, 'a', timestamp '2024-01-01'), (2, null, timestamp '2024-01-01')"
+        " as made(id, name, _fivetran_synced)"
+    )
+    for key, problem in ((["name"], "rows without a value in it"), (["id"], "")):
+        writer = server.request("foreign_rows", LIVE, key=key)
+        writer.add_csv("upsert", "u.csv", list(LIVE), [["1", "b", day(1)]])
+        answer = client.call("WriteBatch", batch(writer))
+        assert problem in answer.task.message
+        assert answer.success == (not problem)
+    assert server.rows("foreign_rows", "id, name") == [(1, "b"), (2, None)]
+
+    def write_history(key: list[str], name: str, at: str) -> Any:
+        writer = server.request("unkeyed_history", HISTORY, key=key)
+        writer.add_csv("upsert", "u.csv", list(HISTORY), [["1", name, at, at, END, "true"]])
+        return client.write(writer)
+
+    assert write_history(["id"], "a", day(1)).success
+    keyless = table(server.request("unkeyed_history", HISTORY, key=[]))
+    change = pb.AlterTableRequest(schema_name=SCHEMA, table=keyless)
+    message = client.call("AlterTable", change).task.message
+    assert "no column is marked as primary_key" in message
+    spark.sql(unset.format(f"{SCHEMA}.unkeyed_history"))
+    message = write_history(["id", "name"], "b", day(2)).task.message
+    assert "the key cannot become id, name: its batches have the key id" in message
+    # It was not landed, so it does not block the table.
+    assert write_history(["id"], "c", day(2)).success
+    assert write_history(["id", "name"], "d", day(3)).success
+    assert server.rows("unkeyed_history", "name, _fivetran_active", "name") == [
+        ("a", False), ("c", True), ("d", True),
+    ]  # fmt: skip
+
+
+@pytest.mark.thorough
 def test_operations_on_records_and_tables_that_do_not_exist_are_ignored(server: Served) -> None:
     client = server.client
     moment = Timestamp(seconds=1_800_000_000)

@@ -805,6 +805,52 @@ def test_batches_of_a_suspended_history_are_refused_and_kept(
 
 
 @pytest.mark.thorough
+def test_a_batch_that_the_history_refuses_is_sent_again_after_the_statement_of_its_answer(
+    destination: Destination, client: Client
+) -> None:
+    spark, landing = destination.spark, f"{SCHEMA}.sent_again__landing"
+    first = upserts(
+        request(destination, "sent_again"), *((str(n), "a", "1", 1) for n in range(120))
+    )
+    assert client.write(first).success
+
+    # A period that no history takes is not even landed.
+    wrong = request(destination, "sent_again")
+    wrong.add_csv("upsert", "u.csv", ROW, [["1", "b", "1", at(3), at(2), "false", at(3)]])
+    message = client.write(wrong).task.message
+    assert "u.csv, line 2, column _fivetran_end: is more than one millisecond before" in message
+
+    deletions, later = (request(destination, "sent_again") for _ in range(2))
+    rows = [[str(n), at(2)] for n in range(110)]
+    deletions.add_csv("delete", "d.csv", ["id", "_fivetran_end"], rows)
+    updates(later, ("119", "c", "3", 3))
+    message = client.write(deletions).task.message
+    assert "110 of 120 current records" in message
+    assert f"landed, not applied: batch 2 of {SCHEMA}.sent_again" in message
+    message = client.write(later).task.message
+    assert f"landed, not applied: batch 2, 3 of {SCHEMA}.sent_again" in message
+
+    statement = message.split("with other files: ")[1].split("; then")[0]
+    assert statement.startswith(
+        "restore table `tests_serve`.`sent_again__landing` to version as of "
+    )
+    spark.sql(statement).collect()
+    corrected = request(destination, "sent_again")
+    corrected.add_csv("delete", "d.csv", ["id", "_fivetran_end"], rows[:1])
+    assert client.write(corrected).success
+    # It was not applied, so it is landed again and not answered as known.
+    for _ in range(2):
+        assert client.write(later).success
+    assert numbers(destination, "sent_again") == [1, 4, 5]
+    assert spark.table(landing).where("_batch > 1").count() == 3
+    found = versions(destination, "sent_again")
+    assert [row for row in found if row[0] in (0, 1, 119)] == [
+        (0, "a", Decimal("1.00"), 1, 2), (1, "a", Decimal("1.00"), 1, None),
+        (119, "a", Decimal("1.00"), 1, 2), (119, "c", Decimal("3.00"), 3, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.thorough
 def test_undone_batches_whose_landed_rows_are_gone_are_named(
     destination: Destination, client: Client
 ) -> None:
@@ -971,6 +1017,56 @@ def test_a_batch_that_delta_skips_keeps_its_landed_rows(
     spark.sql(statement.replace("…", "9"))
     assert client.call("WriteBatch", batch(second)).success
     assert [row[0] for row in live_rows(destination, "idle")] == [1, 2]
+
+
+@pytest.mark.thorough
+def test_rows_that_a_table_without_history_does_not_take_are_a_task(
+    destination: Destination, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A constraint, NOT NULL and the length of a text: a repeated call would fail again."""
+    spark, name = destination.spark, f"{SCHEMA}.constrained"
+    spark.sql(
+        f"create table {name} (id int, name varchar(6), data string not null,"
+        " _fivetran_synced timestamp) using delta"
+    )
+    spark.sql(f"alter table {name} add constraint positive check (id > 0)")
+
+    def write(*rows: list[str]) -> Any:
+        writer = request(destination, "constrained", LIVE)
+        writer.add_csv("upsert", "u.csv", list(LIVE), rows)
+        return client.call("WriteBatch", batch(writer))
+
+    for number, row, reason in (
+        (1, ["-7", "a", "{}"], "CHECK constraint positive (id > 0) violated"),
+        (2, ["1", "a", NULL], "NOT NULL constraint violated for column: data"),
+        (3, ["1", "sesame!", "{}"], "exceeds char/varchar type length limitation"),
+    ):
+        message = write([*row, at(1)]).task.message
+        assert message.startswith(f"batch {number} of {name} is landed and was not applied")
+        assert reason in message
+        assert "-7" not in message
+        assert f"landed, not applied: batch {number} of {name}" in message
+        spark.sql(message.split("with other files: ")[1].split("; then")[0]).collect()
+    assert "sesame!" not in caplog.text
+    assert write(["1", "a", "{}", at(1)]).success
+    assert live_rows(destination, "constrained") == [(1, "a", "{}")]
+
+    # Its column can neither be dropped nor get another type, by a new column or in place.
+    def alter(columns: dict[str, Any], key: list[str]) -> Any:
+        wanted = table(request(destination, "constrained", columns, key=key))
+        return client.call("AlterTable", pb.AlterTableRequest(
+            schema_name=SCHEMA, table=wanted, drop_columns=True))  # fmt: skip
+
+    spark.sql(f"alter table {name} add constraint short check (length(name) < 6)")
+    for type_ in ("LONG", "STRING"):
+        message = alter({**LIVE, "id": type_}, ["id"]).task.message
+        assert "id because this column is referenced by the following check" in message
+    message = alter({"id": "INT", "data": "JSON"}, ["id"]).task.message
+    assert "name because this column is referenced by the following check" in message
+    assert spark.table(name).columns == list(LIVE)
+    assert write(["2", "b", "{}", at(1)]).success
+    spark.sql(f"alter table {name} drop constraint positive")
+    assert alter({**LIVE, "id": "LONG"}, ["id"]).success
 
 
 @pytest.mark.thorough

@@ -244,13 +244,14 @@ def verify_command(table: str, root: Path) -> None:
     """Compare landed batches with their commits: files by digest, rows by number.
 
     TABLE is a landing table, as schema.table. Each commit contains the SHA-256 of the batch's
-    files. Files that are gone are counted; rows may be deleted once they are applied.
+    files. Files that are gone are counted; rows may be deleted once they are applied. Delta removes
+    commits after 90 days: a batch whose commit is gone is listed as unknown and not compared.
 
     \b
     Examples: dbt-history verify-landing shop.items_landing --root requests/
 
     \b
-    Exit codes: 0  every batch is as landed
+    Exit codes: 0  every batch in the log is as landed
                 1  a file was changed, rows are missing, or the table does not exist
                 2  the options are invalid
                 3  Spark failed

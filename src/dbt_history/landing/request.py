@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,14 @@ STAGES = {
     "update_files": "update",
     "delete_files": "delete",
 }
+# The fields of the messages: the request, a table, a column, its parameters and the files'.
 FIELDS = {"schema_name", "table", "keys", "file_params", "configuration", *STAGES}
+TABLE_FIELDS = {"name", "columns"}
+# An older version of the contract has the numbers of a decimal next to the type.
+COLUMN_FIELDS = {"name", "type", "primary_key", "params", "decimal"}
+TYPE_FIELDS = {"decimal", "string_byte_length"}
+DECIMAL_FIELDS = {"precision", "scale"}
+FILE_FIELDS = {"compression", "encryption", "null_string", "unmodified_string"}
 COMPRESSIONS = ("OFF", "ZSTD", "GZIP")
 ENCRYPTIONS = ("NONE", "AES")
 KEY_BYTES = 32
@@ -122,11 +129,13 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def parse_request(document: Mapping[str, Any], source: str, *, has_period: bool = True) -> Request:
     """The request in a parsed JSON document; `source` names it in messages."""
-    reader = Reader(snake_case(document))
-    table = reader.object("table")
-    columns = tuple(read_columns(reader, table))
+    reader = Reader({})
+    reader.document = reader.fields(document, FIELDS)
+    table = reader.fields(reader.object("table"), TABLE_FIELDS, "table.")
+    key: list[str] = []
+    columns = tuple(read_columns(reader, table, key))
     keys = read_keys(reader)
-    params = snake_case(reader.object("file_params"))
+    params = reader.fields(reader.object("file_params"), FILE_FIELDS, "file_params.")
     compression = read_choice(reader, params, "compression", COMPRESSIONS)
     encryption = read_choice(reader, params, "encryption", ENCRYPTIONS)
     markers = Markers(
@@ -138,15 +147,13 @@ def parse_request(document: Mapping[str, Any], source: str, *, has_period: bool 
         schema=reader.text(reader.document, "schema_name"),
         table=reader.text(table, "name", "table."),
         columns=columns + tuple(period_columns(reader, columns) if has_period else ()),
-        key=tuple(name for name in primary_key(table) if name.lower() != START),
+        key=tuple(name for name in key if name.lower() != START),
         files=tuple(read_files(reader, keys, encryption)),
         compression=compression,
         encryption=encryption,
         markers=markers,
         has_period=has_period,
     )
-    for name in sorted(set(reader.document) - FIELDS):
-        reader.problem(f"unknown field {name}")
     reader.problems += [Problem(text) for text in inconsistencies(request)]
     if reader.problems:
         raise RefusedError(f"{source}: the request is invalid", reader.problems)
@@ -162,6 +169,23 @@ class Reader:
 
     def problem(self, text: str) -> None:
         self.problems.append(Problem(text))
+
+    def fields(
+        self, values: Mapping[str, Any], known: Collection[str], path: str = "", where: str = ""
+    ) -> dict[str, Any]:
+        """The values by the names of their fields: `schemaName` and `schema_name` are one field.
+
+        As protobuf's own reader, refuses other names, and a field in both spellings.
+        """
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            field_name = snake_case(name)
+            if field_name in found:
+                self.problem(f"{where}{path}{field_name} occurs in two spellings")
+            elif field_name not in known:
+                self.problem(f"{where}unknown field {path}{name}")
+            found[field_name] = value
+        return found
 
     def object(self, name: str) -> Mapping[str, Any]:
         value = self.document.get(name)
@@ -187,13 +211,8 @@ class Reader:
         return value
 
 
-def snake_case(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Normalize names: protobuf writes `schemaName` and also accepts `schema_name`."""
-
-    def snake(name: str) -> str:
-        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-    return {snake(name): value for name, value in values.items()}
+def snake_case(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 def read_choice(
@@ -217,7 +236,8 @@ def read_marker(reader: Reader, params: Mapping[str, Any], name: str) -> str | N
     return value or None
 
 
-def read_columns(reader: Reader, table: Mapping[str, Any]) -> Iterator[Column]:
+def read_columns(reader: Reader, table: Mapping[str, Any], key: list[str]) -> Iterator[Column]:
+    """The columns with a valid type; the names of the primary key are added to `key`."""
     seen: dict[str, str] = {}
     for place, value in enumerate(reader.list(table, "columns"), 1):
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
@@ -231,13 +251,29 @@ def read_columns(reader: Reader, table: Mapping[str, Any]) -> Iterator[Column]:
         elif name.lower() in seen:
             reader.problem(f"column {name} is listed twice (Spark ignores case)")
         seen[name.lower()] = name
-        type_ = read_type(reader, name, snake_case(value))
+        value = reader.fields(value, COLUMN_FIELDS, where=f"column {name}: ")
+        if read_flag(reader, name, value):
+            key.append(name)
+        type_ = read_type(reader, name, value)
         if type_ is not None:
             yield Column(name, type_)
 
 
+def read_flag(reader: Reader, name: str, value: Mapping[str, Any]) -> bool:
+    """Whether a column is marked as part of the primary key."""
+    flag = value.get("primary_key")
+    if flag is not None and not isinstance(flag, bool):
+        reader.problem(f"column {name}: primary_key is {flag!r}, not true or false")
+    return flag is True
+
+
 def read_type(reader: Reader, name: str, value: Mapping[str, Any]) -> ColumnType | None:
     type_name = value.get("type", "UNSPECIFIED")
+    params = value.get("params")
+    if isinstance(params, dict):
+        reader.fields(params, TYPE_FIELDS, "params.", f"column {name}: ")
+    elif params is not None:
+        reader.problem(f"column {name}: params is not an object")
     if (
         isinstance(type_name, int)
         and not isinstance(type_name, bool)
@@ -253,11 +289,12 @@ def read_type(reader: Reader, name: str, value: Mapping[str, Any]) -> ColumnType
 
 
 def read_decimal(reader: Reader, name: str, value: Mapping[str, Any]) -> ColumnType | None:
-    params = value.get("params") if isinstance(value.get("params"), dict) else {}
-    # An older version of the contract has both numbers next to the type.
-    found = (params or {}).get("decimal", value.get("decimal"))
+    params = value.get("params")
+    found = (params if isinstance(params, dict) else {}).get("decimal", value.get("decimal"))
     if found is None:
         return ColumnType("DECIMAL", *DEFAULT_DECIMAL)
+    if isinstance(found, dict):
+        found = reader.fields(found, DECIMAL_FIELDS, "decimal.", f"column {name}: ")
     numbers = [found.get("precision", 0), found.get("scale", 0)] if isinstance(found, dict) else []
     if all(type(number) is int for number in numbers) and numbers:
         precision, scale = numbers
@@ -275,13 +312,6 @@ def period_columns(reader: Reader, columns: tuple[Column, ...]) -> Iterator[Colu
             yield Column(name, type_)
         elif listed[name].type != type_:
             reader.problem(f"column {name} is {listed[name].type}, not {type_}")
-
-
-def primary_key(table: Mapping[str, Any]) -> Iterator[str]:
-    columns = table.get("columns")
-    for value in columns if isinstance(columns, list) else []:
-        if isinstance(value, dict) and snake_case(value).get("primary_key") is True:
-            yield str(value.get("name"))
 
 
 def read_keys(reader: Reader) -> dict[str, bytes]:

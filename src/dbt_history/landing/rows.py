@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import add
@@ -10,6 +10,7 @@ from operator import add
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dbt_history.conventions import KNOWN
 from dbt_history.landing import csv_cells, parquet_cells
 from dbt_history.landing.cells import CastColumn
 from dbt_history.landing.errors import FileError, Problem, RefusedError, abbreviated
@@ -20,6 +21,8 @@ from dbt_history.landing.request import ACTIVE, END, START, Column, Markers
 # `_order` of the rows of file n: n * ORDERS_PER_FILE + 1, n * ORDERS_PER_FILE + 2, …
 ORDERS_PER_FILE = 10**12
 MAX_REPORTED_PROBLEMS = 100
+CONVENTION = KNOWN["fivetran"]
+NOT_BEFORE_OPEN_END = "is not before the open end, 9999-12-31T23:59:59.999Z"
 
 # Maps the index of a row in a batch to its line in the file.
 LineOf = Callable[[int], int]
@@ -180,6 +183,8 @@ class FileReader:
         for column in self.source.columns:
             if column.name in cells:
                 columns[column.name] = self.column(column, cells[column.name], line_of)
+        if self.source.has_period:
+            self.check_period(columns, line_of)
         first = self.source.place * ORDERS_PER_FILE + self.rows + 1
         arrays = [
             pa.array([self.source.batch] * rows, pa.int64()),
@@ -228,6 +233,26 @@ class FileReader:
             for row in true_indexes(pc.is_null(found.values)):
                 if row not in found.invalid:
                     self.add_problem("must not be NULL", line_of(row), column.name)
+
+    def check_period(self, columns: Mapping[str, CastColumn], line_of: LineOf) -> None:
+        """Refuse periods that `history_batch` refuses: landed, they would block later batches.
+
+                      gap
+        end before  |-----| start       more than one gap: refused; up to one: an empty period
+        start >= open end               refused
+        """
+        if self.source.stage == "delete" or START not in columns:
+            return
+        starts = pc.cast(columns[START].values, pa.int64())
+        found = {START: (pc.greater_equal(starts, CONVENTION.open_end), NOT_BEFORE_OPEN_END)}
+        if END in columns and self.source.stage != "earliest_start":
+            ends = pc.cast(columns[END].values, pa.int64())
+            too_early = pc.less(ends, pc.subtract(starts, CONVENTION.gap))
+            found[END] = (too_early, f"is more than one millisecond before {START}")
+        for name, (mask, text) in found.items():
+            if pc.any(mask).as_py():
+                for row in true_indexes(mask):
+                    self.add_problem(text, line_of(row), name)
 
     def add_problem(self, text: str, line: int, column: str) -> None:
         if len(self.problems) < MAX_REPORTED_PROBLEMS:

@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, DecimalType, StructType
 
 from dbt_history.commit_log import (
     CommitLogs,
     Entry,
+    batch_number,
     is_conflict,
     read_log,
     read_record,
@@ -42,6 +43,12 @@ LOG_RETENTION = "interval 90 days"
 EMPTIED = "dbt_history.emptied_until"
 TABLE_NAME = re.compile("[A-Za-z0-9_]+")
 NOT_IN_PARQUET = set(" ,;{}()\n\t=")
+# Type changes that Delta applies without rewriting rows.
+WIDENINGS = {
+    "smallint": ("int", "bigint"),
+    "int": ("bigint",),
+    "float": ("double",),
+}
 # Error classes for existing files in the location of a new table.
 EXISTING_FILES = ("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "LOCATION_ALREADY_EXISTS")
 # Error class for a table in the catalog whose files are gone.
@@ -262,14 +269,25 @@ class LandingTable(CatalogTable):
             if field is None:
                 missing[name] = type_
             elif field.dataType.simpleString() != type_:
-                got = f"is {type_} in the request, {field.dataType.simpleString()} in {self}"
-                problems.append(Problem(got, column=name))
+                before = field.dataType.simpleString()
+                got = f"is {type_} in the request, {before} in {self}"
+                way_out = self.widening(field.name, type_) if is_wider(before, type_) else ""
+                problems.append(Problem(got + way_out, column=name))
         lacking = [name for name in missing if name in BOOKKEEPING_TYPES]
         if lacking:
             problems.append(Problem(f"{self} is not a landing table: missing {', '.join(lacking)}"))
         if problems:
             raise RefusedError(f"the rows do not fit {self}", problems)
         return missing
+
+    def widening(self, name: str, type_: str) -> str:
+        """The statements that give a column a wider type, as the way out of a message."""
+        table = f"alter table {self.full_name}"
+        return (
+            ". To widen it there, and in the history that reads it with the same statements:"
+            f" {table} set tblproperties ('delta.enableTypeWidening' = 'true');"
+            f" {table} alter column {quoted(name)} type {type_}"
+        )
 
     def prepare(self, columns: Iterable[Column]) -> list[str]:
         """Create the table, or add missing columns. Returns what was done, as messages."""
@@ -421,6 +439,13 @@ class LandingTable(CatalogTable):
             .saveAsTable(self.full_name)
         )
 
+    def version_before(self, batch: int) -> int | None:
+        """The version before a batch was landed; None if its commit has left the log."""
+        for entry in read_log(self.spark, self.full_name):
+            if batch_number(entry["userMetadata"]) == batch:
+                return int(entry["version"]) - 1
+        return None
+
     def count(self, batch: int) -> dict[str, int]:
         """The number of rows of a batch by stage."""
         rows = self.spark.sql(
@@ -510,6 +535,17 @@ def property_list(properties: Mapping[str, str]) -> str:
 
 def definitions(types: Mapping[str, str]) -> str:
     return ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
+
+
+def is_wider(before: str, after: str) -> bool:
+    """Whether Delta changes a column to the type in place, and each value stays the same."""
+    if before.startswith("decimal") and after.startswith("decimal"):
+        old, new = (DataType.fromDDL(type_) for type_ in (before, after))
+        assert isinstance(old, DecimalType)
+        assert isinstance(new, DecimalType)
+        more_scale = new.scale - old.scale
+        return more_scale >= 0 and new.precision - old.precision >= more_scale
+    return after in WIDENINGS.get(before, ())
 
 
 def needs_mapping(names: Iterable[str]) -> bool:

@@ -8,12 +8,29 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from dbt_history.commit_log import read_log, read_record, restored_version, with_undone
+from dbt_history.commit_log import (
+    batch_number,
+    read_log,
+    read_record,
+    restored_version,
+    with_undone,
+)
 from dbt_history.landing.errors import FileError, RefusedError
 from dbt_history.landing.files import digest_of, path_below
 from dbt_history.landing.table import LandingTable
 
 MISSING = "does not exist"
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A batch with rows that no commit in the log records, so that nothing can be compared."""
+
+    batch: int
+    is_as_landed = True
+
+    def __str__(self) -> str:
+        return f"{'unknown':<8}batch {self.batch}: its commit is no longer in the log"
 
 
 @dataclass(frozen=True)
@@ -41,13 +58,16 @@ class Verified:
         parts += [f"{self.missing} missing"] if self.missing else []
         parts += [f"changed: {', '.join(self.changed)}"] if self.changed else []
         parts += [f"{self.rows:,} of {self.landed_rows:,} landed rows"]
-        return f"{'ok' if self.is_as_landed else 'failed':<7}batch {self.batch}: " + ", ".join(
+        return f"{'ok' if self.is_as_landed else 'failed':<8}batch {self.batch}: " + ", ".join(
             parts
         )
 
 
-def verify_landing(table: LandingTable, root: Path) -> Iterator[Verified]:
-    """The batches in the log that were not undone, oldest first. Raises RefusedError."""
+def verify_landing(table: LandingTable, root: Path) -> Iterator[Verified | Unknown]:
+    """The batches with rows that the log does not name, then those in it that were not undone.
+
+    Both oldest first. Raises RefusedError.
+    """
     if not table.exists():
         raise RefusedError(f"table {table} does not exist")
     spark = table.spark
@@ -55,6 +75,8 @@ def verify_landing(table: LandingTable, root: Path) -> Iterator[Verified]:
     rows = {row[0]: row[1] for row in counted}
     entries = read_log(spark, table.full_name)
     found = list(with_undone(entries, partial(restored_version, spark, table.full_name)))
+    named = {batch_number(entry["userMetadata"]) for entry in entries}
+    yield from (Unknown(batch) for batch in sorted(rows.keys() - named))
     for entry, is_undone in reversed(found):
         record = read_record(entry["userMetadata"])
         if is_undone or record is None or "digests" not in record:

@@ -204,9 +204,11 @@ class Destination:
             mode = "is not" if request.has_period else "is"
             raise RefusedError(f"{target} {mode} in history mode: the batch is of the other kind")
         fields = target.finish_changes(fields)
-        if target.key() not in ([], list(key)):
-            # Landed batches have the key of before.
-            self.apply_all(target)
+        recorded = target.key()
+        if recorded != list(key):
+            # Landed batches have the key of before. Without one, that of the request is theirs.
+            if recorded:
+                self.apply_all(target)
             target.check_new_key(key)
             fields = target.fields()
         numbers = self.numbers(target, has_history=request.has_period)
@@ -301,7 +303,10 @@ class Destination:
         if not numbers.has_history:
             count = live.apply_pending(target, key, numbers.applied, skipped)
             return f"{count} batches" if count != 1 else "1 batch"
-        result = self.engine.merge(target.schema, target.name, target.landing, key)
+        try:
+            result = self.engine.merge(target.schema, target.name, target.landing, key)
+        except RefusedError as error:
+            raise target.not_applied(numbers.applied, str(error)) from None
         if found := SKIPPED.search(result):
             samples = skipped_samples(target, (*key, START), f"`_batch` > {numbers.applied}")
             skipped.append(Skipped(str(target), int(found[1]), samples))

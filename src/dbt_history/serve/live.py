@@ -9,13 +9,17 @@ delete                                deleted               deleted; an unknown 
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import Row
 
 from dbt_history.commit_log import USER_METADATA, is_conflict, new_record
-from dbt_history.landing.errors import BusyError, RefusedError
+from dbt_history.landing.errors import BusyError, RefusedError, first_line
 from dbt_history.landing.table import LandingTable, quoted, string_literal
 from dbt_history.serve.skipped import Skipped, skipped_samples
 from dbt_history.serve.tables import LAST_BATCH, Target
@@ -29,7 +33,7 @@ def apply_pending(target: Target, key: Sequence[str], last: int, skipped: list[S
 
     Update rows of unknown keys are added to `skipped`.
     Raises BusyError if another writer committed first; batches applied before stay applied.
-    Raises RefusedError if Delta skipped a batch; its landed rows stay.
+    Raises RefusedError if Delta skipped a batch or refused its rows; they stay landed.
     """
     landing = target.landing
     rows = target.spark.sql(
@@ -71,7 +75,14 @@ def merge(target: Target, key: Sequence[str], batch: int) -> Row:
             raise BusyError(
                 f"another writer changed {target}; nothing was lost, try again"
             ) from None
-        raise
+        if not is_data_error(error):
+            raise
+        # The reason may contain a value, so it is not in the first line, which is logged.
+        raise target.not_applied(
+            batch - 1,
+            f"batch {batch} of {target} is landed and was not applied: the table does not take its"
+            f" rows{condition_of(error)}\n  {reason_of(error)}",
+        ) from None
     finally:
         for name in settings:
             spark.conf.unset(name)
@@ -85,6 +96,32 @@ def merge(target: Target, key: Sequence[str], batch: int) -> Row:
         f" {target.landing}, and give the table a number that is greater: alter table {target}"
         f" set tblproperties ('{LAST_BATCH}' = '…'); the repeated call lands the batch again"
     )
+
+
+def is_data_error(error: Exception) -> bool:
+    """Whether the rows are the cause, so that a repeated statement fails again.
+
+    By SQLSTATE: data exceptions such as a text for a shorter column (22), constraints (23), and
+    Spark's own error for the length of a text.
+    """
+    # Not an error class of PySpark: Delta's exceptions of constraints have none.
+    source: Any = error.java_exception if isinstance(error, Py4JJavaError) else error
+    state = ""
+    with suppress(AttributeError, Py4JError):
+        state = source.getSqlState() or ""
+    return state.startswith(("22", "23")) or state == "54006"
+
+
+def reason_of(error: Exception) -> str:
+    """The first line of an error, without Java's class before it. Delta lists a row below it."""
+    line = first_line(error)
+    return line[max(line.find("["), 0) :]
+
+
+def condition_of(error: Exception) -> str:
+    """The name of an error, such as DELTA_NOT_NULL_CONSTRAINT_VIOLATED, for a message."""
+    found = re.match(r"\[([A-Z0-9_.]+)\]", reason_of(error))
+    return f" ({found[1]})" if found else ""
 
 
 def skipped_keys(target: Target, key: Sequence[str], batch: int, changed: int) -> int:

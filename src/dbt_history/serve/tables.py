@@ -31,6 +31,7 @@ from dbt_history.landing.table import (
     LandingTable,
     create_or_register,
     definitions,
+    is_wider,
     needs_mapping,
     property_list,
     quoted,
@@ -58,12 +59,6 @@ FROM_SPARK = {
     "timestamp": "UTC_DATETIME", "binary": "BINARY", "string": "STRING",
 }  # fmt: skip
 RECORDED_TYPES = ("XML", "JSON", "NAIVE_TIME")
-# Type changes that Delta applies without rewriting rows.
-WIDENINGS = {
-    "smallint": ("int", "bigint"),
-    "int": ("bigint",),
-    "float": ("double",),
-}
 # The texts of a type in a batch, as patterns. Spark's casts also accept others.
 PATTERNS = {
     "boolean": cells.BOOLEAN, "smallint": cells.INTEGER, "int": cells.INTEGER,
@@ -72,6 +67,8 @@ PATTERNS = {
     "timestamp": cells.INSTANT,
 }  # fmt: skip
 GREATEST_LONG = 2**63 - 1
+# In the error classes of a change of a column that a constraint or a generated column uses.
+DEPENDENT = "DEPENDENT_COLUMN_CHANGE"
 # Digits that Spark does not store.
 NANOSECONDS = "[.][0-9]{6}0*[1-9]"
 
@@ -204,8 +201,14 @@ class Target(CatalogTable):
         """Give the table these columns and this key; with `drop`, remove all others.
 
         Every step is idempotent, so repeating the call completes a killed one. Landed batches must
-        be applied before.
+        be applied before. Raises RefusedError for an empty key beside a recorded one: without it
+        the next batch could bring any key, and the stored rows would not be compared with it.
         """
+        if not key and (recorded := self.key()):
+            raise RefusedError(
+                f"{self}: no column is marked as primary_key; nothing was changed. The table has"
+                f" the key {', '.join(recorded)}: mark these columns, or those of another key"
+            )
         fields = self.finish_changes(self.fields())
         existing = {name.lower(): (name, type_) for name, type_ in fields.items()}
         wanted = {column.name.lower(): column for column in columns}
@@ -225,13 +228,31 @@ class Target(CatalogTable):
             self.check_change(name, before, column.type.spark)
         self.check_key(fields, key, {name: column.type.spark for name, _, column in changed})
         self.check_new_key(key)
-        for name in dropped:
-            self.drop_column(name)
-        for name, before, column in changed:
-            self.change_type(name, before, column.type.spark)
+        with self.undone_if_depended_on():
+            for name in dropped:
+                self.drop_column(name)
+            for name, before, column in changed:
+                self.change_type(name, before, column.type.spark)
         self.add(columns, self.fields())
         self.record_types(columns)
         self.set_key(key)
+
+    @contextmanager
+    def undone_if_depended_on(self) -> Iterator[None]:
+        """Undo a change that Delta refuses because a constraint or generated column uses a column.
+
+        Raises RefusedError with the reason; columns dropped before stay dropped.
+        """
+        try:
+            yield
+        except AnalysisException as error:
+            if DEPENDENT not in (error.getCondition() or ""):
+                raise
+            self.finish_changes(self.fields())
+            raise RefusedError(
+                f"{self}: {str(error).strip()}\n"
+                "  drop what uses it (alter table … drop constraint …), then repeat the call"
+            ) from None
 
     def set_key(self, key: Sequence[str]) -> None:
         """Record the key; that of a history with batches in the commit, too, as batches do.
@@ -263,13 +284,28 @@ class Target(CatalogTable):
         """
         if not self.key() or not self.is_history():
             return False
+        return bool(self.logged_key())
+
+    def logged_key(self) -> tuple[str, ...]:
+        """The key in the newest commit that records one and was not undone; empty if none does."""
         log = read_log(self.spark, self.full_name)
-        found = with_undone(log, partial(restored_version, self.spark, self.full_name))
-        return any(
-            (read_record(entry["userMetadata"]) or {}).get("key")
-            for entry, is_undone in found
-            if not is_undone
-        )
+        for entry, is_undone in with_undone(
+            log, partial(restored_version, self.spark, self.full_name)
+        ):
+            key = (read_record(entry["userMetadata"]) or {}).get("key")
+            if key and not is_undone:
+                return tuple(key)
+        return ()
+
+    def check_logged_key(self, key: Sequence[str]) -> None:
+        """Raises RefusedError if the batches in the log of a history have another key."""
+        logged = self.logged_key()
+        if is_other_key(logged, key):
+            raise RefusedError(
+                f"{self}: the key cannot become {', '.join(key)}: its batches have the key"
+                f" {', '.join(logged)}, and the table has no property {KEY}. Send the rows with"
+                " that key first, or to another table"
+            )
 
     def record_types(self, columns: Iterable[Column]) -> None:
         types = json.loads(self.properties().get(TYPES, "{}"))
@@ -325,6 +361,32 @@ class Target(CatalogTable):
                 landing.set_property("delta.columnMapping.mode", "name")
             landing.set_emptied()
             self.drop_of(landing.full_name, quoted(fields[name.lower()]))
+
+    def not_applied(self, applied: int, reason: str) -> RefusedError:
+        """The refusal of the landed batches above `applied`, with the way to send them again.
+
+        All of them go together: none may be applied before an earlier one. A restore undoes their
+        commits, too, by which a repeated call would count as landed; a DELETE of the rows does not.
+
+        landing   batch 2, refused   batch 3   restore to before 2   batch 4: the call of 2 or 3
+        """
+        landing = self.landing
+        rows = self.spark.sql(
+            f"select distinct `_batch` from {landing.full_name} where `_batch` > {applied}"
+            " order by 1"
+        ).collect()
+        if not rows:
+            return RefusedError(reason)
+        listed = ", ".join(str(row[0]) for row in rows)
+        lines = [reason, f"  landed, not applied: batch {listed} of {self}"]
+        lines.append("  the next call applies them if the cause is removed")
+        if (version := landing.version_before(rows[0][0])) is not None:
+            lines[-1] += (
+                ". To send them again instead, with other files:"
+                f" restore table {landing.full_name} to version as of {version}; then repeat their"
+                " calls, in order"
+            )
+        return RefusedError("\n".join(lines))
 
     def landed_fields(self) -> Any:
         return self.spark.table(self.landing.full_name).schema
@@ -384,13 +446,19 @@ class Target(CatalogTable):
         key          id, region               id
         stored       1, north   1, south      1   1
         next batch                            1       without history: two equal rows
+
+        A table that another tool made records no key. Its rows are checked as for a new one; of a
+        history the key of the newest batch counts, as in the materialization.
         """
-        if not key or self.key() == list(key):
+        before = self.key()
+        if not key or before == list(key):
             return
         has_history = self.is_history()
+        if has_history and not before:
+            self.check_logged_key(key)
         if has_history and not self.is_keyed_history():
             return
-        if not has_history and not is_other_key(self.key(), key):
+        if not has_history and before and not is_other_key(before, key):
             return
         existing = {name.lower() for name in self.fields()}
         missing = [f"{quoted(name)} is null" for name in key if name.lower() in existing]
@@ -413,7 +481,8 @@ class Target(CatalogTable):
         """Raises RefusedError if several rows of a table without history have one new key."""
         wanted = {name.lower() for name in key}
         by = ", ".join(quoted(name) for name in self.fields() if name.lower() in wanted)
-        if wanted >= {name.lower() for name in self.key()} or not by:
+        before = {name.lower() for name in self.key()}
+        if (before and wanted >= before) or not by:
             return
         found = self.spark.sql(
             f"select count(*) from (select 1 from {self.full_name} group by {by}"
@@ -492,16 +561,6 @@ def operation_record(name: str) -> dict[str, str]:
 def own_properties(columns: Iterable[Column], key: Sequence[str]) -> dict[str, str]:
     types = {c.name: c.type.name for c in columns if c.type.name in RECORDED_TYPES}
     return {KEY: json.dumps(list(key)), TYPES: json.dumps(types)}
-
-
-def is_wider(before: str, after: str) -> bool:
-    if before.startswith("decimal") and after.startswith("decimal"):
-        old, new = (DataType.fromDDL(type_) for type_ in (before, after))
-        assert isinstance(old, DecimalType)
-        assert isinstance(new, DecimalType)
-        more_scale = new.scale - old.scale
-        return more_scale >= 0 and new.precision - old.precision >= more_scale
-    return after in WIDENINGS.get(before, ())
 
 
 def is_lost(column: str, before: str, after: str) -> str:
