@@ -1552,6 +1552,40 @@ def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
         call("_check_rewind", tables=[table], only=None, said={})
 
 
+def history_with_a_misplaced_batch() -> list[dict[str, Any]]:
+    """Batch 3 was committed after the table was restored, and its run had not seen that."""
+    batch = {"dbt_history": "1", "epoch": 0, "table_id": "id of log"}
+    return [
+        commit(4, {**batch, "batch": 3, "seen": 2}),
+        {**commit(3), "operation": "RESTORE", "operationParameters": '{"version": "1"}'},
+        commit(2, {**batch, "batch": 2, "seen": 1}),
+        commit(1, {**batch, "batch": 1, "seen": 0}),
+    ]
+
+
+def test_a_misplaced_batch_is_undone_again_if_a_run_has_locked_the_log_meanwhile(
+    call: Renderer,
+) -> None:
+    """Each time another run locks it between the two statements."""
+    call.context = {"model": {"unique_id": "model.shop.log"}, "invocation_id": "second"}
+    call.pretend_relations("log")
+    entry = {"version": 4, "record": {"batch": 3}}
+    executed = call.pretend_answers(
+        {
+            "describe history `golden`.`log`": history_with_a_misplaced_batch(),
+            "show tblproperties": [{"key": "delta.appendOnly", "value": "true"}],
+            "set": [{"key": "spark.dbt_history.sessionOfThread", "value": "true"}],
+            "begin … alter table `golden`.`log` … restore table": [{"failed": "locked"}],
+        }
+    )
+    with pytest.raises(DbtRuntimeError, match="other writers changed the table five times"):
+        call(
+            "_log_to_write", relation=call.table("log"), caller_name="history_append",
+            log={"misplaced": entry},
+        )  # fmt: skip
+    assert len([statement for statement in executed if statement.startswith("begin")]) == 5
+
+
 @pytest.mark.parametrize("batch", [2, None])
 @pytest.mark.parametrize(
     ("is_copied", "reads", "raw_code", "is_asked"),
