@@ -1563,6 +1563,31 @@ def history_with_a_misplaced_batch() -> list[dict[str, Any]]:
     ]
 
 
+def test_a_rewind_is_refused_and_restores_nothing_if_a_batch_has_to_be_undone(
+    call: Renderer,
+) -> None:
+    call.pretend_relations("log")
+    executed = call.pretend_answers(
+        {
+            "describe history `golden`.`log`": history_with_a_misplaced_batch(),
+            "describe `golden`.`log`": described({"id": "bigint", "v": "string"}),
+            "show tblproperties": [],
+        }
+    )
+    table = {
+        "name": "log", "relation": call.table("log"), "key": ["id"],
+        "convention": call("convention", convention="validity"),
+    }  # fmt: skip
+    refused = (
+        "log: it was reset while batch 3 was being written: run log, which undoes that batch, and"
+        " rewind then"
+    )
+    with pytest.raises(DbtRuntimeError, match=refused):
+        call("_check_rewind", tables=[table], only=None, said={})
+    assert executed
+    assert not [statement for statement in executed if "restore" in statement.lower()]
+
+
 def test_a_misplaced_batch_is_undone_again_if_a_run_has_locked_the_log_meanwhile(
     call: Renderer,
 ) -> None:
