@@ -249,6 +249,54 @@ def test_a_difference_reads_the_log_under_the_former_names_of_columns(call: Rend
     ) in sql
 
 
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        (
+            ["id", "mod_time", "mod_user", "Deleted", "Station_hx_id", "network_hx_id"],
+            "Station_hx_id",
+        ),
+        (["station_hx_id", "mod_time", "mod_user", "deleted", "old_hx_id"], "old_hx_id"),
+        (
+            ["id", "mod_time", "mod_user", "deleted", "old_hx_id", "stations_hx_id"],
+            "stations_hx_id",
+        ),
+        (["id", "deleted", "network_hx_id", "station_hx_id", "mod_time", "mod_user"], None),
+        (["id", "mod_time", "mod_user", "deleted", "name", "station_hx_id"], None),
+        (["id", "mod_time", "mod_user", "deleted"], None),
+        (["id", "name"], None),
+    ],
+)
+def test_the_ids_of_a_mirror_whose_commits_do_not_name_them_are_found_by_their_place(
+    call: Renderer, columns: list[str], found: str | None
+) -> None:
+    """The main table is now `stations`; the table is a clone, or its commits have expired."""
+    compile_in(call, "station_hx")
+    executed = call.pretend_answers(
+        {"describe `golden`.`station_hx`": described(dict.fromkeys(columns, "bigint"))}
+    )
+    arguments = {"log": {"about": None, "last_batch": 3}, "main": call.table("stations")}
+    if found is not None:
+        assert call("_own_hx_id", **arguments) == found
+    else:
+        with pytest.raises(DbtRuntimeError) as refused:
+            call("_own_hx_id", **arguments)
+        message = str(refused.value)
+        assert f"got: {', '.join(columns)}" in message
+        assert "expected: stations_hx_id, or mod_time, mod_user, deleted and the ids" in message
+        assert "alter table `golden`.`station_hx` alter column <the ids> after" in message
+    assert len(executed) == 1
+
+    recorded = {"about": {"hx": {"id": "old_hx_id"}}, "last_batch": 3}
+    for log, own in (
+        (recorded, "old_hx_id"),
+        (None, "stations_hx_id"),
+        ({"about": {}, "last_batch": None, "is_empty": True}, "stations_hx_id"),
+    ):
+        assert call("_own_hx_id", log=log, main=call.table("stations")) == own
+    assert len(executed) == 1
+
+
 def test_a_difference_with_the_rows_of_several_sources_is_refused(call: Renderer) -> None:
     """A note `is_sole` says that the known state was taken for that of one source."""
     compile_in(call, "events")
@@ -603,7 +651,9 @@ def rows_of_a_mirror(
         {
             **({"describe `golden`.`networks_hx`": described({"id": key})} if key else {}),
             **source("stations", stations, [last, commit(6), commit(5)]),
-            "describe history `golden`.`stations_hx`": captured("stations", 5),
+            "describe history `golden`.`stations_hx`": captured(
+                "stations", 5, hx={"id": "stations_hx_id", "key": ["id"]}
+            ),
             "describe history `golden`.`networks_hx`": captured(
                 "networks", 2, hx={"id": "networks_hx_id", "key": ["id"]}
             ),
@@ -707,6 +757,7 @@ def test_a_key_column_that_the_mirror_replaces_is_refused(call: Renderer) -> Non
         {
             **source("readings", columns, [commit(5), commit(4)]),
             "describe history `golden`.`readings_hx`": captured("readings", 4),
+            "describe `golden`.`readings_hx`": described({**columns, "readings_hx_id": "bigint"}),
             "select max(`readings_hx_id`)": [{"max": 40}],
         }
     )
