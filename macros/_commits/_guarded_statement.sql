@@ -5,8 +5,8 @@
 
     Returns none, or the class of the failure: 'conflict', 'refused' (a raise_error of this
     package), 'exists', 'constraint', 'gone' (a file no longer exists), 'too long' (a text for its
-    column), 'no delta' (Spark cannot find the format), 'error'. A script's handler cannot raise the
-    caught error again, so the caller raises its own message.
+    column), 'no delta' (Spark cannot find the format), 'locked' (`delta.appendOnly`), 'error'. A
+    script's handler cannot raise the caught error again, so the caller raises its own message.
 #}
 {% macro _guarded_statement(statement, settings, before) %}
     {% do dbt_history._refuse_shared_session() if settings %}
@@ -30,6 +30,7 @@
         ("sqlstate 'KD001'", 'gone'), ("sqlstate '22001'", 'too long'),
         ("sqlstate '54006'", 'too long'),
         ("sqlstate '42K02'", 'no delta'), ("sqlstate '56038'", 'no delta'),
+        ("sqlstate '42809'", 'locked'),
         ('sqlexception', 'error'),
     ] %}
     {% set script %}

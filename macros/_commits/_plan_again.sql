@@ -182,7 +182,8 @@
     {% set state = namespace(log=log or dbt_history._commit_log(relation, model.unique_id)) %}
     {% for attempt in range(5) if state.log.get('misplaced') %}
         {% set failed = dbt_history._undo_misplaced(relation, state.log, caller_name) %}
-        {% if failed not in [none, 'conflict'] %}
+        {# 'locked': another run has locked the log again since it was opened. #}
+        {% if failed not in [none, 'conflict', 'locked'] %}
             {% do dbt_history._refuse_misplaced(
                 relation, state.log, 'it could not be undone (' ~ failed ~ ')', caller_name,
             ) %}

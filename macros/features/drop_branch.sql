@@ -1,6 +1,7 @@
 {#
     Drops a branch: it can no longer be read or written, and its base may be cleaned. Its states
-    stay in the table but are not visible; a later branch of the same name does not show them.
+    stay in the table but are not visible; a later branch of the same name does not show them. If a
+    call was killed and has left only the tag of a branch, the tag is removed.
 #}
 {% macro drop_branch(
     table, writes, branches, branch, author=none, reason=none, dry_run=false, convention=none,
@@ -9,7 +10,8 @@
     {% set call = dbt_history._branch_call(
         table, branches, branch, 'drop_branch', convention, key, author, reason,
     ) %}
-    {% if call.epoch is none %}
+    {% set has_tag_only = dbt_history._has_tag_only(call) %}
+    {% if call.epoch is none and not has_tag_only %}
         {% do call.problems.append('there is no branch ' ~ branch) %}
     {% endif %}
     {% for epoch in call.epochs if epoch.until is none and epoch.parent == branch %}
@@ -19,11 +21,14 @@
     {% if not dry_run %}
         {% do dbt_history._add_branch_fact(
             call, 'drop', dbt_history._head_of_log(writes, call.table.relation).txn, writes=writes,
-        ) %}
+        ) if not has_tag_only %}
         {% do dbt_history._remove_tag(call.table, 'branch:' ~ branch) %}
     {% endif %}
     {% do log(
-        'dbt_history: branch ' ~ branch ~ (' would be dropped' if dry_run else ' is dropped'),
+        'dbt_history: '
+            ~ ('there is no branch ' ~ branch ~ '; its tag' if has_tag_only
+                else 'branch ' ~ branch)
+            ~ (' would be ' if dry_run else ' is ') ~ ('removed' if has_tag_only else 'dropped'),
         info=true,
     ) %}
 {% endmacro %}

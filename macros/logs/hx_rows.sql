@@ -17,9 +17,7 @@
         {%- do return('(select * from ' ~ main ~ ')') -%}
     {%- endif -%}
     {%- set log = dbt_history._log_of_own_table() -%}
-    {#- A main table that was renamed keeps its ids: links of other mirrors have them. -#}
-    {%- set own_id = (((log or {}).get('about') or {}).get('hx') or {}).get('id')
-        or main.identifier ~ '_hx_id' -%}
+    {%- set own_id = dbt_history._own_hx_id(log, main) -%}
     {%- set links = dbt_history._hx_links(references, own_id, this, key) -%}
     {%- set capture = dbt_history._plan_capture(
         main, key, method, 'hx_rows',

@@ -477,6 +477,42 @@ def test_a_cleaning_beside_a_new_base_removes_neither_base(
     assert tags() == {("branch:draft", "3")}
 
 
+def test_the_tag_that_a_killed_call_has_left_is_removed_by_a_repeated_drop(
+    project: Project,
+) -> None:
+    """Killed: create_branch before the fact of draft, drop_branch after that of other."""
+    edits = Edits(project)
+    edits.write("main", f=1)
+    edits.on_branch("create_branch", branch="other")
+
+    def tags() -> set[str]:
+        return {row["name"] for row in project.rows("history_marks") if row["kind"] == "tag"}
+
+    with pytest.MonkeyPatch.context() as patch:
+        fail_before(patch, "'fork'")
+        assert not edits.on_branch("create_branch", False, branch="draft").success
+    with pytest.MonkeyPatch.context() as patch:
+        fail_before(patch, "delete from")
+        assert not edits.on_branch("drop_branch", False, branch="other").success
+    assert tags() == {"branch:draft", "branch:other"}
+    facts = [(row["kind"], row["branch"]) for row in project.rows("branches")]
+    assert sorted(facts) == [("drop", "other"), ("fork", "other")]
+
+    wrong: dict[str, Any] = {"writes": edits.log, "branches": project.table("no_branches")}
+    refused = edits.operate("drop_branch", False, branch="draft", **wrong)
+    assert "there is no branch draft" in refused.log
+    dry = edits.on_branch("drop_branch", branch="draft", dry_run=True)
+    assert "there is no branch draft; its tag would be removed" in dry.log
+    assert tags() == {"branch:draft", "branch:other"}
+    for branch in ("draft", "other"):
+        repeated = edits.on_branch("drop_branch", branch=branch)
+        assert f"there is no branch {branch}; its tag is removed" in repeated.log
+        again = edits.on_branch("drop_branch", False, branch=branch)
+        assert f"there is no branch {branch}\n" in again.log
+    assert tags() == set()
+    assert len(project.rows("branches")) == len(facts)
+
+
 def test_a_cleaning_leaves_all_that_branches_of_branches_read(project: Project) -> None:
     """
     txn      1       2          3          4

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dbt.adapters.spark.session import Cursor
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
@@ -780,6 +781,36 @@ def test_a_killed_erasure_is_finished_by_the_next_and_its_log_is_locked_again(
         assert [row["kind"] for row in project.rows("history_marks")] == ["erasure"]
         with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
             spark.sql(f"delete from {mirror}")
+
+
+@pytest.mark.thorough
+def test_an_erasure_opens_a_log_again_that_a_run_has_locked_meanwhile(
+    project: Project, operate: Operation, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_versions(project, "h", ("a", "secret", 1, None))
+    mirror = project.table("main_hx")
+    spark.sql(f"create table {mirror} using delta as select 'a' as id, 'secret' as v")
+    lock = "('delta.appendOnly' = 'true', 'dbt_history.is_open' = 'false')"
+    spark.sql(f"alter table {mirror} set tblproperties {lock}")
+    execute = Cursor.execute
+    updates: list[str] = []
+
+    def lock_before_the_first_update(self: Cursor, sql: str, *arguments: Any) -> None:
+        if f"update {mirror_name(project)}" in sql:
+            updates.append(sql)
+            if len(updates) == 1:
+                spark.sql(f"alter table {mirror} set tblproperties {lock}")
+        execute(self, sql, *arguments)
+
+    names = [f"{project.schema}.main_hx"]
+    monkeypatch.setattr(Cursor, "execute", lock_before_the_first_update)
+    run = operate("erase_subject", table="h", only={"id": "a"}, mirrors=names)
+
+    assert "`main_hx`: 1 versions erased" in run.log
+    assert len(updates) == 2
+    assert [row["v"] for row in project.rows("main_hx")] == [None]
+    with pytest.raises(Exception, match="DELTA_CANNOT_MODIFY_APPEND_ONLY"):
+        spark.sql(f"delete from {mirror}")
 
 
 def mirror_name(project: Project) -> str:

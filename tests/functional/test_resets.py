@@ -510,6 +510,42 @@ def test_a_clone_made_by_dbt_goes_on_as_a_table_of_its_own(
 
 
 @pytest.mark.thorough
+def test_a_clone_of_a_mirror_keeps_its_ids_if_the_main_table_was_renamed(
+    project: Project, tmp_path: Path
+) -> None:
+    spark = project.spark
+    spark.sql(f"create schema if not exists {project.schema}")
+    spark.sql(
+        f"create table {project.table('station')} using delta"
+        " tblproperties ('delta.enableChangeDataFeed' = 'true') as select 1L as id, 'a' as v"
+    )
+
+    def write(main: str, schema: str) -> None:
+        source = f"api.Relation.create(schema='{project.schema}', identifier='{main}')"
+        select = f"select * from {{{{ dbt_history.hx_rows({source}, 'id') }}}}"
+        config = {"materialized": "history_append", "file_format": "delta", "schema": schema}
+        project.model("station_hx", select, **config)
+
+    own = project.schema.removeprefix("tests_")
+    write("station", own)
+    project.dbt("run", "--write-json")
+    shutil.copytree(project.path / "target", tmp_path / "state")
+    spark.sql(f"alter table {project.table('station')} rename to {project.table('stations')}")
+    write("stations", own + "_clone")
+    clone = project.schema + "_clone"
+    try:
+        project.dbt("clone", "--select", "station_hx", "--state", str(tmp_path / "state"))
+        spark.sql(f"insert into {project.table('stations')} values (2, 'b')")
+        for _ in range(2):
+            project.run("station_hx")
+            rows = [row.asDict() for row in spark.table(f"{clone}.station_hx").collect()]
+            assert sorted((row["id"], row["station_hx_id"]) for row in rows) == [(1, 1), (2, 2)]
+            assert "stations_hx_id" not in rows[0]
+    finally:
+        spark.sql(f"drop schema if exists {clone} cascade")
+
+
+@pytest.mark.thorough
 def test_a_table_is_suspended_after_its_log_has_expired(project: Project) -> None:
     write_log_with_checkpoints(project, 2)
     project.control("suspend", "h")

@@ -251,6 +251,54 @@ def test_a_difference_reads_the_log_under_the_former_names_of_columns(call: Rend
     ) in sql
 
 
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        (
+            ["id", "mod_time", "mod_user", "Deleted", "Station_hx_id", "network_hx_id"],
+            "Station_hx_id",
+        ),
+        (["station_hx_id", "mod_time", "mod_user", "deleted", "old_hx_id"], "old_hx_id"),
+        (
+            ["id", "mod_time", "mod_user", "deleted", "old_hx_id", "stations_hx_id"],
+            "stations_hx_id",
+        ),
+        (["id", "deleted", "network_hx_id", "station_hx_id", "mod_time", "mod_user"], None),
+        (["id", "mod_time", "mod_user", "deleted", "name", "station_hx_id"], None),
+        (["id", "mod_time", "mod_user", "deleted"], None),
+        (["id", "name"], None),
+    ],
+)
+def test_the_ids_of_a_mirror_whose_commits_do_not_name_them_are_found_by_their_place(
+    call: Renderer, columns: list[str], found: str | None
+) -> None:
+    """The main table is now `stations`; the table is a clone, or its commits have expired."""
+    compile_in(call, "station_hx")
+    executed = call.pretend_answers(
+        {"describe `golden`.`station_hx`": described(dict.fromkeys(columns, "bigint"))}
+    )
+    arguments = {"log": {"about": None, "last_batch": 3}, "main": call.table("stations")}
+    if found is not None:
+        assert call("_own_hx_id", **arguments) == found
+    else:
+        with pytest.raises(DbtRuntimeError) as refused:
+            call("_own_hx_id", **arguments)
+        message = str(refused.value)
+        assert f"got: {', '.join(columns)}" in message
+        assert "expected: stations_hx_id, or mod_time, mod_user, deleted and the ids" in message
+        assert "alter table `golden`.`station_hx` alter column <the ids> after" in message
+    assert len(executed) == 1
+
+    recorded = {"about": {"hx": {"id": "old_hx_id"}}, "last_batch": 3}
+    for log, own in (
+        (recorded, "old_hx_id"),
+        (None, "stations_hx_id"),
+        ({"about": {}, "last_batch": None, "is_empty": True}, "stations_hx_id"),
+    ):
+        assert call("_own_hx_id", log=log, main=call.table("stations")) == own
+    assert len(executed) == 1
+
+
 def test_a_difference_with_the_rows_of_several_sources_is_refused(call: Renderer) -> None:
     """A note `is_sole` says that the known state was taken for that of one source."""
     compile_in(call, "events")
@@ -605,7 +653,9 @@ def rows_of_a_mirror(
         {
             **({"describe `golden`.`networks_hx`": described({"id": key})} if key else {}),
             **source("stations", stations, [last, commit(6), commit(5)]),
-            "describe history `golden`.`stations_hx`": captured("stations", 5),
+            "describe history `golden`.`stations_hx`": captured(
+                "stations", 5, hx={"id": "stations_hx_id", "key": ["id"]}
+            ),
             "describe history `golden`.`networks_hx`": captured(
                 "networks", 2, hx={"id": "networks_hx_id", "key": ["id"]}
             ),
@@ -709,6 +759,7 @@ def test_a_key_column_that_the_mirror_replaces_is_refused(call: Renderer) -> Non
         {
             **source("readings", columns, [commit(5), commit(4)]),
             "describe history `golden`.`readings_hx`": captured("readings", 4),
+            "describe `golden`.`readings_hx`": described({**columns, "readings_hx_id": "bigint"}),
             "select max(`readings_hx_id`)": [{"max": 40}],
         }
     )
@@ -1637,6 +1688,65 @@ def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
     )
     with pytest.raises(DbtRuntimeError, match=refused):
         call("_check_rewind", tables=[table], only=None, said={})
+
+
+def history_with_a_misplaced_batch() -> list[dict[str, Any]]:
+    """Batch 3 was committed after the table was restored, and its run had not seen that."""
+    batch = {"dbt_history": "1", "epoch": 0, "table_id": "id of log"}
+    return [
+        commit(4, {**batch, "batch": 3, "seen": 2}),
+        {**commit(3), "operation": "RESTORE", "operationParameters": '{"version": "1"}'},
+        commit(2, {**batch, "batch": 2, "seen": 1}),
+        commit(1, {**batch, "batch": 1, "seen": 0}),
+    ]
+
+
+def test_a_rewind_is_refused_and_restores_nothing_if_a_batch_has_to_be_undone(
+    call: Renderer,
+) -> None:
+    call.pretend_relations("log")
+    executed = call.pretend_answers(
+        {
+            "describe history `golden`.`log`": history_with_a_misplaced_batch(),
+            "describe `golden`.`log`": described({"id": "bigint", "v": "string"}),
+            "show tblproperties": [],
+        }
+    )
+    table = {
+        "name": "log", "relation": call.table("log"), "key": ["id"],
+        "convention": call("convention", convention="validity"),
+    }  # fmt: skip
+    refused = (
+        "log: it was reset while batch 3 was being written: run log, which undoes that batch, and"
+        " rewind then"
+    )
+    with pytest.raises(DbtRuntimeError, match=refused):
+        call("_check_rewind", tables=[table], only=None, said={})
+    assert executed
+    assert not [statement for statement in executed if "restore" in statement.lower()]
+
+
+def test_a_misplaced_batch_is_undone_again_if_a_run_has_locked_the_log_meanwhile(
+    call: Renderer,
+) -> None:
+    """Each time another run locks it between the two statements."""
+    call.context = {"model": {"unique_id": "model.shop.log"}, "invocation_id": "second"}
+    call.pretend_relations("log")
+    entry = {"version": 4, "record": {"batch": 3}}
+    executed = call.pretend_answers(
+        {
+            "describe history `golden`.`log`": history_with_a_misplaced_batch(),
+            "show tblproperties": [{"key": "delta.appendOnly", "value": "true"}],
+            "set": [{"key": "spark.dbt_history.sessionOfThread", "value": "true"}],
+            "begin … alter table `golden`.`log` … restore table": [{"failed": "locked"}],
+        }
+    )
+    with pytest.raises(DbtRuntimeError, match="other writers changed the table five times"):
+        call(
+            "_log_to_write", relation=call.table("log"), caller_name="history_append",
+            log={"misplaced": entry},
+        )  # fmt: skip
+    assert len([statement for statement in executed if statement.startswith("begin")]) == 5
 
 
 @pytest.mark.parametrize("batch", [2, None])

@@ -149,6 +149,21 @@
 {% endmacro %}
 
 
+{#
+    Whether a branch does not exist but its tag does, because a call was killed: `drop_branch` after
+    the fact, or `create_branch` before it. Without a table of branches nothing is known: the call
+    may name another one than the branch's.
+#}
+{% macro _has_tag_only(call) %}
+    {% if call.epoch is not none or dbt_history._branches_relation(call.branches) is none %}
+        {% do return(false) %}
+    {% endif %}
+    {% do return(
+        'branch:' ~ call.branch in dbt_history._marks_of(call.table).tags | map(attribute='name')
+    ) %}
+{% endmacro %}
+
+
 {# The last transaction of a log, 0 if it is empty, as SQL. #}
 {% macro _end_of_writes(writes) %}
     {%- do return(

@@ -667,7 +667,7 @@
         {% set update = 'update ' ~ place.name ~ ' set ' ~ assignments | join(', ') ~ ' where '
             ~ dbt_history._key_filter(only, place.there) ~ ' and (' ~ terms | join(' or ') ~ ')' %}
         {% set state.failed = 'conflict' %}
-        {% for attempt in range(6) if state.failed == 'conflict' %}
+        {% for attempt in range(6) if state.failed in ['conflict', 'locked'] %}
             {% do dbt_history._open_log(place.name) if place.lock is not none %}
             {% set state.failed = dbt_history._recorded_statement(
                 place.relation, update, {'history_operation': 'erase_subject'},
@@ -678,7 +678,10 @@
         {% do dbt_history._close_log(place.name) %}
     {% endif %}
     {% if state.failed is not none %}
-        {% set reason = dbt_history._failure_reason(state.failed, 'erasure', 'run it again') %}
+        {% set reason = dbt_history._failure_reason(
+            state.failed, 'erasure', 'run it again',
+            {'locked': ['other runs locked the log six times during the erasure', 'run it again']},
+        ) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'erase_subject', place.name ~ ' could not be changed; what was logged before is erased',
             got=reason[0], way_out=reason[1],

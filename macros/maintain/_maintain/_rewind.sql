@@ -44,10 +44,19 @@
             ) %}
         {% endif %}
         {% set log = none if table.namespace
-            else dbt_history._log_to_write(table.relation, 'rewind') %}
+            else dbt_history._commit_log(table.relation, model.unique_id) %}
         {% do table.update({'commits': log}) %}
-        {% set unread = dbt_history._unread_commits_of(log, relation=table.relation) %}
-        {% if dbt_history._is_suspended(log) %}
+        {% set misplaced = (log or {}).get('misplaced') %}
+        {% set unread = dbt_history._unread_commits_of(log, relation=table.relation)
+            if not misplaced else none %}
+        {% if misplaced %}
+            {# A RESTORE undoes it, and a check or a dry run changes nothing. #}
+            {% do problems.append(
+                table.name ~ ': it was reset while batch ' ~ misplaced.record.batch
+                    ~ ' was being written: run ' ~ table.name ~ ', which undoes that batch, and'
+                    ~ ' rewind then'
+            ) %}
+        {% elif dbt_history._is_suspended(log) %}
             {% do problems.append(
                 table.name ~ ': it is suspended, and the restored state would be held back:'
                     ~ ' resume_history first, and suspend_history again after the rewind'
