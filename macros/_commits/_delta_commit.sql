@@ -27,6 +27,7 @@
                 dict(
                     dbt_history._commit_settings(plan, dict(
                         state.log, seen=log.seen, unseen_control=log.get('unseen_control'),
+                        begins=log.get('begins'),
                     )),
                     **settings,
                 ),

@@ -9,7 +9,7 @@
     The newest record after the newest reset is the last batch; after a RESTORE the search continues
     at the restored version. Returns {'table_id', 'is_empty', 'is_known', 'epoch', 'last_batch',
     'owner', 'app', 'app_id', 'watermarks', 'copies_watermarks', 'about', 'control', 'seen',
-    'key', 'misplaced', 'appended', 'rows', 'is_unknown'}.
+    'key', 'misplaced', 'appended', 'rows', 'is_unknown', 'begun'}.
     `is_empty` is valid only without a batch. `is_unknown`: the entries that would tell the last
     batch have expired, or are in the log of the table of which this one is a clone. `is_known`:
     whether a batch, numbered or not, was merged into the table before. `owner`: the model that
@@ -19,7 +19,7 @@
     suspended or resumed since. `key`: the `unique_key` of that batch, or the one that a rename or a
     change of the key recorded since (none is recorded: none). `seen`: the newest commit.
     `misplaced`: a batch to be undone, see `_undo_misplaced`. `appended`: see `_newest_append`.
-    `rows`: see `_rows_by_log`.
+    `rows`: see `_rows_by_log`. `begun`: the latest one of `_begun_by` since the last batch.
 #}
 {% macro _delta_commit_log(relation, node_id) %}
     {% set entries = dbt_history._delta_history_entries(relation, 30) %}
@@ -53,6 +53,7 @@
         'watermarks': found.watermarks, 'about': found.about,
         'copies_watermarks': found.copies_watermarks,
         'control': found.control or dbt_history._control_by_property(relation, found),
+        'begun': found.begun,
     }) %}
     {#
         A model under a new name commits as the old one, of which a run may be in progress. It goes
@@ -186,7 +187,7 @@
     {% set walk = namespace(
         is_final=false, epoch=none, last_batch=none, table_id=none, is_known=false, resume_at=none,
         oldest=none, record={}, control=none, owner=none, app=none, misplaced=none, key=none,
-        is_reset=false, is_whole=true, is_clone=false, copies_watermarks=false,
+        is_reset=false, is_whole=true, is_clone=false, copies_watermarks=false, begun=[],
     ) %}
     {% for entry in entries if not walk.is_final %}
         {% set walk.oldest = entry.version %}
@@ -194,6 +195,7 @@
         {% set is_restored_away = walk.resume_at is not none and entry.version > walk.resume_at %}
         {% if not is_restored_away %}
             {% set walk.key = walk.key or (entry.record or {}).get('key') %}
+            {% do walk.begun.append(dbt_history._begun_by(entry)) %}
             {# Batches without a number, after the last one with a number, too. #}
             {% set walk.copies_watermarks = walk.copies_watermarks
                 or (entry.record or {}).get('copies_watermarks', false) %}
@@ -225,6 +227,9 @@
                 {% for other in unseen if dbt_history._is_misplaced(other, entries) %}
                     {% set walk.misplaced = other %}
                 {% endfor %}
+                {% for other in unseen %}
+                    {% do walk.begun.append(dbt_history._begun_by(other)) %}
+                {% endfor %}
                 {% set walk.control = walk.control or dbt_history._unseen_control(entry, entries)
                     or entry.record.get('unseen_control') %}
             {% elif entry.record is not none and walk.control is none %}
@@ -244,6 +249,7 @@
         'copies_watermarks': walk.copies_watermarks,
         'control': walk.control, 'is_reset': walk.is_reset, 'is_whole': walk.is_whole,
         'key': walk.key, 'is_clone': walk.is_clone,
+        'begun': walk.begun | reject('none') | max | default(none),
     }) %}
 {% endmacro %}
 

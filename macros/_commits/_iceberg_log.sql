@@ -39,23 +39,25 @@
         'watermarks': (record or {}).get('watermarks', {}),
         'copies_watermarks': (record or {}).get('copies_watermarks', false),
         'about': (record or {}).get('about', {}), 'control': found.control,
-        'key': found.key,
+        'key': found.key, 'begun': found.begun,
     }) %}
 {% endmacro %}
 
 
 {#
     The newest batch on the chain: {'record', 'is_final', 'is_whole', 'is_known', 'control', 'key',
-    'may_be_update'}. `is_whole`: nothing older can change the answer; `is_final`: nor the batch.
+    'may_be_update', 'begun'}. `is_whole`: nothing older can change the answer; `is_final`: nor the
+    batch.
     `may_be_update`: the snapshot that ended the search may be an UPDATE that rewrote the only file.
 #}
 {% macro _last_record(chain) %}
     {% set walk = namespace(
         record=none, is_known=false, control=none, key=none, is_reset=false, is_whole=false,
-        may_be_update=false,
+        may_be_update=false, begun=[],
     ) %}
     {% for entry in chain.entries if not walk.is_whole %}
         {% if not walk.is_reset %}
+            {% do walk.begun.append(dbt_history._begun_by(entry)) %}
             {% set walk.key = walk.key or (entry.record or {}).get('key') %}
             {% set walk.is_known = walk.is_known or entry.record is not none %}
         {% endif %}
@@ -76,6 +78,7 @@
         'record': walk.record, 'is_known': walk.is_known, 'control': walk.control, 'key': walk.key,
         'is_final': is_whole or walk.is_reset, 'is_whole': is_whole,
         'may_be_update': walk.may_be_update,
+        'begun': walk.begun | reject('none') | max | default(none),
     }) %}
 {% endmacro %}
 
@@ -121,9 +124,9 @@
 
 
 {#
-    Stores the records of batches and controls in a property of the table, for when their snapshots
-    have expired. Those after the oldest remaining snapshot are of no use then: a rollback undid
-    them, or they are on the chain.
+    Stores the records of batches, rewinds and controls in a property of the table, for when their
+    snapshots have expired. Those after the oldest remaining snapshot are of no use then: a rollback
+    undid them, or they are on the chain.
 
         chain      s1 ------ s2 ------ s3 ------- s4           property: 3 at s4, 2 at s2, 1 at s1
                    batch 1   batch 2   compact    batch 3
@@ -139,7 +142,9 @@
         if chain.entries else [] %}
     {% for entry in chain.entries + expired if kept | length < 100 %}
         {% set is_batch = (entry.record or {}).get('batch') is not none %}
-        {% if (is_batch and not walk.is_reset) or (entry.record or {}).get('control') %}
+        {% set is_begun = (entry.record or {}).get('begun') is not none %}
+        {% if ((is_batch or is_begun) and not walk.is_reset)
+            or (entry.record or {}).get('control') %}
             {% do kept.append(dbt_history._kept_record(entry, not walk.has_batch)) %}
             {% set walk.has_batch = walk.has_batch or is_batch %}
         {% endif %}
@@ -160,7 +165,7 @@
     {% set kept = {'micros': entry.micros, 'version': entry.version} %}
     {% for name, value in entry.record.items() if value is not none and name in [
         'batch', 'model', 'key', 'control', 'unseen_control', 'watermarks', 'about',
-        'copies_watermarks',
+        'copies_watermarks', 'begun',
     ] %}
         {% do kept.update({
             name: none if name in ['watermarks', 'about'] and not is_last else value

@@ -30,6 +30,8 @@
     {% if log.get('watermarks') and not plan.get('watermarks') %}
         {% do record.update({'copies_watermarks': true}) %}
     {% endif %}
+    {# Where the restored state of a rewind begins: see `_begun_by`. #}
+    {% do record.update({'begun': log.begins}) if log.get('begins') is not none %}
     {% for name in ['watermarks', 'about', 'key'] if plan.get(name) or log.get(name) %}
         {% do record.update({name: plan.get(name) or log.get(name)}) %}
     {% endfor %}
@@ -55,4 +57,33 @@
         {% set said = fromjson(said, none) if said.startswith('{') else none %}
     {% endif %}
     {% do return(said.get('history_operation') if said is mapping else none) %}
+{% endmacro %}
+
+
+{#
+    What the changes of later runs have to exceed because of an operation (`rewind`, a migration)
+    whose versions begin at `number` of the axis, in microseconds: then its versions are not empty.
+    None on an axis of numbers, which has no clocks.
+
+        number      10:00:00.000                    a gap of a millisecond
+        begun       10:00:00.000999
+        table       [ restored )[ change at 10:00:00.001 ---
+#}
+{% macro _begun_until(number, convention) %}
+    {% if convention.type == 'bigint' %}{% do return(none) %}{% endif %}
+    {% do return(
+        86400000000 * number if convention.type == 'date'
+            else number + [dbt_history._gap_units(convention), 1] | max - 1
+    ) %}
+{% endmacro %}
+
+
+{# The same, as the commit of an operation records it; none for any other commit. #}
+{% macro _begun_by(entry) %}
+    {% set said = entry.record or entry.get('said') %}
+    {% if said is string %}
+        {% set said = fromjson(said, none)
+            if said.startswith('{') and 'history_migration' in said else none %}
+    {% endif %}
+    {% do return(said.get('begun') if said is mapping else none) %}
 {% endmacro %}

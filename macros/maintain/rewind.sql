@@ -14,8 +14,10 @@
     version; one time for all tables. It must be later than every start and end that is stored, with
     `only` of that record: an earlier `at` is refused. On an axis of days the present is today
     (UTC): if a record to be rewound has a version that begins or ends today, rewind it tomorrow, or
-    with `at` for tomorrow. It is refused while the table has not read changes of its sources, and
-    fails if another run applies a batch meanwhile; then run it again. Numbered batches of a landing
+    with `at` for tomorrow. A table that captures changes takes no `at` in the future, and what it
+    captures after the rewind is later than the restored state, also where the clock of its source
+    is behind. It is refused while the table has not read changes of its sources, and fails if
+    another run applies a batch meanwhile; then run it again. Numbered batches of a landing
     table that are not applied yet are not looked for, because only the model's SELECT tells which
     of them it takes: run the model first, else its next run applies them after the restored state.
     A table that is compared with its source on every run (`changes` by difference) will follow the

@@ -56,7 +56,7 @@
                 dbt_history._new_period_sql(
                     migrated, key, column, value, instant, 'true', later, ended,
                 ),
-                operation, caller,
+                operation, caller, begins=instant,
             ) %}
         {% endif %}
     {% endif %}

@@ -38,7 +38,7 @@
             dbt_history._new_period_sql(
                 migrated, key, column, none_of_type, instant, has_value, later,
             ),
-            operation, caller,
+            operation, caller, begins=instant,
         ) %}
     {% endif %}
     {% do dbt_history._log_info(

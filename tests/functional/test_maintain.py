@@ -14,6 +14,7 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from tests.functional.test_readers import ALL, random_versions
+from tests.functional.test_resets import set_commit_times
 from tests.oracle.convention import FIVETRAN, Convention
 from tests.oracle.periods import as_of, period_of
 from tests.oracle.random_histories import scale_of
@@ -491,6 +492,49 @@ def test_a_rewind_of_days_begins_on_a_day_without_stored_versions(
         ("b1", "2024-01-01", today), ("b1", tomorrow, "None"),
         ("c1", "2024-01-01", "2024-02-01"), ("c2", "2024-02-01", today), ("c1", today, "None"),
     ]  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_changes_after_a_rewind_are_later_than_it(project: Project, operate: Operation) -> None:
+    """The clock of the source may be behind: its next commit is no change of the past.
+
+    source    a1     a2      a3 (its clock)       now
+    table     [ a1 -)[ a2 ----------------------- rewound: [ a1 --)[ a3 -- open
+
+    In the future, before which the table would capture more changes, no restored state begins.
+    """
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    source = project.table("records")
+    project.spark.sql(
+        f"create table {source} using delta tblproperties (delta.enableChangeDataFeed = true)"
+        " as select 1 as id, 'a1' as v"
+    )
+    project.model(
+        "h",
+        f"select * from {source}",
+        materialized="history",
+        unique_key="id",
+        meta={"history": {"convention": "validity"}},
+    )
+    set_commit_times(project, "records", -60)
+    project.run("h")
+    project.spark.sql(f"update {source} set v = 'a2'")
+    set_commit_times(project, "records", -60, -50)
+    project.run("h")
+
+    to, now = "2025-11-02 05:05:00", datetime.now(UTC)
+    refused = operate("rewind", table="h", to=to, at=f"{now + timedelta(hours=1)}", check=False)
+    assert "h: it would begin at " in refused.log
+    assert "in the future" in refused.log
+    operate("rewind", table="h", to=to)
+    project.spark.sql(f"update {source} set v = 'a3'")
+    set_commit_times(project, "records", -60, -50, -40)
+    for _ in range(2):
+        project.run("h")
+
+    rows = sorted(project.rows("h"), key=lambda row: row["valid_from"])
+    assert [row["v"] for row in rows] == ["a1", "a2", "a1", "a3"]
+    assert [row["valid_to"] is None for row in rows] == [False, False, False, True]
 
 
 @pytest.mark.thorough

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.functional.test_resets import set_commit_times
 from tests.support.project import Project
 from tests.support.staging import (
     OPEN,
@@ -249,6 +250,56 @@ def test_a_column_is_not_added_before_a_change_that_the_table_has_not_read(
 
     current = [row["price"] for row in project.rows("h") if row["_fivetran_active"]]
     assert current == [6]
+
+
+def test_a_column_of_a_table_that_captures_is_added_at_up_to_the_present(
+    project: Project,
+) -> None:
+    """What is captured after the migration is not hidden by its version: neither before an `at` in
+    the future, which is refused, nor after a commit whose clock is behind.
+
+    table     [ 5 ------------- migrated: )[ 5, vat 7 --)[ 6 -- open
+    source    5         6 (its clock)             6 is read
+    """
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    source = project.table("prices")
+    project.spark.sql(
+        f"create table {source} using delta tblproperties (delta.enableChangeDataFeed = true)"
+        " as select 1 as id, 5 as price"
+    )
+    set_commit_times(project, "prices", -60)
+    project.model(
+        "h",
+        f"select * from {source}",
+        materialized="history",
+        unique_key="id",
+        meta={"history": {"convention": "fivetran"}},
+    )
+    project.run("h")
+    add: dict[str, Any] = {
+        "table": project.table("h"), "key": "id", "column": "vat", "type": "int", "default": 7,
+    }  # fmt: skip
+    now = datetime.now(UTC)
+
+    refused = migrate(
+        project, "add_column_in_history_mode", check=False, at=f"{now + timedelta(hours=1)}", **add
+    )
+    assert "is in the future, and the table captures changes" in refused
+    refused = migrate(
+        project, "drop_column_in_history_mode", check=False, at=f"{now + timedelta(hours=1)}",
+        **{name: add[name] for name in ("table", "key")}, column="price",
+    )  # fmt: skip
+    assert "is in the future, and the table captures changes" in refused
+    migrate(project, "add_column_in_history_mode", at=f"{now}", **add)
+    project.spark.sql(f"update {source} set price = 6")
+    set_commit_times(project, "prices", -60, -50)
+    project.run("h")
+
+    rows = sorted(project.rows("h"), key=lambda row: row["_fivetran_start"])
+    assert [(row["price"], row["vat"], row["_fivetran_active"]) for row in rows] == [
+        (5, None, False), (5, 7, False), (6, None, True),
+    ]  # fmt: skip
+    assert rows[1]["_fivetran_start"] == rows[1]["_fivetran_end"] == now.replace(tzinfo=None)
 
 
 def test_a_version_that_starts_then_and_has_ended_gets_the_default_in_place(

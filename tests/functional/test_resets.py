@@ -26,6 +26,7 @@ from tests.support.staging import (
     day,
     earliest,
     stage,
+    update,
     upsert,
     version,
 )
@@ -131,6 +132,35 @@ def test_a_reset_right_before_a_merge_makes_the_run_plan_again(
     assert commits(project, "h") == ["CREATE TABLE", 1, 2, *after]
     assert "was reset by another writer" in first.log
     assert project.run("h").message("h").startswith("no new batch")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", [2, None])
+def test_a_column_added_right_before_a_merge_makes_the_run_plan_again(
+    project: Project, before_statement: Interrupt, number: int | None
+) -> None:
+    """An update row keeps the value of a column that the run had not seen.
+
+    table     [ a ---------------)[ b -- open        color is red in all of them
+    run       columns are read      merge
+    other                     color
+    """
+    rows = [earliest(number and 1, 1, day(1)), upsert(number and 1, 1, day(1), "a")]
+    project.history("h", stage(project, "staged", rows))
+    project.run("h")
+    stage(project, "staged", [earliest(number, 1, day(5)), update(number, 1, day(5), "b")])
+
+    def add_column() -> None:
+        project.spark.sql(f"alter table {project.table('h')} add columns (color string)")
+        project.spark.sql(f"update {project.table('h')} set color = 'red'")
+
+    before_statement("merge into", 1, add_column)
+    run = project.run("h")
+
+    assert "by a new column, color" in run.log
+    expected = [version(1, "a", day(1), before(day(5))), version(1, "b", day(5))]
+    red = [{**row, "color": "red"} for row in expected]
+    assert_same_rows(project.rows("h"), red, (*COLUMNS, "color"))
 
 
 @pytest.mark.thorough

@@ -1801,6 +1801,7 @@ def test_a_source_that_a_model_no_longer_reads_has_nothing_to_read(
     ("head", "state", "at", "problem"),
     [
         ([7, 5, 4], {}, 5, None),
+        ([4], {"is_future": True}, 8, "is in the future, and the table captures … the present"),
         ([7, 5, 4], {}, 6, "version 5 … before: run its model first, or choose at up to 5"),
         ([7, 6], {}, 5, "version 5 … may be from before: run its model first"),
         ([4], {"table_id": "another"}, 4, None),
@@ -1837,6 +1838,7 @@ def test_a_migration_before_changes_to_read_is_refused(
         "describe history `golden`.`log`": [commit(1, record)] if "property" in state else rows,
         "show tblproperties `golden`.`log`": [properties] if "property" in state else [],
         "select unix_micros(ti": [{"at": 1709424000000000 + at * 60_000_000}],
+        "select timestamp'at' > current_timestamp()": [{"is_future": "is_future" in state}],
     }
     if "table_id" in state:
         answers["describe detail `golden`.`main`"][0]["id"] = state["table_id"]
@@ -1875,6 +1877,7 @@ def test_a_column_added_in_history_mode(call: Renderer) -> None:
             "select try_cast('new' as string) is null": [{"is_null": False}],
             "select count(*), cast(max(`_fivetran_start`)": [{"count": 0, "max": None}],
             "select count(*) from": [{"count": 2}],
+            "select unix_micros(timestamp'2024-03-03": [{"micros": 1709424000000000}],
             "set": [],
             "begin": [],
         }
@@ -1890,6 +1893,8 @@ def test_a_column_added_in_history_mode(call: Renderer) -> None:
     # The last statement is a script: handlers and settings around the MERGE.
     script = executed[-1]
     merge = script[script.index("merge into") : script.rindex(";\n        execute immediate")]
+    # Later captures begin after the gap.
+    assert '"begun": 1709424000000999' in script.replace("\\", "")
     assert_golden("migrate/add_column_in_history_mode", merge)
 
 

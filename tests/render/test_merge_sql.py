@@ -865,6 +865,33 @@ def test_a_batch_committed_after_a_reset_its_run_had_not_read_does_not_count(
     assert walk(call, *entries) == (True, 0, 5)
 
 
+def test_the_versions_of_an_operation_since_the_last_batch_begin_before_later_changes(
+    call: Renderer,
+) -> None:
+    """
+    version   3          4          5                    6           7          8
+              rewind     batch 2    migration (unseen)   batch 3     rewind     restore to 6 or 7
+              begun 90              begun 50             seen 4      begun 70
+    """
+    rewinds = {number: merged(number, None) for number in (3, 7)}
+    rewinds[3]["record"]["begun"], rewinds[7]["record"]["begun"] = 90, 70
+    said = json.dumps({"history_migration": {"operation": "add"}, "begun": 50})
+    newest = merged(6, 3)
+    newest["record"]["seen"] = 4
+    entries = [rewinds[7], newest, {**commit(5), "said": said}, merged(4, 2), rewinds[3]]
+    for restored, begun in ((6, 50), (7, 70)):
+        restore = commit(8, "RESTORE", version=str(restored))
+        found = call("_find_last_batch", entries=[restore, *entries])
+        assert (found["last_batch"], found["begun"]) == (3, begun)
+    assert call("_find_last_batch", entries=[newest, merged(4, 2)])["begun"] is None
+
+    for latest, floor in ((60, 70), (80, 80)):
+        taken = {"about": {"times": {"latest": latest}}, "begun": 70, "number": 4}
+        capture = {"taken": taken, "head": {"is_delta": False}, "watermark": None}
+        call("_let_times_increase", capture=capture)
+        assert capture["floor"] == floor
+
+
 def test_a_misplaced_batch_below_the_newest_one_is_found(call: Renderer) -> None:
     """
     version   7          8          9                  10

@@ -7,6 +7,7 @@
     {% set taken = {
         'number': 1, 'watermark': none, 'has_rows': false, 'other_sources': [],
         'watermarks': {}, 'is_suspended': false, 'resumed': {}, 'resumed_at': none, 'about': {},
+        'begun': none,
     } %}
     {% set log = capture.get('log') or dbt_history._log_of_own_table() %}
     {% if log is none %}
@@ -23,7 +24,7 @@
         'resumed': control.get('resumed', {}),
         'resumed_at': control.get('at'),
         'about': log.about or {},
-        'appended': log.get('appended'),
+        'appended': log.get('appended'), 'begun': log.get('begun'),
     }) %}
     {% do return(taken) %}
 {% endmacro %}

@@ -7,11 +7,17 @@
         time of its changes     12:00        12:00:00.000001
 
     The latest time is committed with the rows (`about.times`). `floor`: what to exceed where it is
-    not recorded, in microseconds; none if nothing is known.
+    not recorded, in microseconds; none if nothing is known. An operation (`rewind`, a migration)
+    counts as a run: its versions begin at the time of another clock than that of the commits, or at
+    a point that somebody chose, and hide every change before (`begun`).
+
+        commit's clock     11:58                       captured at 12:00:00.000001
+        table              [ a --------- rewound, 12:00: )[ b )[ c ----      c is the current one
 #}
 {% macro _let_times_increase(capture, floor=none) %}
     {% set taken, head = capture.taken, capture.head %}
     {% set floor = (taken.about.get('times') or {}).get('latest', floor) %}
+    {% set floor = [floor, taken.get('begun')] | reject('none') | max | default(none) %}
     {% set first = ((taken.watermark or {}).get('version') or 0) if head.is_delta
         else taken.number - 1 %}
     {% do capture.update({'floor': floor, 'first': first}) %}

@@ -138,7 +138,47 @@
                 or dbt_history._axis_text(starts[table.convention.type], table.convention)
         }) %}
     {% endfor %}
+    {% do dbt_history._refuse_future_rewind(tables, at) %}
     {% do dbt_history._refuse_early_rewind(tables, at, only) %}
+    {% for table in tables if table.get('commits') is not none %}
+        {% do table.commits.update({'begins': dbt_history._begun_until(
+            run_query('select ' ~ dbt_history._axis_number(
+                dbt_history._literal(table.from_now, table.convention), table.convention,
+            )).rows[0][0] | int,
+            table.convention,
+        )}) %}
+    {% endfor %}
+{% endmacro %}
+
+
+{#
+    Refuses an `at` in the future for a table that captures changes (it has watermarks): those until
+    then would be moved to after it (`_times.sql`), or hidden by the restored state if they have
+    times of their own:
+
+        now                   change        at
+        [ a --------------------------------[ restored )[ change ---
+#}
+{% macro _refuse_future_rewind(tables, at) %}
+    {% set problems = [] %}
+    {% for table in tables
+        if at is not none and (table.get('commits') or {}).get('watermarks') %}
+        {% set present = dbt_history._point('now', {'convention': table.convention}, 'rewind') %}
+        {% if present is not none and run_query(
+            'select ' ~ (dbt_history._literal(table.from_now, table.convention) | trim) ~ ' > '
+                ~ present
+        ).rows[0][0] | string | lower == 'true' %}
+            {% do problems.append(table.name ~ ': it would begin at ' ~ table.from_now) %}
+        {% endif %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'rewind',
+            '`at` is in the future, and the tables capture changes until then; nothing was done',
+            got='\n    ' ~ problems | join('\n    '),
+            way_out='leave `at` out, or rewind then',
+        )) %}
+    {% endif %}
 {% endmacro %}
 
 
@@ -160,12 +200,14 @@
     The log of feature states has its own end.
 #}
 {% macro _refuse_early_rewind(tables, at, only) %}
-    {% set problems, types = [], [] %}
+    {% set problems, types, captured = [], [], [] %}
     {% for table in tables
         if not table.namespace and (at is not none or table.convention.type == 'date') %}
         {% set row = run_query(dbt_history._rewind_begin_sql(table, only)).rows[0] %}
         {% if row[2] | int and row[0] | int < row[1] | int %}
             {% do types.append(table.convention.type) %}
+            {% do captured.append(table.name) if table.convention.type == 'date'
+                and (table.get('commits') or {}).get('watermarks') %}
             {% do problems.append(
                 table.name ~ ': it would begin at ' ~ table.from_now ~ ', and can begin at '
                     ~ dbt_history._axis_text(row[1], table.convention)
@@ -178,8 +220,9 @@
             'the restored state would not begin after all stored versions, and history would be'
                 ~ ' lost; nothing was done',
             got='\n    ' ~ problems | join('\n    '),
-            way_out='set `at` to that point or a later one, or leave it out'
-                ~ (' and rewind on that day or later' if 'date' in types else ''),
+            way_out='leave `at` out, and rewind on that day or later' if captured
+                else 'set `at` to that point or a later one, or leave it out'
+                    ~ (' and rewind on that day or later' if 'date' in types else ''),
         )) %}
     {% endif %}
 {% endmacro %}

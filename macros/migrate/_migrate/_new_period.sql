@@ -174,12 +174,28 @@
     suspended reads after its resumption a difference with the time of the newest commit then, which
     is not before that of the newest commit now. Where changes have times of their own, all commits
     count.
+
+    Nor does a table that captures changes take an `at` in the future. What it captures until then
+    would end there if changes have times of their own, and otherwise be moved to after it
+    (`_times.sql`): nobody would find it at the time when it was made.
+
+        source    price 5          price 6 (09:30)
+        now       09:00                        at: 10:00
+        next run  [ 5 -------------------------)[ 5, new column )[ 6, new column --
 #}
 {% macro _unread_change_problems(migrated, at) %}
     {% set found = dbt_history._find_last_batch(dbt_history._history_entries(migrated.relation)) %}
     {% set log = dict(found, control=found.control
         or dbt_history._control_by_property(migrated.relation, found)) %}
     {% set problems = [] %}
+    {% if log.watermarks and run_query(
+        'select ' ~ at ~ ' > current_timestamp()'
+    ).rows[0][0] | string | lower == 'true' %}
+        {% do problems.append(
+            at ~ ' is in the future, and the table captures changes until then: choose the present'
+                ~ ' or an earlier point, or migrate it then'
+        ) %}
+    {% endif %}
     {% set is_suspended = dbt_history._is_suspended(log) %}
     {% set run = ('resume_history, and ' if is_suspended else '') ~ 'run its model first' %}
     {% for source in dbt_history._unread_sources(log, migrated.relation) %}

@@ -1,10 +1,17 @@
 {#
     Runs the one statement of a migration that changes rows: one commit, with `operation` in its
-    user metadata. `operation` identifies the migration: {'operation': name, …arguments}. With
-    `or_failed` the class of a failure is returned, and is no error.
+    user metadata. `operation` identifies the migration: {'operation': name, …arguments}. `begins`:
+    the instant at which its versions begin, SQL. With `or_failed` the class of a failure is
+    returned, and is no error.
 #}
-{% macro _run_migration(migrated, statement, operation, caller_name, or_failed=false) %}
+{% macro _run_migration(
+    migrated, statement, operation, caller_name, or_failed=false, begins=none
+) %}
     {% set record = {'history_migration': operation, 'invocation_id': invocation_id} %}
+    {% do record.update({'begun': dbt_history._begun_until(
+        run_query('select unix_micros(' ~ begins ~ ')').rows[0][0] | int,
+        dbt_history.convention('fivetran'),
+    )}) if begins is not none %}
     {% do return(
         dbt_history._run_recorded(migrated, statement, record, caller_name, or_failed)
     ) %}

@@ -14,6 +14,13 @@
     {% set failed = dbt_history._commit_once(
         target, statement, plan, log, batch.before, batch.caller_name,
     ) %}
+    {% set added = dbt_history._columns_of_others(batch)
+        if failed not in [none, 'reset', 'overtaken'] else [] %}
+    {% if added and 'raw_code' in model %}
+        {% do return(dict(
+            dbt_history._counts_of_nothing(), reset='by a new column, ' ~ added | join(', '),
+        )) %}
+    {% endif %}
     {% if plan.parts and failed not in [none, 'reset', 'conflict'] %}
         {% do return(none) %}
     {% endif %}
@@ -46,6 +53,20 @@
         {% do counts.update({'skipped': dbt_history._count_without_base(batch)}) %}
     {% endif %}
     {% do return(counts) %}
+{% endmacro %}
+
+
+{#
+    The columns that another writer has added to the table since the run read its columns. A MERGE
+    that begins after that fails by a condition in it (`_from_affected_versions`), one that began
+    before by a conflict, after which it is sent again and fails by the condition.
+#}
+{% macro _columns_of_others(batch) %}
+    {% set known = batch.columns | map(attribute='name') | map('lower') | list %}
+    {% do return(
+        dbt_history._table_columns(batch.target) | map(attribute='name') | map('lower')
+            | reject('in', known) | list
+    ) %}
 {% endmacro %}
 
 

@@ -18,6 +18,14 @@
     FROM and WHERE of the stored versions that a plan can affect, as `stored`: of the keys in the
     CTE `batch`, those that end at or after the bound. `is_replaced`: of a table that the run will
     replace, none.
+
+    Fails if the table has a column that it did not have when the run read its columns: a row that
+    takes over the values of a version would not take over that one. The types alone decide, so the
+    condition is gone before Spark reads a row.
+
+        run      columns: price                            merge
+        other                     column vat, 7
+        table    [ 5 ------------)[ 5, vat 7 ----------------)[ 6, vat NULL --      without it
 #}
 {% macro _from_affected_versions(batch) -%}
 from {{ dbt_history._columns_without_rows(batch.columns) if batch.get('is_replaced')
@@ -27,6 +35,15 @@ left semi join batch
     stored.{{ dbt_history._quote(name) }} = batch.{{ dbt_history._prefixed(name) }}
     {{- '\n    and ' if not loop.last }}{% endfor %}
 where {{ dbt_history._target_prune_predicate(batch.settings.convention, batch.plan, 'stored') }}
+    {%- if not batch.get('is_replaced') %}
+    and if(
+        typeof(struct(stored.* except (
+            {{- dbt_history._quoted(batch.columns | map(attribute='name') | list) | join(', ') -}}
+        ))) = 'struct<>',
+        true,
+        raise_error('dbt_history: the table has a new column; run the model again')
+    )
+    {%- endif %}
 {%- endmacro %}
 
 

@@ -47,6 +47,11 @@ merge into `golden`.`records` as history
             left semi join batch
                 on stored.`id` = batch.`c_id`
             where (stored.`_fivetran_end` >= timestamp'2024-01-01 00:00:59.999000 UTC' or stored.`_fivetran_end` is null)
+                and if(
+                    typeof(struct(stored.* except (`id`, `v`, `w`, `_fivetran_start`, `_fivetran_end`, `_fivetran_active`))) = 'struct<>',
+                    true,
+                    raise_error('dbt_history: the table has a new column; run the model again')
+                )
 
             union all
 

@@ -49,6 +49,11 @@ merge into `golden`.`records` as history
                 on stored.`My Key` = batch.`c_My Key`
                 and stored.`path` = batch.`c_path`
             where (stored.`end` >= date'2023-12-31' or stored.`end` is null)
+                and if(
+                    typeof(struct(stored.* except (`My Key`, `path`, `select`, `it's`, `start`, `end`, `Is ``Current```))) = 'struct<>',
+                    true,
+                    raise_error('dbt_history: the table has a new column; run the model again')
+                )
 
             union all
 

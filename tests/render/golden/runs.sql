@@ -40,6 +40,11 @@ merge into `golden`.`records` as history
             left semi join batch
                 on stored.`id` = batch.`c_id`
             where (stored.`valid_to` >= timestamp'2024-01-01 00:01:00.000000 UTC' or stored.`valid_to` is null)
+                and if(
+                    typeof(struct(stored.* except (`id`, `v`, `w`, `valid_from`, `valid_to`))) = 'struct<>',
+                    true,
+                    raise_error('dbt_history: the table has a new column; run the model again')
+                )
         ),
 
         -- A version whose flag is NULL contains no repeat.
