@@ -26,6 +26,7 @@ from dbt_history import commit_log
 from dbt_history.commit_log import Entry
 from dbt_history.landing.errors import RefusedError, first_line
 from dbt_history.landing.types import ColumnType
+from dbt_history.options import HELP
 from dbt_history.serve import destination_pb2 as pb
 from dbt_history.serve import engine, service
 from dbt_history.serve.command import serve_command
@@ -51,7 +52,8 @@ def parsed(arguments: list[str], folder: Path) -> dict[str, object]:
             path = folder / found[index + 1].strip("/").replace("/", "_")
             path.mkdir() if argument in ("--root", "--project-dir") else path.touch()
             found[index + 1] = str(path)
-    return serve_command.make_context("serve", found).params
+    # Click keeps the help option of a command's first context, and other tests ask with `-h`.
+    return serve_command.make_context("serve", found, None, **HELP).params
 
 
 def test_the_guide_lists_every_option_of_serve() -> None:
