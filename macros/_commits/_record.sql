@@ -50,13 +50,19 @@
 {% endmacro %}
 
 
-{# The run-operation that a commit records; none if it is a commit of somebody else. #}
-{% macro _recorded_operation(entry) %}
-    {% set said = entry.record or entry.said %}
+{# The JSON object in a commit's metadata; empty if it has none. #}
+{% macro _said_by(entry) %}
+    {% set said = entry.record or entry.get('said') %}
     {% if said is string %}
         {% set said = fromjson(said, none) if said.startswith('{') else none %}
     {% endif %}
-    {% do return(said.get('history_operation') if said is mapping else none) %}
+    {% do return(said if said is mapping else {}) %}
+{% endmacro %}
+
+
+{# The run-operation that a commit records; none if it is a commit of somebody else. #}
+{% macro _recorded_operation(entry) %}
+    {% do return(dbt_history._said_by(entry).get('history_operation')) %}
 {% endmacro %}
 
 
@@ -80,10 +86,6 @@
 
 {# The same, as the commit of an operation records it; none for any other commit. #}
 {% macro _begun_by(entry) %}
-    {% set said = entry.record or entry.get('said') %}
-    {% if said is string %}
-        {% set said = fromjson(said, none)
-            if said.startswith('{') and 'history_migration' in said else none %}
-    {% endif %}
-    {% do return(said.get('begun') if said is mapping else none) %}
+    {% set said = dbt_history._said_by(entry) %}
+    {% do return(said.get('begun') if entry.record or 'history_migration' in said else none) %}
 {% endmacro %}

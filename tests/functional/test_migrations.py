@@ -204,6 +204,25 @@ def test_a_column_is_not_added_or_dropped_before_a_change_within_an_active_versi
     assert found == {(day(1), None), (day(5), None), (day(6), "red")}
 
 
+def run_history_of(project: Project, source: str) -> None:
+    """Write the model `h`, the history of the source, and run it."""
+    project.model(
+        "h",
+        f"select * from {source}",
+        materialized="history",
+        unique_key="id",
+        meta={"history": {"convention": "fivetran"}},
+    )
+    project.run("h")
+
+
+def vat_of(project: Project) -> dict[str, Any]:
+    """The arguments that add a column to `h`, without the instant."""
+    return {
+        "table": project.table("h"), "key": "id", "column": "vat", "type": "int", "default": 7,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("moment", ["suspended", "made again"])
 def test_a_column_is_not_added_before_a_change_that_the_table_has_not_read(
     project: Project, moment: str
@@ -220,14 +239,7 @@ def test_a_column_is_not_added_before_a_change_that_the_table_has_not_read(
         " as select 1 as id, {} as price"
     )
     project.spark.sql(create.format(5))
-    project.model(
-        "h",
-        f"select * from {source}",
-        materialized="history",
-        unique_key="id",
-        meta={"history": {"convention": "fivetran"}},
-    )
-    project.run("h")
+    run_history_of(project, source)
     if moment == "suspended":
         project.control("suspend", "h")
         project.spark.sql(f"update {source} set price = 6")
@@ -235,9 +247,7 @@ def test_a_column_is_not_added_before_a_change_that_the_table_has_not_read(
         # Its version is 0, as that of the table that was read.
         project.spark.sql(f"drop table {source}")
         project.spark.sql(create.format(6))
-    add: dict[str, Any] = {
-        "table": project.table("h"), "key": "id", "column": "vat", "type": "int", "default": 7,
-    }  # fmt: skip
+    add = vat_of(project)
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%fZ}"
 
     refused = migrate(project, "add_column_in_history_mode", check=False, at=now, **add)
@@ -268,17 +278,8 @@ def test_a_column_of_a_table_that_captures_is_added_at_up_to_the_present(
         " as select 1 as id, 5 as price"
     )
     set_commit_times(project, "prices", -60)
-    project.model(
-        "h",
-        f"select * from {source}",
-        materialized="history",
-        unique_key="id",
-        meta={"history": {"convention": "fivetran"}},
-    )
-    project.run("h")
-    add: dict[str, Any] = {
-        "table": project.table("h"), "key": "id", "column": "vat", "type": "int", "default": 7,
-    }  # fmt: skip
+    run_history_of(project, source)
+    add = vat_of(project)
     now = datetime.now(UTC)
 
     refused = migrate(

@@ -35,6 +35,17 @@ def now(spark: SparkSession) -> str:
     return f"{text} UTC"
 
 
+def run_events(project: Project) -> None:
+    """Write the model `visit_events`, the event table of `visit`, and run it."""
+    relation = f"api.Relation.create(schema='{project.schema}', identifier='visit')"
+    project.model(
+        "visit_events",
+        f"select * from {{{{ dbt_history.event_rows({relation}, 'id') }}}}",
+        materialized="history_append",
+    )
+    project.run("visit_events")
+
+
 def write_models(project: Project) -> None:
     def main(name: str) -> str:
         return f"api.Relation.create(schema='{project.schema}', identifier='{name}')"
@@ -364,13 +375,7 @@ def test_a_log_has_nothing_to_read_of_an_optimized_main_table(
         f" tblproperties ({FEED}, 'delta.columnMapping.mode' = 'name')"
     )
     spark.sql(f"insert into {main} values (1, 'fog')")
-    relation = f"api.Relation.create(schema='{project.schema}', identifier='visit')"
-    project.model(
-        "visit_events",
-        f"select * from {{{{ dbt_history.event_rows({relation}, 'id') }}}}",
-        materialized="history_append",
-    )
-    project.run("visit_events")
+    run_events(project)
     first = now(spark)
     spark.sql(f"insert into {main} values (2, 'sun')")
     project.run("visit_events")
@@ -409,13 +414,7 @@ def test_a_suspension_that_a_restore_has_undone_does_not_count(
     spark.sql(f"create schema if not exists {project.schema}")
     spark.sql(f"create table {main} (id bigint, weather string) using delta tblproperties ({FEED})")
     spark.sql(f"insert into {main} values (1, 'fog')")
-    relation = f"api.Relation.create(schema='{project.schema}', identifier='visit')"
-    project.model(
-        "visit_events",
-        f"select * from {{{{ dbt_history.event_rows({relation}, 'id') }}}}",
-        materialized="history_append",
-    )
-    project.run("visit_events")
+    run_events(project)
     version = project.log_of("visit_events")[0]["version"]
 
     def tag(name: str, check: bool = True, **more: Any) -> str:

@@ -1668,6 +1668,16 @@ def test_a_log_has_not_read_a_commit_that_may_have_changed_rows_or_columns(
     assert call("_unread_commits", table={"source": None, "log": {"watermarks": {}}}) is None
 
 
+def assert_not_rewound(call: Renderer, refused: str) -> None:
+    """The check of a rewind of the table `log` ends with a message like `refused`."""
+    table = {
+        "name": "log", "relation": call.table("log"), "key": ["id"],
+        "convention": call("convention", convention="validity"),
+    }  # fmt: skip
+    with pytest.raises(DbtRuntimeError, match=refused):
+        call("_check_rewind", tables=[table], only=None, said={})
+
+
 def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
     call.pretend_relations("main", "log")
     call.pretend_answers(
@@ -1678,16 +1688,11 @@ def test_a_rewind_with_changes_to_read_is_refused(call: Renderer) -> None:
             "show tblproperties": [],
         }
     )
-    table = {
-        "name": "log", "relation": call.table("log"), "key": ["id"],
-        "convention": call("convention", convention="validity"),
-    }  # fmt: skip
     refused = (
         "log: it has not read version 5 of `golden`.`main` .last read: 4., and would follow it"
         " after the rewind: stop the writers of the source, run log, and rewind then"
     )
-    with pytest.raises(DbtRuntimeError, match=refused):
-        call("_check_rewind", tables=[table], only=None, said={})
+    assert_not_rewound(call, refused)
 
 
 def history_with_a_misplaced_batch() -> list[dict[str, Any]]:
@@ -1712,16 +1717,11 @@ def test_a_rewind_is_refused_and_restores_nothing_if_a_batch_has_to_be_undone(
             "show tblproperties": [],
         }
     )
-    table = {
-        "name": "log", "relation": call.table("log"), "key": ["id"],
-        "convention": call("convention", convention="validity"),
-    }  # fmt: skip
     refused = (
         "log: it was reset while batch 3 was being written: run log, which undoes that batch, and"
         " rewind then"
     )
-    with pytest.raises(DbtRuntimeError, match=refused):
-        call("_check_rewind", tables=[table], only=None, said={})
+    assert_not_rewound(call, refused)
     assert executed
     assert not [statement for statement in executed if "restore" in statement.lower()]
 

@@ -62,17 +62,13 @@
     {% set walk = namespace(found=false, done=false, resume_at=none) %}
     {% for entry in dbt_history._delta_history_entries(relation) if not walk.done
         and (walk.resume_at is none or entry.version <= walk.resume_at) %}
-        {% set record = fromjson(entry.said)
-            if entry.said is string and entry.said.startswith('{')
-                and 'history_migration' in entry.said else none %}
-        {% if record is mapping
-            and tojson(
-                record.history_migration, sort_keys=true,
-            ) == tojson(operation, sort_keys=true) %}
+        {% set earlier = dbt_history._said_by(entry).get('history_migration') %}
+        {% if earlier is not none
+            and tojson(earlier, sort_keys=true) == tojson(operation, sort_keys=true) %}
             {% set walk.found = true %}
             {% set walk.done = true %}
-        {% elif record is mapping and not is_kept
-            and dbt_history._replaces_migration(record.history_migration, operation) %}
+        {% elif earlier is not none and not is_kept
+            and dbt_history._replaces_migration(earlier, operation) %}
             {% set walk.done = true %}
         {% elif operation.get('column') in dbt_history._moved_columns(entry) %}
             {% set walk.done = true %}
