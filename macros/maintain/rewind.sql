@@ -16,12 +16,14 @@
     (UTC): if a record to be rewound has a version that begins or ends today, rewind it tomorrow, or
     with `at` for tomorrow. A table that captures changes takes no `at` in the future, and what it
     captures after the rewind is later than the restored state, also where the clock of its source
-    is behind. It is refused while the table has not read changes of its sources, and fails if
-    another run applies a batch meanwhile; then run it again. Numbered batches of a landing
-    table that are not applied yet are not looked for, because only the model's SELECT tells which
-    of them it takes: run the model first, else its next run applies them after the restored state.
-    A table that is compared with its source on every run (`changes` by difference) will follow the
-    source again: rewind the source, or call suspend_history afterwards.
+    is behind. On an axis of numbers its restored state has the number after its newest one, which
+    its next change may have, too, and then replaces it: it is rewound once between two changes, and
+    not beside a table with greater numbers. It is refused while the table has not read changes of
+    its sources, and fails if another run applies a batch meanwhile; then run it again. Numbered
+    batches of a landing table that are not applied yet are not looked for, because only the model's
+    SELECT tells which of them it takes: run the model first, else its next run applies them after
+    the restored state. A table that is compared with its source on every run (`changes` by
+    difference) will follow the source again: rewind the source, or call suspend_history afterwards.
     Feature states are rewound through their log, with a transaction at its end (`writes`, `app_id`;
     `json` names columns that hold JSON): `to` is a transaction, a tag or a time, and the next run
     of the model applies it. It is refused if a feature existed then whose state was not kept,

@@ -538,6 +538,57 @@ def test_changes_after_a_rewind_are_later_than_it(project: Project, operate: Ope
 
 
 @pytest.mark.thorough
+def test_a_rewind_of_numbers_leaves_room_for_the_next_commit_of_the_source(
+    project: Project, operate: Operation
+) -> None:
+    """A commit of the source has the number after the newest one of the table.
+
+    source    0      1           2
+    table     [ a1 -)[ a2 )[ rewound: 2 )[ rewound again: 3 --      commit 2 would be hidden
+
+    So it is with a later `at`, and with another table whose numbers are greater.
+    """
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    for name in ("g", "h"):
+        source = project.table(f"{name}_records")
+        project.spark.sql(
+            f"create table {source} using delta tblproperties (delta.enableChangeDataFeed = true)"
+            " as select 1 as id, 'a1' as v"
+        )
+        project.model(
+            name,
+            "{% set source = dbt_history.changes("
+            f"api.Relation.create(schema=schema, identifier='{name}_records'), 'id') %}}\n"
+            "select * from {{ dbt_history.batch_rows(source, at='_commit_version') }} as rows",
+            materialized="history_batch",
+            unique_key="id",
+            meta={"history": {"convention": "validity", "type": "bigint"}},
+        )
+    project.run("g", "h")
+    for name, values in (("g", ["a2", "a3"]), ("h", ["a2"])):
+        for v in values:
+            project.spark.sql(f"update {project.table(f'{name}_records')} set v = '{v}'")
+    project.run("g", "h")
+    before = versions(project, "h")
+
+    for said in ({"table": "h", "at": 3}, {"table": ["g", "h"]}):
+        refused = operate("rewind", to=0, **said, check=False)
+        assert "h: it would begin at 3, and has to begin at 2 or earlier" in refused.log, said
+        assert "g: it would" not in refused.log
+    assert versions(project, "h") == before
+    operate("rewind", table="h", to=0)
+    operate("rewind", table="h", to=0)
+    refused = operate("rewind", table="h", to=1, check=False)
+    assert "h: it would begin at 3, and was rewound since the newest change" in refused.log
+
+    project.spark.sql(f"update {project.table('h_records')} set v = 'a3'")
+    project.run("h")
+    assert versions(project, "h") == [*before[:-1], (1, "a2", 1, 2), (1, "a3", 2, None)]
+    operate("rewind", table="h", to=1)
+    assert versions(project, "h")[-2:] == [(1, "a2", 3, None), (1, "a3", 2, 3)]
+
+
+@pytest.mark.thorough
 def test_a_rewind_of_times_begins_at_one_instant_for_all_tables(
     project: Project, call: Renderer, operate: Operation
 ) -> None:

@@ -126,57 +126,81 @@
             'select greatest(' ~ current ~ ', ' ~ present ~ ') from '
                 ~ dbt_history.current_version(table.relation, convention) ~ ' as found'
         ).rows[0][0] | int %}
+        {% do table.update({'latest_begin': number}) %}
         {% do starts.update({
             convention.type: [starts.get(convention.type, number), number] | max
         }) %}
     {% endfor %}
     {% for table in tables %}
+        {% set convention = table.convention %}
         {% set said = dbt_history._evaluated_point(at, table, 'rewind') if at is not none
             else none %}
+        {% set number = starts[convention.type] if said is none else run_query(
+            'select ' ~ dbt_history._axis_number(
+                dbt_history._literal(said, convention), convention,
+            )
+        ).rows[0][0] | int %}
         {% do table.update({
-            'from_now': said
-                or dbt_history._axis_text(starts[table.convention.type], table.convention)
+            'begins': number, 'from_now': said or dbt_history._axis_text(number, convention),
         }) %}
     {% endfor %}
-    {% do dbt_history._refuse_future_rewind(tables, at) %}
+    {% do dbt_history._refuse_late_rewind(tables, at, only) %}
     {% do dbt_history._refuse_early_rewind(tables, at, only) %}
     {% for table in tables if table.get('commits') is not none %}
-        {% do table.commits.update({'begins': dbt_history._begun_until(
-            run_query('select ' ~ dbt_history._axis_number(
-                dbt_history._literal(table.from_now, table.convention), table.convention,
-            )).rows[0][0] | int,
-            table.convention,
-        )}) %}
+        {% do table.commits.update({
+            'begins': dbt_history._begun_until(table.begins, table.convention),
+        }) %}
     {% endfor %}
 {% endmacro %}
 
 
 {#
-    Refuses an `at` in the future for a table that captures changes (it has watermarks): those until
-    then would be moved to after it (`_times.sql`), or hidden by the restored state if they have
-    times of their own:
+    Refuses a restored state that would begin in the future of a table that captures changes (it has
+    watermarks): those until then would be moved to after it (`_times.sql`), or hidden by it if they
+    have times or numbers of their own:
 
         now                   change        at
         [ a --------------------------------[ restored )[ change ---
+
+    Numbers have no present: those of the source follow the newest one of the table. So there is
+    one place for a restored state until the next change, which then may take it:
+
+        source   5                                       6
+        table    [ a2 )[ rewound: 6 )[ again: 7 -----    a3 would be hidden
 #}
-{% macro _refuse_future_rewind(tables, at) %}
-    {% set problems = [] %}
-    {% for table in tables
-        if at is not none and (table.get('commits') or {}).get('watermarks') %}
-        {% set present = dbt_history._point('now', {'convention': table.convention}, 'rewind') %}
-        {% if present is not none and run_query(
-            'select ' ~ (dbt_history._literal(table.from_now, table.convention) | trim) ~ ' > '
-                ~ present
-        ).rows[0][0] | string | lower == 'true' %}
-            {% do problems.append(table.name ~ ': it would begin at ' ~ table.from_now) %}
+{% macro _refuse_late_rewind(tables, at, only) %}
+    {% set problems, repeated = [], [] %}
+    {% for table in tables if (table.get('commits') or {}).get('watermarks') %}
+        {% set is_repeated = table.convention.type == 'bigint'
+            and table.commits.get('copies_watermarks') %}
+        {# A killed call can be repeated: it finds nothing to rewind. #}
+        {% if (is_repeated or table.begins > table.latest_begin)
+            and run_query(dbt_history._rewind_begin_sql(table, only)).rows[0][2] | int %}
+            {% do repeated.append(table.name) if is_repeated %}
+            {% do problems.append(
+                table.name ~ ': it would begin at ' ~ table.from_now
+                    ~ (', and was rewound since the newest change that it has read' if is_repeated
+                        else ', and has to begin at '
+                            ~ dbt_history._axis_text(table.latest_begin, table.convention)
+                            ~ ' or earlier')
+            ) %}
         {% endif %}
     {% endfor %}
     {% if problems %}
+        {% set ways = [] %}
+        {% do ways.append(
+            'rewind ' ~ repeated | join(', ') ~ ' after a run that has read another change, or'
+                ~ ' set it back with RESTORE to before the last rewind'
+        ) if repeated %}
+        {% do ways.append(
+            'leave `at` out, or rewind then' if at is not none else 'rewind the tables one by one'
+        ) if problems | length > repeated | length %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             'rewind',
-            '`at` is in the future, and the tables capture changes until then; nothing was done',
+            'the restored state would begin in the future of tables that capture changes, and hide'
+                ~ ' those until then; nothing was done',
             got='\n    ' ~ problems | join('\n    '),
-            way_out='leave `at` out, or rewind then',
+            way_out=ways | join('; '),
         )) %}
     {% endif %}
 {% endmacro %}
