@@ -242,10 +242,13 @@
 
 
 {#
-    False if the type is a decimal with fewer decimal places than the value, zeros at its end aside:
-    1.50 has one, 1e-3 has three, 25e1 has none.
+    False if the type has fewer decimal places than the value, zeros at its end aside: a decimal
+    (1.50 has one, 1e-3 has three, 25e1 has none), or a timestamp with its six.
 #}
 {% macro _has_places_of_type(value, type) %}
+    {% if type.startswith('timestamp') %}
+        {% do return(not modules.re.search('[.][0-9]{6}0*[1-9]', value | string)) %}
+    {% endif %}
     {% set decimal = modules.re.match('^decimal[(][0-9]+, *([0-9]+)[)]$', type) %}
     {% set number = modules.re.match(
         '^[+-]?([0-9]*)[.]?([0-9]*)(?:e([+-]?[0-9]+))?$', value | string | trim | lower,

@@ -83,6 +83,22 @@ def test_a_time_is_not_cut_to_the_day_of_another_record(
     assert call("_key_problems", only={"at": value}, columns=columns) == []
 
 
+@pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize(
+    ("places", "is_one"),
+    [("", True), (".123456", True), (".1234560Z", True), (".1234567", False), (".12345601Z", False)],
+)
+def test_a_time_is_not_cut_to_the_microsecond_of_another_record(
+    call: Renderer, type_: str, places: str, is_one: bool
+) -> None:
+    call.pretend_answers({"select": [{"is_true": True, "is_null": False}]})
+    column = {"name": "at", "type": type_}
+    problems = call(
+        "_key_problems", only={"at": f"2024-01-01 10:00:00{places}"}, columns=[column]
+    )
+    assert (not problems) is is_one
+
+
 def test_columns_that_delta_fills_itself_are_refused_with_all_other_reasons(
     call: Renderer,
 ) -> None:
