@@ -501,7 +501,8 @@ def test_changes_after_a_rewind_are_later_than_it(project: Project, operate: Ope
     source    a1     a2      a3 (its clock)       now
     table     [ a1 -)[ a2 ----------------------- rewound: [ a1 --)[ a3 -- open
 
-    In the future, before which the table would capture more changes, no restored state begins.
+    In the future, before which a table would capture more changes, no restored state begins; several
+    tables have one present.
     """
     project.spark.sql(f"create schema if not exists {project.schema}")
     source = project.table("records")
@@ -509,32 +510,38 @@ def test_changes_after_a_rewind_are_later_than_it(project: Project, operate: Ope
         f"create table {source} using delta tblproperties (delta.enableChangeDataFeed = true)"
         " as select 1 as id, 'a1' as v"
     )
-    project.model(
-        "h",
-        f"select * from {source}",
-        materialized="history",
-        unique_key="id",
-        meta={"history": {"convention": "validity"}},
-    )
+    for name in ("g", "h"):
+        project.model(
+            name,
+            f"select * from {source}",
+            materialized="history",
+            unique_key="id",
+            meta={"history": {"convention": "validity"}},
+        )
     set_commit_times(project, "records", -60)
-    project.run("h")
+    project.run("g", "h")
     project.spark.sql(f"update {source} set v = 'a2'")
     set_commit_times(project, "records", -60, -50)
-    project.run("h")
+    project.run("g", "h")
 
     to, now = "2025-11-02 05:05:00", datetime.now(UTC)
     refused = operate("rewind", table="h", to=to, at=f"{now + timedelta(hours=1)}", check=False)
     assert "h: it would begin at " in refused.log
     assert "in the future" in refused.log
-    operate("rewind", table="h", to=to)
+    operate("rewind", table="h", to=to, at="current_timestamp()", dry_run=True)
+    operate("rewind", table=["g", "h"], to=to)
     project.spark.sql(f"update {source} set v = 'a3'")
     set_commit_times(project, "records", -60, -50, -40)
     for _ in range(2):
-        project.run("h")
+        project.run("g", "h")
 
-    rows = sorted(project.rows("h"), key=lambda row: row["valid_from"])
-    assert [row["v"] for row in rows] == ["a1", "a2", "a1", "a3"]
-    assert [row["valid_to"] is None for row in rows] == [False, False, False, True]
+    restored = set()
+    for name in ("g", "h"):
+        rows = sorted(project.rows(name), key=lambda row: row["valid_from"])
+        assert [row["v"] for row in rows] == ["a1", "a2", "a1", "a3"]
+        assert [row["valid_to"] is None for row in rows] == [False, False, False, True]
+        restored.add(rows[2]["valid_from"])
+    assert len(restored) == 1
 
 
 @pytest.mark.thorough

@@ -205,3 +205,28 @@ def test_a_restored_version_has_an_id_of_its_own(call: Renderer, is_renamed: boo
     # Without the id the time is a column like others.
     del columns[version]
     assert f"was.`{changed}` <=> is_now.`{changed}`" in sql(columns)
+
+
+@pytest.mark.parametrize(
+    ("key", "period"), [("id", ["dbt_valid_from", "dbt_valid_to"]), ("DBT_SCD_ID", [])]
+)
+def test_a_history_of_a_snapshot_has_its_columns_restored(
+    call: Renderer, key: str, period: list[str]
+) -> None:
+    columns = {
+        "id": "bigint", "dbt_scd_id": "string", "dbt_updated_at": "timestamp",
+        **dict.fromkeys(period, "timestamp"), "valid_from": "timestamp", "valid_to": "timestamp",
+    }  # fmt: skip
+    call.context = {"graph": {"nodes": {}, "sources": {}}, "execute": True}
+    call.pretend_answers({
+        "describe": [{"col_name": name, "data_type": type_} for name, type_ in columns.items()]
+    })  # fmt: skip
+    convention = call("convention", convention="validity")
+    table = {
+        "relation": call.table("kept"), "key": [key], "to": "2024-01-01",
+        "from_now": "2024-03-03 00:00:00", "convention": convention,
+    }  # fmt: skip
+    restored = str(call("_rewind_sql", table=table, only=None)).split("union all")[0]
+    assert "md5" not in restored
+    for name in ("dbt_scd_id", "dbt_updated_at", *period):
+        assert f"was.`{name}`" in restored

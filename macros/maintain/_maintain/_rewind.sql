@@ -110,38 +110,44 @@
 #}
 {% macro _rewind_points(tables, to, at, only) %}
     {% set at = none if at is string and at | trim | lower == 'now' else at %}
-    {% set starts = {} %}
+    {% set starts, presents = {}, {} %}
     {% for table in tables %}
         {% set convention = table.convention %}
         {% do table.update({
             'to': dbt_history._transaction_at_time(to, table)
-                or dbt_history._evaluated_point(to, table, 'rewind', 'to')
+                or dbt_history._evaluated_point(to, table, 'rewind', 'to'),
+            'from_now': dbt_history._evaluated_point(at, table, 'rewind') if at is not none
+                else none,
         }) %}
-        {% set current = dbt_history._axis_number('version', convention) ~ ' + '
+        {% set next = dbt_history._axis_number('version', convention) ~ ' + '
             ~ (dbt_history._rewind_step(convention) if convention.type != 'date' else 0) %}
         {% set present = dbt_history._point('now', {'convention': convention}, 'rewind') %}
-        {% set present = '0' if present is none
-            else dbt_history._axis_number(present, convention) %}
-        {% set number = run_query(
-            'select greatest(' ~ current ~ ', ' ~ present ~ ') from '
-                ~ dbt_history.current_version(table.relation, convention) ~ ' as found'
-        ).rows[0][0] | int %}
-        {% do table.update({'latest_begin': number}) %}
-        {% do starts.update({
-            convention.type: [starts.get(convention.type, number), number] | max
+        {% set row = run_query(
+            'select coalesce(' ~ next ~ ', 0), '
+                ~ (dbt_history._axis_number(present, convention) if present is not none else '0')
+                ~ ' from ' ~ dbt_history.current_version(table.relation, convention) ~ ' as found'
+        ).rows[0] %}
+        {% do table.update({'next': row[0] | int}) %}
+        {# The clock goes on from table to table. #}
+        {% do presents.update({
+            convention.type: [presents.get(convention.type, 0), row[1] | int] | max,
         }) %}
     {% endfor %}
     {% for table in tables %}
+        {% set type = table.convention.type %}
+        {% do table.update({'latest_begin': [table.next, presents[type]] | max}) %}
+        {% do starts.update({type: [starts.get(type, 0), table.latest_begin] | max}) %}
+    {% endfor %}
+    {% for table in tables %}
         {% set convention = table.convention %}
-        {% set said = dbt_history._evaluated_point(at, table, 'rewind') if at is not none
-            else none %}
-        {% set number = starts[convention.type] if said is none else run_query(
+        {% set number = starts[convention.type] if table.from_now is none else run_query(
             'select ' ~ dbt_history._axis_number(
-                dbt_history._literal(said, convention), convention,
+                dbt_history._literal(table.from_now, convention), convention,
             )
         ).rows[0][0] | int %}
         {% do table.update({
-            'begins': number, 'from_now': said or dbt_history._axis_text(number, convention),
+            'begins': number,
+            'from_now': table.from_now or dbt_history._axis_text(number, convention),
         }) %}
     {% endfor %}
     {% do dbt_history._refuse_late_rewind(tables, at, only) %}
@@ -378,6 +384,9 @@
 
         id X               id Y            id Z
         [ a --------------)[ b -----------)[ a ----    not X
+
+    A history of a snapshot has these columns from its source, with the snapshot's period beside its
+    own, or with the id as its key: there they are data.
 #}
 {% macro _renewed_cells(table, columns, from_now) %}
     {% set node = table.get('node') %}
@@ -385,8 +394,10 @@
     {% set said = meta.get('snapshot_columns') %}
     {% set said = said if said is mapping else {} %}
     {% set there = columns | map(attribute='name') | map('lower') | list %}
+    {% set id = (said.get('dbt_scd_id') or 'dbt_scd_id') | lower %}
     {% set renewed = {} %}
-    {% if (said.get('dbt_scd_id') or 'dbt_scd_id') | lower in there %}
+    {% if id in there and 'dbt_valid_from' not in there
+        and id not in table.key | map('lower') %}
         {% set keys = [] %}
         {% for name in dbt_history._quoted(table.key) %}
             {% do keys.append('was.' ~ name) %}
