@@ -805,6 +805,31 @@ def test_batches_of_a_suspended_history_are_refused_and_kept(
 
 
 @pytest.mark.thorough
+def test_a_refused_batch_does_not_name_an_earlier_one_that_its_call_applied(
+    destination: Destination, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deletion that was too large is applied, with another limit, by the next call."""
+    spark = destination.spark
+    first = upserts(request(destination, "partly"), *((str(n), "a", "1", 1) for n in range(120)))
+    assert client.write(first).success
+    spark.sql(f"alter table {SCHEMA}.partly add constraint short check (length(name) < 5)")
+    deletions, wrong = (request(destination, "partly") for _ in range(2))
+    rows = [[str(n), at(2)] for n in range(110)]
+    deletions.add_csv("delete", "d.csv", ["id", "_fivetran_end"], rows)
+    updates(wrong, ("119", "too long", "3", 3))
+    assert not client.write(deletions).success
+
+    monkeypatch.setattr(destination.engine, "max_deleted_share", 1.0)
+    message = client.write(wrong).task.message
+    assert f"landed, not applied: batch 3 of {SCHEMA}.partly" in message
+    assert numbers(destination, "partly") == [1, 2]
+    spark.sql(message.split("with other files: ")[1].split("; then")[0]).collect()
+    updates(corrected := request(destination, "partly"), ("119", "b", "3", 3))
+    assert client.write(corrected).success
+    assert sum(row[4] is None for row in versions(destination, "partly")) == 10
+
+
+@pytest.mark.thorough
 def test_a_batch_that_the_history_refuses_is_sent_again_after_the_statement_of_its_answer(
     destination: Destination, client: Client
 ) -> None:

@@ -306,7 +306,9 @@ class Destination:
         try:
             result = self.engine.merge(target.schema, target.name, target.landing, key)
         except RefusedError as error:
-            raise target.not_applied(numbers.applied, str(error)) from None
+            # Earlier batches of this merge may be applied, one by one.
+            applied = self.numbers(target, has_history=True).applied
+            raise target.not_applied(applied, str(error)) from None
         if found := SKIPPED.search(result):
             samples = skipped_samples(target, (*key, START), f"`_batch` > {numbers.applied}")
             skipped.append(Skipped(str(target), int(found[1]), samples))
