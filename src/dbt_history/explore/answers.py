@@ -175,9 +175,9 @@ class Served:
     def in_force(self, at: int) -> str:
         """The condition that a version is in force, on the bare columns where Spark compares them.
 
-        Of numbers by `until`, because a gap is added to their ends.
+        Of numbers with a gap by `until`: less the gap, the least point is no bigint.
         """
-        if self.kind != "bigint":
+        if self.kind != "bigint" or not self.reader["convention"]["gap"]:
             rule = {"convention": self.reader["convention"], "point": self.point(at)}
             begins = self.project.call("_starts_by", **rule)
             return f"({begins} and {self.project.call('_lasts_beyond', **rule)})"
