@@ -23,6 +23,7 @@ from dbt_history.explore.export import (
     is_tombstone,
     read_arrivals,
     read_marks,
+    row_of,
     sort_key,
     where,
 )
@@ -177,6 +178,26 @@ def test_keys_are_sorted_as_numbers_where_they_are_numbers() -> None:
     assert sorted(keys, key=lambda key: sort_key([key])) == [
         None, "-1", "9", "10", "--5", "b", "٣",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [("7", "007", "+7", "7 "), ("0", "-0", "00"), ("a", "A", "", None), ("²", "2", "02", "٢")],
+)
+def test_the_rows_of_a_key_are_neighbours_whatever_other_keys_look_like_it(
+    keys: tuple[str | None, ...],
+) -> None:
+    mixed = [(first, second) for _ in range(2) for first in keys for second in keys]
+    mixed.sort(key=sort_key)
+
+    assert mixed[::2] == mixed[1::2]
+    assert len(set(mixed[::2])) == len(keys) ** 2
+
+
+def test_a_version_without_an_end_is_open() -> None:
+    """Also one whose end plus the gap is no bigint, in a convention without an open end."""
+    assert row_of('["1", null, "false", "0", null, "7"]', 1, 1).is_open
+    assert not row_of('["1", "5", "false", "0", null, "7"]', 1, 1).is_open
 
 
 def column(name: str, **more: Any) -> dict[str, Any]:
@@ -535,6 +556,71 @@ def test_a_link_opens_the_same_view(tmp_path: Path) -> None:
         " }}\nwhere `id` = 1"
     )
     assert seen[11] == 1
+
+
+@needs_browser
+def test_the_line_is_exact_while_the_versions_of_a_record_are_drawn(tmp_path: Path) -> None:
+    """The number of the picture is one of milliseconds, or is less exact than the axis."""
+    end, number = day(5) + 123_456, 2**60
+    times = exported(rows=[version(1, day(1), end, "a"), version(1, end, None, "b")])
+    rows = [version(1, number, number + 5, "a"), version(1, number + 5, None, "b")]
+    numbers = replace(exported("numbers", rows), axis="number", point_type="bigint", marks={
+        "tags": [], "horizon": None, "suspensions": [],
+    })  # fmt: skip
+    script = """
+        var seen = [];
+        function look() { seen.push([document.getElementById('status').textContent.split(';')[0], document.querySelector('#rows .grid-row').children[1].textContent,
+            new URLSearchParams(location.hash.slice(1)).get('at')]); }
+        async function set(text) { var at = document.getElementById('at'); at.value = text; at.dispatchEvent(new Event('change')); await pause(500); look(); }
+        async function choose() { var drawn = document.documentElement.dataset.drawn; document.querySelector('#rows button.key').click();
+            while (document.documentElement.dataset.drawn === drawn) await pause(20); }
+        await choose();
+        await set('2024-01-05 00:00:00.123455'); await set('2024-01-05 00:00:00.123456');
+        document.getElementById('back').click(); await pause(500); document.getElementById('forth').click(); await pause(500); look();
+        var axis = document.getElementById('axis'); axis.value = 'number'; axis.dispatchEvent(new Event('change'));
+        await choose();
+        await set('1152921504606846980'); await set('1152921504606846981'); await set('9223372036854775807');
+        await set('9223372036854775808');
+        return seen;
+    """  # noqa: E501 - a script
+    seen, _ = played(html(times, numbers), tmp_path, script)
+
+    assert seen[:3] == [
+        ["1 row as of 2024-01-05 00:00:00.123455 UTC", "a", str(end - 1)],
+        *[["1 row as of 2024-01-05 00:00:00.123456 UTC", "b", str(end)]] * 2,
+    ]
+    assert seen[3:] == [
+        [f"1 row as of {number + 4}", "a", str(number + 4)],
+        [f"1 row as of {number + 5}", "b", str(number + 5)],
+        [f"1 row as of {2**63 - 1}", "b", str(2**63 - 1)],
+        [f"Not a whole number of 64 bits: {2**63}", "b", str(2**63 - 1)],
+    ]
+
+
+@needs_browser
+def test_a_link_has_numbers_of_64_bits_and_what_cannot_be_read_is_reported(tmp_path: Path) -> None:
+    rows = [version(1, 2**60, 2**60 + 5, "a"), version(1, 2**60 + 5, None, "b")]
+    numbers = replace(exported(rows=rows), axis="number", point_type="bigint")
+    script = """
+        var seen = [];
+        async function open(link) { location.hash = link; await pause(300); seen.push(document.getElementById('status').textContent); }
+        await open('#at=1152921504606846980'); await open('#at=-9223372036854775808&than=9223372036854775807');
+        await open('#at=9223372036854775808'); await open('#at=1152921504606846980&than=soon');
+        await open('#at=2024-01-05');
+        document.getElementById('back').click(); await pause(300); seen.push(document.getElementById('status').textContent);
+        return seen;
+    """  # noqa: E501 - a script
+    seen, _ = played(html(numbers), tmp_path, script)
+
+    last = f"1 row as of {2**60 + 5}"
+    assert seen == [
+        f"1 row as of {2**60 + 4}",
+        f"0 rows as of {-(2**63)}; marked: what differs from {2**63 - 1}",
+        f"Not readable in this link: at={2**63}. {last}",
+        f"Not readable in this link: than=soon. 1 row as of {2**60 + 4}",
+        f"Not readable in this link: at=2024-01-05. {last}",
+        f"1 row as of {2**60}",
+    ]
 
 
 @needs_browser

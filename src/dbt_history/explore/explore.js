@@ -78,6 +78,7 @@
     return found;
   }
   var THOUSAND = BigInt(1000), MILLION = BigInt(1000000), QUARTER = BigInt(900000000), DAY = BigInt(86400000000);
+  var GREATEST = BigInt('9223372036854775807');
   function floored(micros, unit) {
     var quotient = micros / unit;
     return micros < 0 && quotient * unit !== micros ? quotient - BigInt(1) : quotient;
@@ -100,10 +101,15 @@
     var made = new Date(Date.UTC(2000, 0, 1, hour, minute, second));
     return made.setUTCFullYear(year, month - 1, day);
   }
+  // A number from -2^63 to 2^63 - 1; null if the text is none.
+  function bigintOf(text) {
+    var number = /^-?\d{1,19}$/.test(text) ? BigInt(text) : null;
+    return number === null || BigInt.asIntN(64, number) === number ? number : null;
+  }
   // Text of the chosen zone as a position; null if it is none.
   function parsePosition(axis, text) {
     text = text.trim();
-    if (axis === 'number') return /^-?\d{1,18}$/.test(text) ? BigInt(text) : null;
+    if (axis === 'number') return bigintOf(text);
     var found = /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?( ?Z| UTC)?$/.exec(text);
     if (!found) return null;
     var wanted = utcOf(+found[1], +found[2], +found[3], +(found[4] || 0), +(found[5] || 0), +(found[6] || 0));
@@ -134,13 +140,20 @@
   });
   var state = { axis: axes[0] || 'time', tables: null, at: null, than: null, zone: 'UTC', find: '',
     match: 'prefix', chosen: null, only: false, user: '', column: '', sort: {} };
+  // What the link has instead of a position, until another one is chosen.
+  var unread = '';
   function readLink() {
-    var link = new URLSearchParams(location.hash.slice(1));
-    function position(name) { return /^-?\d{1,18}$/.test(link.get(name) || '') ? BigInt(link.get(name)) : null; }
+    var link = new URLSearchParams(location.hash.slice(1)), wrong = [];
+    function position(name) {
+      var text = link.get(name), found = text ? bigintOf(text) : null;
+      if (text && found === null) wrong.push(name + '=' + text);
+      return found;
+    }
     if (axes.indexOf(link.get('axis')) >= 0) state.axis = link.get('axis');
     state.tables = link.has('tables') ? link.getAll('tables').filter(Boolean) : null;
     state.at = position('at');
     state.than = position('than');
+    unread = wrong.length ? 'Not readable in this link: ' + wrong.join(', ') + '. ' : '';
     state.find = link.get('find') || '';
     state.match = link.get('match') === 'exact' ? 'exact' : 'prefix';
     state.only = link.has('only');
@@ -829,6 +842,8 @@
       var picture = $('version-chart').querySelector('svg');
       if (picture) { picture.setAttribute('role', 'img'); picture.setAttribute('aria-label', 'Time line of ' + bars.length + ' versions; the table below has the same content'); }
       versionView.addSignalListener('as_of', function (name, value) {
+        // `moveTo` sets the signal, too, to a position that may be finer than a picture's number.
+        if (value === draws(state.axis, state.at)) return;
         var at = isTime ? BigInt(Math.round(value)) * THOUSAND : BigInt(Math.floor(value));
         if (at !== state.at) moveTo(at, true);
       });
@@ -909,7 +924,8 @@
   function changeLimits() {
     var from = state.than === null ? range[0] - BigInt(1) : state.than, to = state.at;
     if (to < from) { var swap = from; from = to; to = swap; }
-    return [from + BigInt(1), to + BigInt(1)];
+    // A call takes no number beyond the greatest bigint.
+    return [from, to].map(function (at) { return at < GREATEST ? at + BigInt(1) : GREATEST; });
   }
   // Counts in parts of some milliseconds, so that a move of the line does not wait for it.
   var counting = 0, sendChanges = newest();
@@ -1265,12 +1281,13 @@
       rows += panel.shown || 0;
       waits = waits || panel.box.getAttribute('aria-busy') === 'true';
     });
-    $('status').textContent = waits ? 'Reading …' : rows.toLocaleString('en') + (rows === 1 ? ' row' : ' rows') + ' as of ' + positionText(state.axis, state.at)
+    $('status').textContent = waits ? 'Reading …' : unread + rows.toLocaleString('en') + (rows === 1 ? ' row' : ' rows') + ' as of ' + positionText(state.axis, state.at)
       + (state.axis === 'time' ? ' ' + state.zone : '') + (state.than === null ? '' : '; marked: what differs from ' + positionText(state.axis, state.than));
   }
   var later = 0;
   function moveTo(at, fromChart) {
     state.at = at;
+    unread = '';
     if (document.activeElement !== $('at')) $('at').value = positionText(state.axis, state.at);
     slide();
     drawRows();
@@ -1336,12 +1353,12 @@
       var text = input.value.trim(), at = text ? parsePosition(state.axis, text) : null;
       var isWrong = text !== '' && at === null;
       input.setAttribute('aria-invalid', isWrong);
-      if (isWrong) { $('status').textContent = 'Not a ' + (state.axis === 'time' ? 'date such as 2024-03-03 or 2024-03-03 12:00' : 'number') + ': ' + text; return; }
+      if (isWrong) { $('status').textContent = 'Not a ' + (state.axis === 'time' ? 'date such as 2024-03-03 or 2024-03-03 12:00' : 'whole number of 64 bits') + ': ' + text; return; }
       set(at);
     });
   }
   typed($('at'), function (at) { moveTo(at === null ? range[1] : at); });
-  typed($('than'), function (at) { state.than = at; drawRows(); drawVersions(); drawChanges(); writeLink(); });
+  typed($('than'), function (at) { state.than = at; unread = ''; drawRows(); drawVersions(); drawChanges(); writeLink(); });
   $('slider').addEventListener('input', function () {
     moveTo(range[0] + (range[1] - range[0]) * BigInt($('slider').value) / BigInt(10000));
   });
@@ -1357,7 +1374,7 @@
   $('user').addEventListener('change', function () { state.user = $('user').value; drawChanges(); writeLink(); });
   $('column').addEventListener('change', function () { state.column = $('column').value; drawChanges(); writeLink(); });
   $('zone').addEventListener('change', function () { state.zone = $('zone').value; panels = {}; drawAll(); writeLink(); });
-  $('axis').addEventListener('change', function () { state.axis = $('axis').value; state.at = state.than = state.tables = state.chosen = null; drawAll(); writeLink(); });
+  $('axis').addEventListener('change', function () { state.axis = $('axis').value; state.at = state.than = state.tables = state.chosen = null; unread = ''; drawAll(); writeLink(); });
   $('tables').addEventListener('change', function () {
     state.tables = Array.from($('tables').querySelectorAll('input:checked')).map(function (box) { return box.value; });
     range = limits();

@@ -142,7 +142,7 @@ def row_of(text: str, width: int, scale: int) -> Row:
         tuple(values[:width]),
         int(since) * scale,
         None if until is None else int(until) * scale,
-        is_open == "true",
+        is_open == "true" or until is None,
         int(place),
         values[width:],
         ended_by,
@@ -255,11 +255,15 @@ def is_tombstone(row: Row, columns: Sequence[tuple[str, str]]) -> bool:
 
 
 def sort_key(key: Sequence[str | None]) -> list[tuple[int, int, str]]:
-    """Numbers by value, then texts; NULL first."""
+    """Numbers by value, then texts; NULL first. No two keys are equal.
+
+    The rows of a key are neighbours in the sorted list, also if its number is that of another key:
+    `7` and `007`.
+    """
     return [
         (0, 0, "")
         if part is None
-        else (1, int(part), "")
+        else (1, int(part), part)
         if re.fullmatch("-?[0-9]{1,19}", part)
         else (2, 0, part)
         for part in key
