@@ -397,8 +397,8 @@
   }
   function columnsOf(table) {
     return table.key.map(function (name) { return { label: name, width: 110 }; })
-      .concat(table.columns.map(function (one) { return { label: one.name, width: one.type === 'timestamp' ? 190 : 130 }; }))
-      .concat([{ label: 'from', width: 190 }, { label: 'to, exclusive', width: 190 }]);
+      .concat(table.columns.map(function (one) { return { label: one.name, width: one.type === 'timestamp' ? 225 : 130 }; }))
+      .concat([{ label: 'from', width: 225 }, { label: 'to, exclusive', width: 225 }]);
   }
   // By key: the row of the second date.
   function rowsThen(table) {
@@ -849,7 +849,7 @@
       });
       document.documentElement.dataset.drawn = number;
     });
-    versionGrid.show([{ label: 'record', width: 170 }, { label: 'from', width: 180 }, { label: 'to, exclusive', width: 180 }, { label: 'changed', width: 300 }, { label: 'by', width: 110 }, { label: 'written by', width: 260 }],
+    versionGrid.show([{ label: 'record', width: 170 }, { label: 'from', width: 225 }, { label: 'to, exclusive', width: 225 }, { label: 'changed', width: 300 }, { label: 'by', width: 110 }, { label: 'written by', width: 260 }],
       rows.length, function (index, line) {
         var table = rows[index][0], row = rows[index][1];
         var place = placeOf(table.points, state.at);
@@ -1082,7 +1082,7 @@
     options($('column'), view.columns, state.column, 'all columns');
     $('change-count').textContent = view.text || view.total.toLocaleString('en') + (view.total === 1 ? ' change' : ' changes')
       + (state.than === null ? '' : ' after ' + positionText(state.axis, view.limit[0] - BigInt(1)) + ',') + ' up to ' + positionText(state.axis, view.limit[1] - BigInt(1));
-    changeGrid.show([{ label: state.axis === 'time' ? 'at' : 'version', width: 180 }, { label: 'table', width: 140 }, { label: 'key', width: 140 }, { label: 'what', width: 80 }, { label: 'changed', width: 320 }, { label: 'by', width: 110 }, { label: 'written by', width: 240 }],
+    changeGrid.show([{ label: state.axis === 'time' ? 'at' : 'version', width: 225 }, { label: 'table', width: 140 }, { label: 'key', width: 140 }, { label: 'what', width: 80 }, { label: 'changed', width: 320 }, { label: 'by', width: 110 }, { label: 'written by', width: 240 }],
       view.total, function (index, line) {
         var one = view.at(index);
         if (!one) { told(line, '…'); line.dataset.waits = 'yes'; return; }
