@@ -1327,6 +1327,35 @@ def test_a_view_of_a_branch_fails_after_a_rebase_or_a_drop(call: Renderer, reade
     assert " = 1,\n" in sql
 
 
+def test_a_branch_forked_again_at_the_same_end_of_the_log_has_only_its_new_bases(
+    call: Renderer,
+) -> None:
+    """The log ends at 4. Before the fork, a branch has the base that it was forked with.
+
+    draft     fork from main at 1, drop, fork at 3, rebase to 4
+    detail                                   fork from draft at 3
+    """
+    facts = [
+        ("fork", "draft", "main", 1), ("drop", "draft", None, None), ("fork", "draft", "main", 3),
+        ("fork", "detail", "draft", 3), ("rebase", "draft", "main", 4),
+    ]  # fmt: skip
+    epochs = call(
+        "_branch_epochs",
+        facts=[
+            {"kind": kind, "branch": branch, "parent": parent, "at": at, "since": 4}
+            for kind, branch, parent, at in facts
+        ],
+    )
+
+    def bases(branch: str, at: int | None = None) -> list[tuple[str, int]]:
+        links = call("_links_of", epochs=epochs, branch=branch, at=at)
+        return [(link["branch"], link["at"]) for link in links[1:]]
+
+    assert bases("detail") == [("draft", 3), ("main", 3)]
+    assert bases("draft") == bases("draft", at=4) == [("main", 4)]
+    assert bases("draft", at=3) == [("main", 3)]
+
+
 @pytest.mark.parametrize("reader", ["branch_changes", "branch_conflicts"])
 def test_the_guide_of_branches_compares_json_by_attribute(call: Renderer, reader: str) -> None:
     call.pretend_relations("states", "branches")

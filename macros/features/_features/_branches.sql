@@ -8,9 +8,11 @@
         epochs     (10, 14]    (14, 25]                          a write on b at 20 inherits main as
                                                                  of 14
 
-    An epoch is {'epoch', 'branch', 'fork', 'since', 'until', 'parent', 'at', 'chain'}:
-    `fork` is the fork that it began with, `chain` lists where to look for states that the branch
-    does not have itself, nearest first: [{'branch', 'at', 'fork'}], ending in main.
+    An epoch is {'epoch', 'first', 'branch', 'fork', 'since', 'until', 'parent', 'at', 'chain'}:
+    `first` is the number of the epoch that its fork began, because a branch that is dropped can be
+    forked again at the same end of the log; `fork` is the last transaction before the fork; `chain`
+    lists where to look for states that the branch does not have itself, nearest first:
+    [{'branch', 'at', 'fork'}], ending in main.
 #}
 {% macro _branch_epochs(facts) %}
     {% set epochs = [] %}
@@ -23,6 +25,7 @@
         {% if fact.kind != 'drop' and (fact.kind == 'fork' or before is not none) %}
             {% set epoch = {
                 'epoch': epochs | length, 'branch': fact.branch,
+                'first': epochs | length if fact.kind == 'fork' else before.first,
                 'fork': fact.since if fact.kind == 'fork' else before.fork,
                 'since': fact.since, 'until': none, 'parent': fact.parent, 'at': fact.at,
             } %}
@@ -52,9 +55,7 @@
         {% do return(none) %}
     {% endif %}
     {% set own = [] %}
-    {% for epoch in epochs
-        if epoch.branch == newest.branch and epoch.fork == newest.fork
-            and epoch.epoch <= newest.epoch %}
+    {% for epoch in epochs if epoch.first == newest.first and epoch.epoch <= newest.epoch %}
         {% if not own or at is none or epoch.since <= at %}{% do own.append(epoch) %}{% endif %}
     {% endfor %}
     {% do return(own | last) %}
