@@ -353,23 +353,27 @@ def test_a_feature_is_erased_in_its_states_and_in_the_log_of_writes(
 def test_a_log_of_writes_outside_the_lineage_must_be_named(
     project: Project, spark: SparkSession
 ) -> None:
-    edits = project.table("edits")
+    """A write without a branch is one on main."""
+    edits, key = project.table("edits"), ["branch", "space", "id"]
     spark.sql(f"create schema if not exists {project.schema}")
     spark.sql(
-        f"create table {edits} using delta as select * from values {WRITES}"
+        f"create table {edits} using delta as"
+        f" select *, if(txn = 1, null, 'main') as branch from values {WRITES}"
         " as log(txn, position, action, space, id, v, app_id, at)"
     )
     project.history(
         "states",
-        f"{{{{ dbt_history.feature_states('{edits}', id=['space', 'id']) }}}}",
-        key=["space", "id"],
+        f"{{{{ dbt_history.feature_states('{edits}', id={key},"
+        f" branches='{project.schema}.branches') }}}}",
+        key=key,
         convention="naksha",
         max_deleted_share=None,
     )
     project.run("states")
 
     def erase(mirrors: object) -> Run:
-        arguments = {"table": "states", "only": {"space": "map", "id": "f"}, "mirrors": mirrors}
+        only = {"branch": "main", "space": "map", "id": "f"}
+        arguments = {"table": "states", "only": only, "mirrors": mirrors}
         operation = ("run-operation", "erase_subject", "--args", json.dumps(arguments))
         return project.dbt(*operation, check=False)
 

@@ -99,6 +99,21 @@ def test_a_time_is_not_cut_to_the_microsecond_of_another_record(
     assert (not problems) is is_one
 
 
+def test_a_write_without_a_branch_is_erased_with_those_of_main(call: Renderer) -> None:
+    """A branch in any other table, such as one of a bank, is a value like others."""
+    of_log = ["txn", "position", "action", "app_id", "at"]
+
+    def filter_of(branch: str, names: list[str]) -> str:
+        columns = [{"name": name, "type": "string"} for name in [*names, "branch", "id"]]
+        return str(call("_rows_of_subject", only={"Branch": branch, "id": "f"}, columns=columns))
+
+    id_ = "`id` <=> cast('f' as string)"
+    assert filter_of("main", of_log) == f"{id_} and (`branch` = 'main' or `branch` is null)"
+    for branch, names in (("draft", of_log), ("main", of_log[1:])):
+        filtered = filter_of(branch, names)
+        assert filtered == f"`Branch` <=> cast('{branch}' as string) and {id_}"
+
+
 def test_columns_that_delta_fills_itself_are_refused_with_all_other_reasons(
     call: Renderer,
 ) -> None:

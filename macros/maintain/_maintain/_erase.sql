@@ -389,7 +389,7 @@
         {% set number = run_query(
             'select count(*) from ' ~ dbt_history._table_changes({'table': name}, part)
                 ~ ' as feed where ' ~ dbt_history._brings_data_back(place, columns)
-                ~ (' and ' ~ dbt_history._key_filter(only, columns) if has_key else '')
+                ~ (' and ' ~ dbt_history._rows_of_subject(only, columns) if has_key else '')
         ).rows[0][0] | int %}
         {% set of_key = ' changes of this key in ' if has_key
             else ' changes, which may be of this key, in ' %}
@@ -462,7 +462,7 @@
             {% if not dbt_history._missing_columns(main.key, columns) %}
                 {% set number = run_query(
                     'select count(*) from ' ~ copy ~ ' where '
-                        ~ dbt_history._key_filter(only, columns)
+                        ~ dbt_history._rows_of_subject(only, columns)
                 ).rows[0][0] | int %}
                 {% do problems.append(
                     copy ~ ' has ' ~ number ~ ' rows of this key; it is the copy of a batch: wait'
@@ -565,13 +565,32 @@
 {% endmacro %}
 
 
+{#
+    The rows of the subject in a table with these columns, as a predicate. In a log of writes a row
+    without a branch is a write on main.
+#}
+{% macro _rows_of_subject(only, columns) %}
+    {% set names = columns | map(attribute='name') | map('lower') | list %}
+    {% set rest, terms = {}, [] %}
+    {% for name, value in only.items() %}
+        {% if name | lower == 'branch' and value == 'main'
+            and dbt_history._is_log_of_writes(names) %}
+            {% do terms.append("(`branch` = 'main' or `branch` is null)") %}
+        {% else %}
+            {% do rest.update({name: value}) %}
+        {% endif %}
+    {% endfor %}
+    {% do return(([dbt_history._key_filter(rest, columns)] + terms) | join(' and ')) %}
+{% endmacro %}
+
+
 {# Counts the subject's rows in one table, and checks whether the table would refuse the update. #}
 {% macro _check_place(place, only, problems) %}
     {% set cells = [] %}
     {% for column in place.columns %}
         {% do cells.append(dbt_history._quote(column.name) ~ ' is not null') %}
     {% endfor %}
-    {% set filter = ' where ' ~ dbt_history._key_filter(only, place.there) %}
+    {% set filter = ' where ' ~ dbt_history._rows_of_subject(only, place.there) %}
     {% set row = run_query(
         'select count(*), count_if(' ~ (cells | join(' or ') or 'false') ~ ') from ' ~ place.name
             ~ filter
@@ -665,7 +684,8 @@
             {% do terms.append(dbt_history._quote(column.name) ~ ' is not null') %}
         {% endfor %}
         {% set update = 'update ' ~ place.name ~ ' set ' ~ assignments | join(', ') ~ ' where '
-            ~ dbt_history._key_filter(only, place.there) ~ ' and (' ~ terms | join(' or ') ~ ')' %}
+            ~ dbt_history._rows_of_subject(only, place.there)
+            ~ ' and (' ~ terms | join(' or ') ~ ')' %}
         {% set state.failed = 'conflict' %}
         {% for attempt in range(6) if state.failed in ['conflict', 'locked'] %}
             {% do dbt_history._open_log(place.name) if place.lock is not none %}
