@@ -483,14 +483,23 @@ def test_the_tag_that_a_killed_call_has_left_is_removed_by_a_repeated_drop(
     """Killed: create_branch before the fact of draft, drop_branch after that of other."""
     edits = Edits(project)
     edits.write("main", f=1)
-    edits.on_branch("create_branch", branch="other")
 
     def tags() -> set[str]:
         return {row["name"] for row in project.rows("history_marks") if row["kind"] == "tag"}
 
-    with pytest.MonkeyPatch.context() as patch:
-        fail_before(patch, "'fork'")
-        assert not edits.on_branch("create_branch", False, branch="draft").success
+    def create_draft_in_part() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            fail_before(patch, "'fork'")
+            assert not edits.on_branch("create_branch", False, branch="draft").success
+
+    create_draft_in_part()
+    assert tags() == {"branch:draft"}
+    assert project.rows("branches") == []
+    edits.on_branch("drop_branch", branch="draft")
+    assert tags() == set()
+
+    edits.on_branch("create_branch", branch="other")
+    create_draft_in_part()
     with pytest.MonkeyPatch.context() as patch:
         fail_before(patch, "delete from")
         assert not edits.on_branch("drop_branch", False, branch="other").success
@@ -498,17 +507,20 @@ def test_the_tag_that_a_killed_call_has_left_is_removed_by_a_repeated_drop(
     facts = [(row["kind"], row["branch"]) for row in project.rows("branches")]
     assert sorted(facts) == [("drop", "other"), ("fork", "other")]
 
-    wrong: dict[str, Any] = {"writes": edits.log, "branches": project.table("no_branches")}
-    refused = edits.operate("drop_branch", False, branch="draft", **wrong)
-    assert "there is no branch draft" in refused.log
-    dry = edits.on_branch("drop_branch", branch="draft", dry_run=True)
-    assert "there is no branch draft; its tag would be removed" in dry.log
+    # A table of branches without facts of draft may be the wrong one, and draft exist in another.
+    for branches in (project.table("no_branches"), edits.branches):
+        wrong: dict[str, Any] = {"writes": edits.log, "branches": branches}
+        refused = edits.operate("drop_branch", False, branch="draft", **wrong)
+        assert "there is no branch draft, but its tag: name its table of branches" in refused.log
+    dry = edits.on_branch("drop_branch", branch="other", dry_run=True)
+    assert "there is no branch other; its tag would be removed" in dry.log
     assert tags() == {"branch:draft", "branch:other"}
-    for branch in ("draft", "other"):
-        repeated = edits.on_branch("drop_branch", branch=branch)
-        assert f"there is no branch {branch}; its tag is removed" in repeated.log
-        again = edits.on_branch("drop_branch", False, branch=branch)
-        assert f"there is no branch {branch}\n" in again.log
+    repeated = edits.on_branch("drop_branch", branch="other")
+    assert "there is no branch other; its tag is removed" in repeated.log
+    again = edits.on_branch("drop_branch", False, branch="other")
+    assert "there is no branch other\n" in again.log
+    assert "drop_tag, tag: branch:draft" in refused.log
+    edits.operate("drop_tag", tag="branch:draft")
     assert tags() == set()
     assert len(project.rows("branches")) == len(facts)
 

@@ -151,13 +151,17 @@
 
 {#
     Whether a branch does not exist but its tag does, because a call was killed: `drop_branch` after
-    the fact, or `create_branch` before it. Without a table of branches nothing is known: the call
-    may name another one than the branch's.
+    the fact, or `create_branch` before it. If the table of branches does not exist, or has facts
+    and none of this branch, it may be the wrong one, and the tag that of a branch that exists.
 #}
 {% macro _has_tag_only(call) %}
-    {% if call.epoch is not none or dbt_history._branches_relation(call.branches) is none %}
-        {% do return(false) %}
-    {% endif %}
+    {% set may_be_wrong = dbt_history._branches_relation(call.branches) is none
+        or (call.facts and call.branch not in call.facts | map(attribute='branch')) %}
+    {% do return(call.epoch is none and not may_be_wrong and dbt_history._has_branch_tag(call)) %}
+{% endmacro %}
+
+
+{% macro _has_branch_tag(call) %}
     {% do return(
         'branch:' ~ call.branch in dbt_history._marks_of(call.table).tags | map(attribute='name')
     ) %}
