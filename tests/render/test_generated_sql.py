@@ -1399,6 +1399,7 @@ def test_a_rebased_branch_is_based_on_what_was_compared(
     log = {
         "txn": "bigint", "position": "bigint", "action": "string", "branch": "string",
         "id": "string", "app_id": "string", "at": "timestamp", "v": "int",
+        "expected_uuid": "string", "mode": "string",
     }  # fmt: skip
     batch = {"dbt_history": "1", "batch": applied, "epoch": 0, "table_id": "id of the states"}
     executed = call.pretend_answers(
@@ -1430,6 +1431,44 @@ def test_a_rebased_branch_is_based_on_what_was_compared(
     (fact,) = (sql for sql in executed if "'rebase'" in sql)
     assert f"{base}L,\n            {head}L,\n" in fact
     assert f"(select coalesce(max(`txn`), 0) from `golden`.`edits`) = {head}L" in fact
+
+
+@pytest.mark.parametrize("operation", ["merge_branch", "rebase_branch"])
+@pytest.mark.parametrize("lacking", ["expected_uuid", "mode"])
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_writes_of_a_merge_that_pending_ones_may_precede_name_the_states_that_they_expect(
+    call: Renderer, operation: str, lacking: str, ahead: int
+) -> None:
+    """Otherwise the merge would overwrite them, or be applied in part."""
+    log = {
+        "txn": "bigint", "position": "bigint", "action": "string", "branch": "string",
+        "id": "string", "app_id": "string", "at": "timestamp", "v": "int",
+        "expected_uuid": "string", "mode": "string",
+    }  # fmt: skip
+    log.pop(lacking)
+    call.pretend_relations("states", "branches")
+    batch = {"dbt_history": "1", "batch": 7, "epoch": 0, "table_id": "id of the states"}
+    call.pretend_answers(
+        {
+            "select current_catalog()": [{"catalog": "spark_catalog"}],
+            "describe `golden`.`states`": described(BRANCHED_STATES),
+            "describe `golden`.`edits`": described(log),
+            "describe history": [commit(2, batch)],
+            "select `fact`, `kind`,": FACTS,
+            "select coalesce(max(`txn`), -1) from": [{"txn": 7}],
+            "select coalesce(max(`txn`), 0), count_if(": [{"txn": 7 + ahead, "ahead": ahead}],
+        }
+    )
+    # Without a problem the next statement compares the contents.
+    refused = f"even_if_ahead: the log has no column {lacking} and is ahead of the states by 2"
+    with pytest.raises(
+        DbtRuntimeError, match=refused if ahead else "a statement without an answer: with items"
+    ):
+        call(
+            operation, table="golden.states", writes="golden.edits", branches="golden.branches",
+            branch="draft", app_id="editor", even_if_ahead=True, convention="naksha",
+            key=["branch", "id"], dry_run=True,
+        )  # fmt: skip
 
 
 def test_a_first_branch_or_mark_of_another_process_is_found(call: Renderer) -> None:

@@ -24,6 +24,14 @@
     {% for name in ['author', 'message'] if said[name] and name not in known %}
         {% do call.problems.append('the log has no column ' ~ name) %}
     {% endfor %}
+    {# Without them a merge would overwrite a pending write, or be applied in part. #}
+    {% for name in ['expected_uuid', 'mode']
+        if head.ahead and even_if_ahead and name not in known %}
+        {% do call.problems.append(
+            'even_if_ahead: the log has no column ' ~ name ~ ' and is ahead of the states by '
+                ~ head.ahead ~ ' writes: run the model first'
+        ) %}
+    {% endfor %}
     {% set columns_of_states = dbt_history._table_columns(states) %}
     {% set problem = dbt_history._payload_problem(
         columns_of_states, columns, call.table.key, payload,
