@@ -213,8 +213,8 @@
 
 {#
     The values of a key that are none of their column's type, as texts. A decimal with more places
-    than the column has is none, nor is a time or a part of a day a day: the cast would round it to
-    another record's key.
+    than the column has is none, nor is a time a day, a part of a day a time, or a time with a zone
+    one without: the cast would change it to another record's key.
 #}
 {% macro _key_problems(only, columns, argument='only') %}
     {% set values, cells, problems = dbt_history._key_values(only, columns), ['true'], [] %}
@@ -225,7 +225,7 @@
     {% for name, value in values.items() %}
         {% if row[loop.index]
             or not dbt_history._has_places_of_type(only[name], value.of_column)
-            or not dbt_history._is_day_of_type(only[name], value.of_column) %}
+            or not dbt_history._is_whole_of_type(only[name], value.of_column) %}
             {% do problems.append(
                 argument ~ ': ' ~ name ~ ' is no ' ~ value.of_column ~ ': ' ~ only[name]
             ) %}
@@ -264,15 +264,20 @@
 
 
 {#
-    False if the type is a date and the value is not one whole day: Spark casts both 2024 and
-    2024-01-01 10:00 to the day 2024-01-01. A time of midnight is the day.
+    False if the type is a date and the value is not one whole day, or the type is a time without a
+    zone and the value is neither a day nor a time of one: Spark casts both 2024 and
+    2024-01-01 10:00 to the day 2024-01-01, 2024 also to its first midnight, and takes no notice of
+    a zone. A time of midnight is the day, and a day is its midnight.
 #}
-{% macro _is_day_of_type(value, type) %}
-    {% set day = modules.re.match(
-        '^[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}(?:[ t]00?:00(?::00(?:[.]0*)?)?)?$',
+{% macro _is_whole_of_type(value, type) %}
+    {% set clock = {
+        'date': '00?:00(?::00(?:[.]0*)?)?',
+        'timestamp_ntz': '[0-9]{1,2}:[0-9]{1,2}(?::[0-9]{1,2}(?:[.][0-9]*)?)?',
+    }.get(type) %}
+    {% do return(clock is none or modules.re.match(
+        '^[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}(?:[ t]' ~ clock ~ ')?$',
         value | string | trim | lower,
-    ) %}
-    {% do return(type != 'date' or day is not none) %}
+    ) is not none) %}
 {% endmacro %}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -83,20 +83,48 @@ def test_a_time_is_not_cut_to_the_day_of_another_record(
     assert call("_key_problems", only={"at": value}, columns=columns) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        (date(2024, 1, 1), True),
+        ("2024-1-1", True),
+        (datetime(2024, 1, 1, 10, 0, 0, 5), True),
+        (" 2024-01-01T10:00 ", True),
+        ("2024-01-01 10:00:00.5", True),
+        (2024, False),
+        ("2024-05", False),
+        ("2024-01-01T10", False),
+        ("10:00:00", False),
+        ("2024-01-01 10:00:00+02:00", False),
+        ("2024-01-01 10:00:00Z", False),
+        (datetime(2024, 1, 1, 10, tzinfo=UTC), False),
+        ("2024-01-01 10:00 Europe/Berlin", False),
+    ],
+)
+def test_a_time_without_a_zone_is_not_cut_to_that_of_another_record(
+    call: Renderer, value: object, is_one: bool
+) -> None:
+    """Spark casts 2024-05 to 2024-05-01 00:00 and 10:00+02:00 to 10:00."""
+    call.pretend_answers({"select": [{"is_true": True, "is_null": False}]})
+    columns = [{"name": "at", "type": "timestamp_ntz"}]
+    problems = call("_key_problems", only={"at": value}, columns=columns)
+    assert problems == ([] if is_one else [f"only: at is no timestamp_ntz: {value}"])
+
+
 @pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz"])
 @pytest.mark.parametrize(
     ("places", "is_one"),
-    [("", True), (".123456", True), (".1234560Z", True), (".1234567", False), (".12345601Z", False)],
+    [("", True), (".123456", True), (".1234560", True), (".1234567", False), (".12345601", False)],
 )
 def test_a_time_is_not_cut_to_the_microsecond_of_another_record(
     call: Renderer, type_: str, places: str, is_one: bool
 ) -> None:
     call.pretend_answers({"select": [{"is_true": True, "is_null": False}]})
     column = {"name": "at", "type": type_}
-    problems = call(
-        "_key_problems", only={"at": f"2024-01-01 10:00:00{places}"}, columns=[column]
-    )
-    assert (not problems) is is_one
+    for zone in ("", "Z") if type_ == "timestamp" else ("",):
+        value = f"2024-01-01 10:00:00{places}{zone}"
+        problems = call("_key_problems", only={"at": value}, columns=[column])
+        assert (not problems) is is_one
 
 
 def test_a_write_without_a_branch_is_erased_with_those_of_main(call: Renderer) -> None:
