@@ -73,10 +73,14 @@
                         order by {{ start }}
                         rows between unbounded preceding and 1 preceding
                     ) as earlier_end
-                from {{ dbt_history._quoted_relation(migrated.relation) }}
-                where not {{ dbt_history._is_tombstone_row(
-                    migrated.columns, key_columns, convention,
-                ) }}
+                from {{ dbt_history._quoted_relation(migrated.relation) }} as stored
+                where
+                    not {{ dbt_history._is_tombstone_row(
+                        migrated.columns, key_columns, convention,
+                    ) }}
+                    and {{ dbt_history._has_no_new_column(
+                        'stored', migrated.names.values() | list, 'the migration',
+                    ) | indent(20) }}
             ) as history
             where not (is_empty and coalesce(earlier_end > ends, false))
         ) as versions

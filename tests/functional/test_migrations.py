@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.test_resets import set_commit_times
+from tests.functional.test_resets import Interrupt, before_statement, set_commit_times
 from tests.support.project import Project
 from tests.support.staging import (
     OPEN,
@@ -25,6 +25,8 @@ from tests.support.staging import (
     version,
 )
 from tests.support.tables import assert_same_rows, data_frame
+
+__all__ = ["before_statement"]
 
 pytestmark = pytest.mark.thorough
 
@@ -56,6 +58,45 @@ def test_a_migration_of_rows_is_one_commit_that_records_the_operation(project: P
 
     assert version_of(project, "h") == 1
     assert '"operation": "drop_column_in_history_mode"' in project.log_of("h")[0]["userMetadata"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "statement", "arguments"),
+    [
+        ("drop_column_in_history_mode", "merge into", {"column": "v", "at": JUNE, "key": "id"}),
+        ("history_to_soft_delete", "create or replace table", {"key": "id"}),
+        ("soft_delete_to_history", "create or replace table", {}),
+    ],
+)
+def test_a_migration_loses_no_value_of_a_column_that_another_writer_adds_meanwhile(
+    project: Project,
+    before_statement: Interrupt,
+    operation: str,
+    statement: str,
+    arguments: dict[str, Any],
+) -> None:
+    """
+    other writer                   color, red
+    migration     columns are read            refused        again: red in all rows
+    """
+    if operation == "soft_delete_to_history":
+        columns = {"id": "int", "_fivetran_deleted": "boolean", "_fivetran_synced": "timestamp"}
+        row = {"id": 1, "_fivetran_deleted": False, "_fivetran_synced": day(1)}
+        table = write(project, "h", [row], columns)
+    else:
+        table = write(project, "h", [version(1, "a", day(1)), version(2, "b", day(1))], TYPES)
+
+    def add_column() -> None:
+        project.spark.sql(f"alter table {table} add columns (color string)")
+        project.spark.sql(f"update {table} set color = 'red'")
+
+    before_statement(statement, 1, add_column)
+
+    refused = migrate(project, operation, check=False, table=table, **arguments)
+    assert "no row was written: the table changed between look and write" in refused
+    migrate(project, operation, table=table, **arguments)
+
+    assert {row["color"] for row in project.rows("h")} == {"red"}
 
 
 def test_a_migrated_history_table_accepts_further_batches(project: Project) -> None:

@@ -43,8 +43,13 @@
             {%- else %}{{ dbt_history._quote(name) }}
             {%- endif %} as {{ dbt_history._prefixed(name) }}
             {%- endfor %}
-        from {{ dbt_history._quoted_relation(migrated.relation) }}
+        from {{ dbt_history._quoted_relation(migrated.relation) }} as stored
         where {{ kind.where }}
+            {%- if kind.op == 'add' %}
+            and {{ dbt_history._has_no_new_column(
+                'stored', migrated.names.values() | list, 'the migration',
+            ) | indent(12) }}
+            {%- endif %}
         {%- if not loop.last %}
         union all
         {%- endif %}

@@ -135,6 +135,9 @@
             select max(`_fivetran_synced`) as synced
             from {{ dbt_history._quoted_relation(migrated.relation) }}
         ) as newest
+        where {{ dbt_history._has_no_new_column(
+            'items', migrated.names.values() | list, 'the migration',
+        ) | indent(8) }}
     {% endset %}
     {% do return({'sql': sql, 'columns': kept + dbt_history._period_columns(convention)}) %}
 {% endmacro %}

@@ -17,15 +17,7 @@
 {#
     FROM and WHERE of the stored versions that a plan can affect, as `stored`: of the keys in the
     CTE `batch`, those that end at or after the bound. `is_replaced`: of a table that the run will
-    replace, none.
-
-    Fails if the table has a column that it did not have when the run read its columns: a row that
-    takes over the values of a version would not take over that one. The types alone decide, so the
-    condition is gone before Spark reads a row.
-
-        run      columns: price                            merge
-        other                     column vat, 7
-        table    [ 5 ------------)[ 5, vat 7 ----------------)[ 6, vat NULL --      without it
+    replace, none. Fails if the table has a new column.
 #}
 {% macro _from_affected_versions(batch) -%}
 from {{ dbt_history._columns_without_rows(batch.columns) if batch.get('is_replaced')
@@ -36,14 +28,30 @@ left semi join batch
     {{- '\n    and ' if not loop.last }}{% endfor %}
 where {{ dbt_history._target_prune_predicate(batch.settings.convention, batch.plan, 'stored') }}
     {%- if not batch.get('is_replaced') %}
-    and if(
-        typeof(struct(stored.* except (
-            {{- dbt_history._quoted(batch.columns | map(attribute='name') | list) | join(', ') -}}
-        ))) = 'struct<>',
-        true,
-        raise_error('dbt_history: the table has a new column; run the model again')
-    )
+    and {{ dbt_history._has_no_new_column(
+        'stored', batch.columns | map(attribute='name') | list, 'the model',
+    ) | indent(4) }}
     {%- endif %}
+{%- endmacro %}
+
+
+{#
+    A condition that fails if the table has a column that it did not have when `names` was read: a
+    row that takes over the values of a version would not take over that one. The types alone
+    decide, so the condition is gone before Spark reads a row.
+
+        run      columns: price                            merge
+        other                     column vat, 7
+        table    [ 5 ------------)[ 5, vat 7 ----------------)[ 6, vat NULL --      without it
+#}
+{% macro _has_no_new_column(alias, names, run) -%}
+if(
+    typeof(struct({{ alias }}.* except (
+        {{- dbt_history._quoted(names) | join(', ') -}}
+    ))) = 'struct<>',
+    true,
+    raise_error('dbt_history: the table has a new column; run {{ run }} again')
+)
 {%- endmacro %}
 
 

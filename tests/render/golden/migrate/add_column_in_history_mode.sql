@@ -9,7 +9,7 @@ merge into `golden`.`records` as history
             `_fivetran_start` as `c__fivetran_start`,
             `_fivetran_end` as `c__fivetran_end`,
             `_fivetran_active` as `c__fivetran_active`
-        from `golden`.`records`
+        from `golden`.`records` as stored
         where `_fivetran_active` = true and `_fivetran_start` < timestamp'2024-03-03T00:00:00Z' and true
         union all
         select
@@ -21,8 +21,13 @@ merge into `golden`.`records` as history
             timestamp'2024-03-03T00:00:00Z' as `c__fivetran_start`,
             `_fivetran_end` as `c__fivetran_end`,
             `_fivetran_active` as `c__fivetran_active`
-        from `golden`.`records`
+        from `golden`.`records` as stored
         where `_fivetran_active` = true and `_fivetran_start` < timestamp'2024-03-03T00:00:00Z' and true
+            and if(
+                typeof(struct(stored.* except (`id`, `Path`, `state`, `_fivetran_start`, `_fivetran_end`, `_fivetran_active`))) = 'struct<>',
+                true,
+                raise_error('dbt_history: the table has a new column; run the migration again')
+            )
         union all
         select
             'change' as op,
@@ -33,7 +38,7 @@ merge into `golden`.`records` as history
             `_fivetran_start` as `c__fivetran_start`,
             `_fivetran_end` as `c__fivetran_end`,
             `_fivetran_active` as `c__fivetran_active`
-        from `golden`.`records`
+        from `golden`.`records` as stored
         where `_fivetran_active` = true and `_fivetran_start` = timestamp'2024-03-03T00:00:00Z' and true
         union all
         select distinct
@@ -45,7 +50,7 @@ merge into `golden`.`records` as history
             `_fivetran_start` as `c__fivetran_start`,
             `_fivetran_end` as `c__fivetran_end`,
             null as `c__fivetran_active`
-        from `golden`.`records`
+        from `golden`.`records` as stored
         where `_fivetran_start` = timestamp'2024-03-03T00:00:00Z' and not coalesce(`_fivetran_active`, false) and not coalesce(`_fivetran_end` = (`_fivetran_start` - interval 1 millisecond) and not `_fivetran_active` and `state` is null, false)
         union all
         select
@@ -57,7 +62,7 @@ merge into `golden`.`records` as history
             `_fivetran_start` as `c__fivetran_start`,
             `_fivetran_end` as `c__fivetran_end`,
             `_fivetran_active` as `c__fivetran_active`
-        from `golden`.`records`
+        from `golden`.`records` as stored
         where `_fivetran_active` = true and `_fivetran_start` > timestamp'2024-03-03T00:00:00Z'
     ) as operations
     on
