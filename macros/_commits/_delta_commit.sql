@@ -17,7 +17,9 @@
         {% if plan.get('has_no_number') and dbt_history._is_overtaken(target, log) %}
             {% set state.failed = 'overtaken' %}
         {% elif attempt and plan.batch is not none
-            and dbt_history._reset_since(log, dbt_history._entries_since_log(target, log)) %}
+            and dbt_history._reset_since(
+                log, dbt_history._entries_since_log(target, log), plan,
+            ) %}
             {% set state.failed = 'reset' %}
         {% elif attempt and plan.batch is not none and taken is not none and taken >= plan.batch %}
             {% set state.failed = none %}

@@ -299,14 +299,17 @@
 
 {#
     Whether the table was reset between the commit that the batch's run had `seen` and the batch
-    itself: the earlier batches are missing then.
+    itself: the earlier batches are missing then. Or whether an operation that hides its rows came
+    between them.
 #}
 {% macro _is_misplaced(entry, entries) %}
-    {% if (entry.record or {}).get('batch') is none %}
+    {% set record = entry.record or {} %}
+    {% if record.get('batch') is none %}
         {% do return(false) %}
     {% endif %}
     {% for other in dbt_history._unseen_by(entry, entries)
-        if other.operation == 'RESTORE' or dbt_history._is_reset(other) %}
+        if other.operation == 'RESTORE' or dbt_history._is_reset(other)
+        or (record.get('staged_rows') and dbt_history._hides_changes(other, record)) %}
         {% do return(true) %}
     {% endfor %}
     {% do return(false) %}

@@ -134,7 +134,7 @@
     {% if target.is_iceberg %}
         {% set found.reset = log.get('reset') %}
     {% else %}
-        {% set found.reset = dbt_history._reset_since(log, entries) %}
+        {% set found.reset = dbt_history._reset_since(log, entries, plan) %}
         {% if not found.reset %}
             {% for entry in entries | sort(attribute='version')
                 if entry.version > log.seen.version and (entry.record or {}).get('control') %}

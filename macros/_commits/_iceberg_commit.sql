@@ -9,7 +9,8 @@
         branch   s4 --- MERGE, with record --- s5
 
     If another run was first and has not applied the batch, the branch is created again at the newer
-    snapshot. If the table was rolled back or replaced (`log.reset`), the batch is planned again.
+    snapshot. If the table was rolled back or replaced, or an operation hides the rows
+    (`log.reset`), the batch is planned again.
 
     Once the log was read again, it may contain later batches of this run's plan, too:
 
@@ -20,15 +21,18 @@
     {% set state = namespace(failed='conflict') %}
     {% for attempt in range(6) if state.failed == 'conflict' %}
         {% if attempt and plan.batch is not none %}
-            {% do log.update({'reset': dbt_history._iceberg_reset_since(target, log)}) %}
+            {% do log.update({'reset': dbt_history._iceberg_reset_since(target, log, plan)}) %}
         {% endif %}
         {% set is_overtaken = plan.get('has_no_number')
             and dbt_history._is_overtaken(target, log) %}
         {% if (attempt or log.snapshot is none) and not log.get('reset') %}
-            {% set last = log.last_batch %}
+            {% set last, begun = log.last_batch, log.get('begun') %}
             {% do dbt_history._look_again(target, log) %}
+            {# What came after `_iceberg_reset_since`. #}
             {% if plan.batch is not none and dbt_history._is_set_back(last, log) %}
                 {% do log.update({'reset': 'rolled back to before batch ' ~ last}) %}
+            {% elif plan.get('watermarks') and log.begun not in [none, begun] %}
+                {% do log.update({'reset': 'a rewind'}) %}
             {% endif %}
         {% endif %}
         {% if is_overtaken %}
@@ -60,15 +64,18 @@
 
 {#
     How the table was reset since `log` was read, as text; none if the snapshot of `log` is still an
-    ancestor of `main` and no other writer replaced all rows.
+    ancestor of `main`, no other writer replaced all rows, and no operation hides the rows of
+    `plan`.
 #}
-{% macro _iceberg_reset_since(target, log) %}
+{% macro _iceberg_reset_since(target, log, plan) %}
     {% set state = namespace(is_there=false, reset=none) %}
     {% set chain = dbt_history._snapshot_chain(target) %}
     {% for entry in chain.entries if not state.is_there %}
         {% set state.is_there = entry.version == log.snapshot %}
         {% if not state.is_there and entry.record is none and entry.replaces_all %}
             {% set state.reset = entry.operation ~ ', snapshot ' ~ entry.version %}
+        {% elif not state.is_there and dbt_history._hides_changes(entry, plan) %}
+            {% set state.reset = dbt_history._operation_of(entry) %}
         {% endif %}
     {% endfor %}
     {% do return(

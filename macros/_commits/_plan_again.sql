@@ -1,5 +1,6 @@
 {#
-    Protects a run against a concurrent RESTORE, TRUNCATE or CREATE OR REPLACE by another writer.
+    Protects a run against a concurrent RESTORE, TRUNCATE or CREATE OR REPLACE by another writer,
+    and captured changes against a `rewind` or a migration that would hide them (`_hides_changes`).
     Delta may commit a batch after such a reset, so each commit records the newest version when its
     run read the log (`seen`), and the log is read again after the commit:
 
@@ -167,7 +168,8 @@
         'the table was reset by another writer while the run wrote to it; the batches that the'
             ~ ' reset undid are not applied again yet',
         got=reset,
-        expected='no RESTORE, TRUNCATE, overwrite or CREATE OR REPLACE of the table during a run',
+        expected='no RESTORE, TRUNCATE, overwrite, CREATE OR REPLACE, rewind or migration of the'
+            ~ ' table during a run',
         node=model.unique_id,
         way_out='run the model again: it applies the missing batches',
     )) %}
@@ -270,7 +272,8 @@
     Whether the table's watermarks differ from those that the model was compiled with, because the
     table was reset in between. If another run has committed the captured number since, this is not
     the case: its rows are in the table. If a misplaced batch was undone since, the SELECT may
-    depend on its rows: on the last id of a mirror, or on a known state.
+    depend on its rows: on the last id of a mirror, or on a known state. An operation that the
+    model did not know when it was compiled may hide the captured rows (`_hides_changes`).
 
         version   10       11                12                    13
         ids       to 20    restored: to 15   misplaced: 21 to 25   undone: to 15
@@ -281,6 +284,9 @@
         {% do return(true) %}
     {% elif captured is none or not captured.is_new or captured.number <= (log.last_batch or 0) %}
         {% do return(false) %}
+    {% endif %}
+    {% if captured.get('begun', []) | reject('equalto', log.get('begun')) | list %}
+        {% do return(true) %}
     {% endif %}
     {% set moved = [] %}
     {# A source that was renamed is recorded under its former name until the commit. #}

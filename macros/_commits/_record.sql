@@ -89,3 +89,26 @@
     {% set said = dbt_history._said_by(entry) %}
     {% do return(said.get('begun') if entry.record or 'history_migration' in said else none) %}
 {% endmacro %}
+
+
+{#
+    Whether the versions of an operation hide the rows of a batch that was planned before it: those
+    of captured changes, whose times did not have to exceed it. `batch`: its plan or record.
+
+        source    a1    a2         a3 (captured)
+        table     [ a1 )[ a2 --------------------- rewound: )[ a1 ----
+        merged    [ a1 )[ a2 ------)[ a3 -------------------)[ a1 ----    a3 is never current
+#}
+{% macro _hides_changes(entry, batch) %}
+    {% do return(
+        batch.get('watermarks') and not batch.get('copies_watermarks')
+            and dbt_history._begun_by(entry) is not none
+    ) %}
+{% endmacro %}
+
+
+{# An operation that `_hides_changes`, as text. #}
+{% macro _operation_of(entry) %}
+    {% set migration = dbt_history._said_by(entry).get('history_migration') or {} %}
+    {% do return(migration.get('operation', 'rewind') ~ ', version ' ~ entry.version) %}
+{% endmacro %}

@@ -1,14 +1,17 @@
 {#
     How the table was reset since `log` was read, as text; none if it is the same table and was not
     reset. A batch of another run that was planned before a reset counts as one: it will be undone.
+    So does an operation that hides the rows of `plan`.
 #}
-{% macro _reset_since(log, entries) %}
+{% macro _reset_since(log, entries, plan={}) %}
     {% set state = namespace(is_same=false, reset=none) %}
     {% for entry in entries if entry.version >= log.seen.version %}
         {% if entry.version == log.seen.version %}
             {% set state.is_same = entry.timestamp == log.seen.timestamp %}
         {% elif entry.operation == 'RESTORE' or dbt_history._is_reset(entry) %}
             {% set state.reset = entry.operation ~ ', version ' ~ entry.version %}
+        {% elif dbt_history._hides_changes(entry, plan) %}
+            {% set state.reset = dbt_history._operation_of(entry) %}
         {% elif dbt_history._is_misplaced(entry, entries) %}
             {% set state.reset = 'before batch ' ~ entry.record.batch ~ ' of another run, version '
                 ~ entry.version %}

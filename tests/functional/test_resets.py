@@ -135,6 +135,69 @@ def test_a_reset_right_before_a_merge_makes_the_run_plan_again(
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("moment", ["create temporary view", "merge into", "killed"])
+def test_a_change_captured_before_a_rewind_and_merged_after_it_is_later_than_it(
+    project: Project, before_statement: Interrupt, moment: str
+) -> None:
+    """The rewind had looked for unread changes before the source got a3.
+
+    source   a1     a2      a3                  time of a3
+    h        [ a1 -)[ a2 ------- rewound: )[ a1 )[ a3 -- open
+    run                     captured               captured again
+
+    A run that is killed after its merge leaves the merge to the next run.
+    """
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    source, h = project.table("records"), project.table("h")
+    project.spark.sql(
+        f"create table {source} using delta tblproperties (delta.enableChangeDataFeed = true)"
+        " as select 1 as id, 'a1' as v"
+    )
+    project.history(
+        "h",
+        "{% set source = dbt_history.changes(api.Relation.create("
+        f"schema='{project.schema}', identifier='records'), 'id') %}}\n"
+        "select * from {{ dbt_history.batch_rows(source, 'id') }} as records",
+        convention="validity",
+    )
+    project.run("h")
+    for value in ("a2", "a3"):
+        project.spark.sql(f"update {source} set v = '{value}'")
+        if value == "a2":
+            project.run("h")
+
+    def rewind() -> None:
+        record = json.loads(project.log_of("h")[0]["userMetadata"])
+        now = project.spark.sql("select unix_micros(current_timestamp())").collect()[0][0]
+        said = {**record, "invocation_id": "rewind", "batch": None, "copies_watermarks": True,
+                "model": "operation.rewind", "begun": now}  # fmt: skip
+        name = "spark.databricks.delta.commitInfo.userMetadata"
+        project.spark.conf.set(name, json.dumps(said))
+        project.spark.sql(
+            f"merge into {h} as h using (select explode(array(null, 1)) as key) as changes"
+            " on h.id = changes.key and h.valid_to is null"
+            f" when matched then update set valid_to = timestamp_micros({now})"
+            " when not matched then insert (id, v, valid_from, valid_to)"
+            f" values (1, 'a1', timestamp_micros({now}), null)"
+        )
+        project.spark.conf.unset(name)
+
+    if moment == "killed":
+        before_statement("merge into", 1, lambda: (rewind(), before_statement("describe", 1, fail)))
+        project.run("h", check=False)
+    else:
+        before_statement(moment, 1, rewind)
+    run = project.run("h")
+
+    rows = sorted(project.rows("h"), key=lambda row: row["valid_from"])
+    assert [(row["v"], row["valid_to"] is None) for row in rows] == [
+        ("a1", False), ("a2", False), ("a1", False), ("a3", True),
+    ]  # fmt: skip
+    assert "planning again" in run.log
+    assert project.run("h").message("h").startswith("no new batch")
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [2, None])
 def test_a_column_added_right_before_a_merge_makes_the_run_plan_again(
     project: Project, before_statement: Interrupt, number: int | None

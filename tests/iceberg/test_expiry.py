@@ -205,6 +205,57 @@ def test_a_table_suspended_during_a_run_is_suspended_after_it(
     assert project.run("h").message("h").startswith("1 batch:")
 
 
+def test_a_change_captured_before_a_rewind_and_published_after_it_is_later_than_it(
+    project: Project, spark: SparkSession, before_statement: Interrupt
+) -> None:
+    """
+    table     [ a1 -)[ a2 ------- rewound: )[ a1 )[ a3 -- open
+    run                  a3 captured           captured again
+    """
+    spark.sql(f"create schema if not exists {project.schema}")
+    source, h = project.table("source"), project.table("h")
+    spark.sql(f"create table {source} using iceberg as select 1 as id, 'a1' as v")
+    project.history(
+        "h",
+        "{% set source = dbt_history.changes(api.Relation.create("
+        f"schema='{project.schema}', identifier='source'), 'id') %}}\n"
+        "select * from {{ dbt_history.batch_rows(source, 'id') }} as records",
+        convention="validity",
+        config={"file_format": "iceberg"},
+    )
+    for value in ("a1", "a2", "a3"):
+        spark.sql(f"insert overwrite {source} values (1, '{value}')")
+        if value != "a3":
+            project.run("h")
+
+    def rewind() -> None:
+        record = records(spark, h)[-1]
+        now = spark.sql("select unix_micros(current_timestamp())").collect()[0][0]
+        head = spark.sql(f"select snapshot_id from {h}.refs where name = 'main'").collect()[0][0]
+        said = {**record, "invocation_id": "rewind", "batch": None, "copies_watermarks": True,
+                "model": "operation.rewind", "begun": now, "parent": head}  # fmt: skip
+        setting = "spark.sql.iceberg.snapshot-property.dbt_history"
+        former = spark.conf.get(setting, None)
+        spark.conf.set(setting, json.dumps(said))
+        spark.sql(
+            f"merge into {h} as h using (select explode(array(null, 1)) as key) as changes"
+            " on h.id = changes.key and h.valid_to is null"
+            f" when matched then update set valid_to = timestamp_micros({now})"
+            " when not matched then insert (id, v, valid_from, valid_to)"
+            f" values (1, 'a1', timestamp_micros({now}), null)"
+        )
+        spark.conf.unset(setting) if former is None else spark.conf.set(setting, former)
+
+    before_statement("merge into", 1, rewind)
+    run = project.run("h")
+
+    assert "rewind, version" in run.log
+    rows = sorted(project.rows("h"), key=lambda row: row["valid_from"])
+    assert [(row["v"], row["valid_to"] is None) for row in rows] == [
+        ("a1", False), ("a2", False), ("a1", False), ("a3", True),
+    ]  # fmt: skip
+
+
 def test_a_truncated_table_is_still_suspended(project: Project) -> None:
     config = {"file_format": "iceberg"}
     project.history("h", batches_of_one(2)[0], config=config)

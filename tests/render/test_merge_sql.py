@@ -892,6 +892,57 @@ def test_the_versions_of_an_operation_since_the_last_batch_begin_before_later_ch
         assert capture["floor"] == floor
 
 
+@pytest.mark.parametrize("operation", ["rewind", "drop_column"])
+def test_a_batch_of_captured_changes_that_an_operation_would_hide_is_misplaced(
+    call: Renderer, operation: str
+) -> None:
+    """
+    version   7          8            9
+              batch 4    operation    batch 5, seen 7
+              read to 3  begun 70     read to 4: the time of its changes may be before 70
+    """
+    begun = merged(8, None)
+    begun["record"].update(begun=70, copies_watermarks=True)
+    if operation != "rewind":
+        said = json.dumps({"history_migration": {"operation": operation}, "begun": 70})
+        begun = {**commit(8), "said": said}
+    captured = {"watermarks": {"source": {"version": 4}}, "staged_rows": {"upsert": 1}, "seen": 7}
+    batch = merged(9, 5)
+    batch["record"] |= captured
+    entries = [batch, begun, merged(7, 4)]
+    log = {"seen": {"version": 7, "timestamp": entries[2]["timestamp"]}}
+
+    found = call("_find_last_batch", entries=entries)
+    assert (found["misplaced"]["version"], found["last_batch"], found["begun"]) == (9, 4, 70)
+    reset = call("_reset_since", log=log, entries=entries, plan=captured)
+    assert reset == f"{operation}, version 8"
+    reset = call("_reset_since", log=log, entries=entries[1:], plan=captured)
+    assert reset == f"{operation}, version 8"
+
+    # Neither the times of other batches nor an empty one depend on it.
+    for other in ({"copies_watermarks": True}, {"watermarks": {}}, {"staged_rows": {}}):
+        batch["record"] = merged(9, 5)["record"] | captured | other
+        assert call("_find_last_batch", entries=entries)["last_batch"] == 5
+        if "staged_rows" not in other:
+            assert call("_reset_since", log=log, entries=entries, plan=batch["record"]) is None
+    assert call("_reset_since", log=log, entries=entries, plan={"watermarks": {}}) is None
+
+
+def test_rows_captured_before_an_operation_are_captured_again(call: Renderer) -> None:
+    """The log that the pipeline reads has an operation that the compiled SELECT did not know."""
+    comments = []
+    for source, after, begun in (("a", {"version": 4}, 50), ("b", None, None)):
+        note = {"source": source, "number": 5, "before": {"version": 3}, "about": {}}
+        note |= {"after": after} | ({"begun": begun} if begun else {})
+        comments.append(call("_note", name="capture", value=note))
+    captured = call("_captured_sources", select_sql="\n".join(comments) + " select 1")
+    watermarks = {"a": {"version": 3}, "b": {"version": 3}}
+    for begun, is_outdated in ((50, False), (70, True), (None, True)):
+        log = {"last_batch": 4, "watermarks": watermarks, "begun": begun}
+        arguments = {"captured": captured, "log": log}
+        assert call("_is_compiled_before_reset", **arguments) is is_outdated
+
+
 def test_a_misplaced_batch_below_the_newest_one_is_found(call: Renderer) -> None:
     """
     version   7          8          9                  10

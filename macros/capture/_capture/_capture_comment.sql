@@ -15,6 +15,8 @@
     {%- endfor -%}
     {%- do note.update({'bookkeeping': bookkeeping}) if bookkeeping -%}
     {%- do note.update({'former': capture.taken.former}) if capture.taken.get('former') -%}
+    {%- do note.update({'begun': capture.taken.begun})
+        if capture.taken.get('begun') is not none -%}
     {#- Of another table than the one that was read before: its version may be any. -#}
     {%- if (capture.diff or {}).get('state') and not capture.get('is_same') -%}
         {%- do note.update({'again_at': capture.diff.number}) -%}
@@ -134,7 +136,8 @@
     `is_compared`: see `_check_compared_columns`. `partly_said`: columns that some rows do not say,
     which name them in `_unmodified` (`_partly_said_columns`). `said`: the types of columns whose
     structs have fewer fields than the table's (`_with_fields`), if all sources have them.
-    `not_null` in `about`: see `_not_null_of_all`.
+    `not_null` in `about`: see `_not_null_of_all`. `begun`: what the times of the rows exceed, by
+    source (`_let_times_increase`).
 #}
 {% macro _captured_sources(select_sql) %}
     {% set notes = dbt_history._notes('capture', select_sql) %}
@@ -150,7 +153,7 @@
     {% set captured = {
         'number': notes | map(attribute='number') | min, 'watermarks': {}, 'before': {},
         'about': {}, 'is_new': false, 'has_moved': false, 'bookkeeping': [],
-        'unstored': [], 'partly_said': [], 'said': {},
+        'unstored': [], 'partly_said': [], 'said': {}, 'begun': [],
         'is_compared': notes | selectattr('is_compared', 'defined') | list != [],
     } %}
     {% for name, type in notes[0].get('said', {}).items() %}
@@ -168,6 +171,7 @@
         {% if reached is not none %}
             {% do captured.watermarks.update({note.source: reached}) %}
         {% endif %}
+        {% do captured.begun.append(note.get('begun')) if note.after is not none %}
         {% set latest = [] %}
         {% for about in [captured.about, note.about] if about.get('times') %}
             {% do latest.append(about.times.latest) %}
