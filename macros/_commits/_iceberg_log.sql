@@ -37,7 +37,7 @@
         'last_batch': record.batch | int if record is not none else none,
         'owner': (record or {}).get('model'),
         'watermarks': (record or {}).get('watermarks', {}),
-        'copies_watermarks': (record or {}).get('copies_watermarks', false),
+        'copies_watermarks': found.copies_watermarks,
         'about': (record or {}).get('about', {}), 'control': found.control,
         'key': found.key, 'begun': found.begun,
     }) %}
@@ -46,18 +46,21 @@
 
 {#
     The newest batch on the chain: {'record', 'is_final', 'is_whole', 'is_known', 'control', 'key',
-    'may_be_update', 'begun'}. `is_whole`: nothing older can change the answer; `is_final`: nor the
-    batch.
+    'may_be_update', 'begun', 'copies_watermarks'}. `is_whole`: nothing older can change the answer;
+    `is_final`: nor the batch.
     `may_be_update`: the snapshot that ended the search may be an UPDATE that rewrote the only file.
 #}
 {% macro _last_record(chain) %}
     {% set walk = namespace(
         record=none, is_known=false, control=none, key=none, is_reset=false, is_whole=false,
-        may_be_update=false, begun=[],
+        may_be_update=false, begun=[], copies_watermarks=false,
     ) %}
     {% for entry in chain.entries if not walk.is_whole %}
         {% if not walk.is_reset %}
             {% do walk.begun.append(dbt_history._begun_by(entry)) %}
+            {# Batches without a number, after the last one with a number, too. #}
+            {% set walk.copies_watermarks = walk.copies_watermarks
+                or (entry.record or {}).get('copies_watermarks', false) %}
             {% set walk.key = walk.key or (entry.record or {}).get('key') %}
             {% set walk.is_known = walk.is_known or entry.record is not none %}
         {% endif %}
@@ -79,6 +82,7 @@
         'is_final': is_whole or walk.is_reset, 'is_whole': is_whole,
         'may_be_update': walk.may_be_update,
         'begun': walk.begun | reject('none') | max | default(none),
+        'copies_watermarks': walk.copies_watermarks,
     }) %}
 {% endmacro %}
 
@@ -137,16 +141,20 @@
     {% set chain = dbt_history._snapshot_chain(relation, 30) %}
     {% set before = dbt_history._kept_records(relation) %}
     {% set kept = [] %}
-    {% set walk = namespace(is_reset=false, has_batch=false) %}
+    {% set walk = namespace(is_reset=false, has_batch=false, has_copy=false) %}
     {% set expired = dbt_history._expired_entries(before, chain.entries[-1])
         if chain.entries else [] %}
     {% for entry in chain.entries + expired if kept | length < 100 %}
         {% set is_batch = (entry.record or {}).get('batch') is not none %}
         {% set is_begun = (entry.record or {}).get('begun') is not none %}
-        {% if ((is_batch or is_begun) and not walk.is_reset)
+        {# Of batches without a number the newest is enough to tell that there is one. #}
+        {% set is_copy = (entry.record or {}).get('copies_watermarks', false)
+            and not (walk.has_batch or walk.has_copy) %}
+        {% if ((is_batch or is_begun or is_copy) and not walk.is_reset)
             or (entry.record or {}).get('control') %}
             {% do kept.append(dbt_history._kept_record(entry, not walk.has_batch)) %}
             {% set walk.has_batch = walk.has_batch or is_batch %}
+            {% set walk.has_copy = walk.has_copy or is_copy %}
         {% endif %}
         {# Of what was there before all rows were replaced, only a suspension still holds. #}
         {% set walk.is_reset = walk.is_reset or (entry.record is none and entry.replaces_all)

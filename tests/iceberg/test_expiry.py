@@ -256,6 +256,36 @@ def test_a_change_captured_before_a_rewind_and_published_after_it_is_later_than_
     ]  # fmt: skip
 
 
+def test_a_table_of_numbers_is_rewound_once_between_two_changes(
+    project: Project, spark: SparkSession
+) -> None:
+    """Its next change may have the number of the restored state; one after that would hide it."""
+    spark.sql(f"create schema if not exists {project.schema}")
+    source = project.table("source")
+    spark.sql(f"create table {source} using iceberg as select 1 as id, 'a1' as v")
+    project.history(
+        "h",
+        "{% set source = dbt_history.changes(api.Relation.create("
+        f"schema='{project.schema}', identifier='source'), 'id') %}}\n"
+        "select * from {{ dbt_history.batch_rows(source, 'id', at='_commit_version') }} as records",
+        convention="validity",
+        type="bigint",
+        config={"file_format": "iceberg"},
+    )
+    project.run("h")
+    spark.sql(f"insert overwrite {source} values (1, 'a2')")
+    project.run("h")
+
+    def rewind(to: int, check: bool) -> str:
+        arguments = f"{{table: h, to: {to}}}"
+        return project.dbt("run-operation", "rewind", "--args", arguments, check=check).log
+
+    rewind(1, check=True)
+    for _ in range(2):
+        assert "was rewound since the newest change that it has read" in rewind(2, check=False)
+        expire(project)
+
+
 def test_a_truncated_table_is_still_suspended(project: Project) -> None:
     config = {"file_format": "iceberg"}
     project.history("h", batches_of_one(2)[0], config=config)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -941,6 +942,43 @@ def test_rows_captured_before_an_operation_are_captured_again(call: Renderer) ->
         log = {"last_batch": 4, "watermarks": watermarks, "begun": begun}
         arguments = {"captured": captured, "log": log}
         assert call("_is_compiled_before_reset", **arguments) is is_outdated
+
+
+def test_an_iceberg_table_that_was_rewound_since_its_last_batch_copies_watermarks(
+    call: Renderer,
+) -> None:
+    """
+    snapshot     6           7          8                            expired
+                 batch 1     rewind     batch without a number       6 and 7, or all
+    """
+    table = call.table("t").incorporate(is_iceberg=True)
+    copied = {"copies_watermarks": True, "batch": None, "dbt_history": "1"}
+    entries = [
+        {**commit(number), "parent": number - 1, "micros": number, "record": record,
+         "replaces_all": False, "is_first": False, "may_be_update": False}
+        for number, record in ((8, copied), (7, {**copied, "begun": 70}), (6, {"batch": 1}))
+    ]  # fmt: skip
+    for cut, expected in ((0, True), (1, True), (2, False)):
+        found = call("_last_record", chain={"entries": entries[cut:]})
+        assert (found["copies_watermarks"], found["record"]) == (expected, {"batch": 1})
+
+    snapshots = []
+    for entry in entries:
+        record = {**entry["record"], "parent": entry["parent"]}
+        snapshots.append({
+            "snapshot": json.dumps({
+                "version": entry["version"], "parent": entry["parent"], "micros": entry["micros"],
+                "operation": "append", "summary": {"dbt_history": json.dumps(record)},
+                "is_head": entry["version"] == 8,
+            })
+        })  # fmt: skip
+    executed = call.pretend_answers(
+        {"select to_json(struct(": snapshots, "show tblproperties": [], "alter table": []}
+    )
+    call("_keep_records", relation=table)
+    text = re.search("'([0-9a-f]+)'", executed[-1])
+    assert text
+    assert [record["version"] for record in json.loads(bytes.fromhex(text[1]))] == [8, 7, 6]
 
 
 def test_a_misplaced_batch_below_the_newest_one_is_found(call: Renderer) -> None:
