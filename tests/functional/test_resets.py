@@ -182,8 +182,12 @@ def test_a_change_captured_before_a_rewind_and_merged_after_it_is_later_than_it(
         )
         project.spark.conf.unset(name)
 
+    def rewind_and_kill() -> None:
+        rewind()
+        before_statement("describe", 1, fail)
+
     if moment == "killed":
-        before_statement("merge into", 1, lambda: (rewind(), before_statement("describe", 1, fail)))
+        before_statement("merge into", 1, rewind_and_kill)
         project.run("h", check=False)
     else:
         before_statement(moment, 1, rewind)

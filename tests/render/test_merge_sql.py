@@ -921,7 +921,10 @@ def test_a_batch_of_captured_changes_that_an_operation_would_hide_is_misplaced(
     assert reset == f"{operation}, version 8"
 
     # Neither the times of other batches nor an empty one depend on it.
-    for other in ({"copies_watermarks": True}, {"watermarks": {}}, {"staged_rows": {}}):
+    others: list[dict[str, Any]] = [
+        {"copies_watermarks": True}, {"watermarks": {}}, {"staged_rows": {}},
+    ]  # fmt: skip
+    for other in others:
         batch["record"] = merged(9, 5)["record"] | captured | other
         assert call("_find_last_batch", entries=entries)["last_batch"] == 5
         if "staged_rows" not in other:
