@@ -501,8 +501,8 @@ def test_changes_after_a_rewind_are_later_than_it(project: Project, operate: Ope
     source    a1     a2      a3 (its clock)       now
     table     [ a1 -)[ a2 ----------------------- rewound: [ a1 --)[ a3 -- open
 
-    In the future, before which a table would capture more changes, no restored state begins; several
-    tables have one present.
+    In the future, before which a table would capture more changes, no restored state begins;
+    several tables have one present.
     """
     project.spark.sql(f"create schema if not exists {project.schema}")
     source = project.table("records")
