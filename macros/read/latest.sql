@@ -7,19 +7,18 @@
                          b gone ...
 
     `by` is what the bounds refer to: 'hx_id' (the table's own ids), 'mod_time', or a column name.
-    `id` is the column of the own ids, if it is not named after the table. With a tag,
-    'tag:<name>', the bounds are times: from tag to tag is what changed between two bookmarks.
+    Within the bounds of a column, the newest row is the one with the greatest own id. `id` is the
+    column of the own ids, if it is not named after the table. With a tag, 'tag:<name>', the bounds
+    are times: from tag to tag is what changed between two bookmarks.
 #}
 {% macro latest(hx, key, up_to=none, after=none, by='hx_id', id=none) %}
     {%- set is_tagged = dbt_history._tag_of(up_to) is not none
         or dbt_history._tag_of(after) is not none -%}
     {%- set by = 'mod_time' if is_tagged else by -%}
-    {%- set own_id = none if by not in ['hx_id', 'mod_time']
-            or (by == 'mod_time' and hx is string and not id)
-        else dbt_history._hx_id(hx, id, 'latest') -%}
-    {%- set column = dbt_history._quote(own_id if by == 'hx_id' else by) -%}
-    {%- set order = [column]
-        + ([dbt_history._quote(own_id)] if by == 'mod_time' and own_id else []) -%}
+    {%- set own_id = none if by == 'mod_time' and hx is string and not id
+        else dbt_history._quote(dbt_history._hx_id(hx, id, 'latest')) -%}
+    {%- set column = own_id if by == 'hx_id' else dbt_history._quote(by) -%}
+    {%- set order = [column if by == 'mod_time' else none, own_id] | reject('none') | list -%}
     {%- set axis = {'type': 'timestamp' if by == 'mod_time' else 'bigint'} -%}
     {%- set reader = {'convention': axis, 'table': none if hx is string else hx} -%}
     {%- set filter = [] -%}

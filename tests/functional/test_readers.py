@@ -315,6 +315,21 @@ def test_now_on_an_axis_of_versions_selects_open_versions(read: Read, spark: Spa
     ]
 
 
+def test_latest_within_bounds_of_a_column_is_the_row_with_the_greatest_own_id(
+    read: Read, spark: SparkSession
+) -> None:
+    spark.sql(
+        "create or replace temp view orders_hx as select * from values"
+        " (1L, 'a', 5L, false), (2L, 'a', 3L, false), (3L, 'b', 7L, false), (4L, 'b', 6L, true),"
+        " (5L, 'c', 1L, false), (6L, 'c', 9L, false)"
+        " as orders_hx (orders_hx_id, id, units_hx_id, deleted)"
+    )
+    found = read(
+        "latest", hx="orders_hx", key="id", id="orders_hx_id", up_to=7, by="units_hx_id"
+    )
+    assert sorted(row["orders_hx_id"] for row in found) == [2, 5]
+
+
 def test_an_append_only_table_has_no_end(read: Read, spark: SparkSession) -> None:
     spark.sql("create or replace temp view added as select id, id as valid_from from range(1, 6)")
     convention = {**NUMBERS, "append_only": True}
@@ -334,6 +349,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "cannot bound a range",
     ),
     ("latest", {"hx": "(select 1)", "key": "id"}, "has no name to derive"),
+    ("latest", {"hx": "(select 1)", "key": "id", "by": "unit_hx_id"}, "has no name to derive"),
     ("is_consistent", {"collections": ["x"], "bounds": {}}, "has no name to derive"),
     ("history_join", {"tables": A, "key": "id"}, "cannot be joined"),
     ("history_join", {"tables": B, "key": "id", "kind": "right"}, "cannot be joined"),

@@ -95,6 +95,7 @@
             'a sub-query has no name to derive the id column from',
             got=relation,
             expected='the name of the id column',
+            way_out='name it: id',
         )) %}
     {% endif %}
     {% do return(
