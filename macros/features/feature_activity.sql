@@ -10,9 +10,10 @@
                   {"op": "replace", "path": "/name", "value": "Main"},
                   {"op": "add", "path": "/tags/1", "value": "b"}]
 
-    `content` is the JSON column with the document; given several columns, the document has one
-    member for each. System fields (`id`, the namespace except its tags) are left out. Use `order by
-    i desc` for the newest first.
+    Elements removed from one array are listed last one first, because a JSON patch is applied one
+    operation after the other. `content` is the JSON column with the document; given several
+    columns, the document has one member for each. System fields (`id`, the namespace except its
+    tags) are left out. Use `order by i desc` for the newest first.
 #}
 {% macro feature_activity(
     states, id='id', content='payload', from_txn=none, to_txn=none, where=none,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from datetime import datetime
 from typing import Any
@@ -12,10 +13,13 @@ import yaml  # type: ignore[import-untyped]
 from dbt.adapters.spark.session import Cursor
 from pyspark.sql import SparkSession
 
+from tests.oracle.feature_states import is_same
+from tests.oracle.json_patch import apply_patch, random_documents
 from tests.support.features import LOG
 from tests.support.markdown import blocks, page, table_after
 from tests.support.processes import fail_before
 from tests.support.project import Project, Run
+from tests.support.rendering import Renderer
 from tests.support.tables import data_frame
 
 pytestmark = pytest.mark.thorough
@@ -251,6 +255,32 @@ def test_a_reverse_patch_restores_the_predecessor(project: Project, spark: Spark
         # The member 0 of an object is not the element 0 of an array.
         8: [{"op": "replace", "path": "/a", "value": {"0": {"x": 1}}}],
     }
+
+
+def test_reverse_patches_of_random_documents_can_be_applied(
+    call: Renderer, spark: SparkSession
+) -> None:
+    chance = random.Random(6902)
+    pairs = [random_documents(chance) for _ in range(60)]
+    states = [
+        {"id": str(number), "i": 2 * number + is_after, "payload": json.dumps(document)}
+        for number, pair in enumerate(pairs)
+        for is_after, document in enumerate(pair)
+    ]
+    data_frame(
+        spark, states, {"id": "string", "i": "bigint", "payload": "string"}
+    ).createOrReplaceTempView("documents")
+    spark.sql(
+        "create or replace temp view pairs_of_states as select *, i as txn,"
+        " named_struct('action', if(i % 2 = 0, 'CREATE', 'UPDATE'), 'uuid', cast(i as string),"
+        " 'puuid', if(i % 2 = 0, null, cast(i - 1 as string))) as `@ns:com:here:xyz`"
+        " from documents"
+    )
+    found = spark.sql(f"select i, patch from {call('feature_activity', states='pairs_of_states')}")
+    patches = {row["i"]: row["patch"] and json.loads(row["patch"]) for row in found.collect()}
+    for number, (before, after) in enumerate(pairs):
+        restored = apply_patch(after, patches[2 * number + 1])
+        assert is_same(restored, before), (before, after)
 
 
 BRANCHED = ["branch", "id"]

@@ -603,14 +603,21 @@ def without_system(payload: Payload | None) -> Payload | None:
 
 
 def reverse_patch(before: Any, after: Any, path: str = "") -> list[dict[str, Any]]:
-    """JSON patch from `after` to `before`, sorted by path; arrays by position."""
+    """JSON patch from `after` to `before`, sorted by path; arrays by position.
+
+    Elements of an array are removed from its end.
+    """
+    pairs: Iterable[tuple[Any, Any, Any]]
     if isinstance(before, dict) and isinstance(after, dict):
         names: Iterable[Any] = sorted({*before, *after})
         pairs = [(name, before.get(name, ABSENT), after.get(name, ABSENT)) for name in names]
     elif isinstance(before, list) and isinstance(after, list):
-        size = max(len(before), len(after))
-        padded = [[*side, *[ABSENT] * (size - len(side))] for side in (before, after)]
-        pairs = [(place, *values) for place, values in enumerate(zip(*padded, strict=True))]
+        common = min(len(before), len(after))
+        pairs = [
+            *zip(range(common), before, after, strict=False),
+            *((place, before[place], ABSENT) for place in range(common, len(before))),
+            *((place, ABSENT, after[place]) for place in reversed(range(common, len(after)))),
+        ]
     else:
         return [] if is_same(before, after) else [{"op": "replace", "path": path, "value": before}]
     patch: list[dict[str, Any]] = []

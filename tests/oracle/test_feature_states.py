@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from .feature_state_cases import QUESTIONS, case_names, part, read, run_case, run_sequencer
-from .feature_states import reverse_patch, without_system
+from .feature_states import is_same, reverse_patch, without_system
+from .json_patch import apply_patch, random_documents
 
 CASES = {name: read(name) for name in case_names()}
 PARTS = [
@@ -52,6 +54,13 @@ def test_a_patch_tells_no_content_from_an_empty_one_and_true_from_1() -> None:
     assert patch({}, None) == [{"op": "replace", "path": "", "value": {}}]
     assert patch(None, None) == []
     assert patch({"x": True}, {"x": 1}) == [{"op": "replace", "path": "/x", "value": True}]
+
+
+def test_a_reverse_patch_can_be_applied() -> None:
+    chance = random.Random(6902)
+    for _ in range(500):
+        before, after = random_documents(chance)
+        assert is_same(apply_patch(after, reverse_patch(before, after)), before), (before, after)
 
 
 @pytest.mark.parametrize(

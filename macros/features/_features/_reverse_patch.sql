@@ -16,7 +16,11 @@
 
 
 {#
-    The JSON patch from one document back to another, sorted by path; arrays by position.
+    The JSON patch from one document back to another, sorted by path; arrays by position. Elements
+    removed from one array come last, the last one first, because a removal moves those after it:
+
+        ["a", "b", "c"]  -- remove /1 -->  ["a", "c"]     /2 would be missing
+        ["a", "b", "c"]  -- remove /2 -->  ["a", "b"]     -- remove /1 -->  ["a"]
 
         nodes       every value of a document: its path, kind and text
         removed     only in this document, if the container has the same kind on both sides
@@ -36,39 +40,52 @@ element_at(
                 'before',
                 map_from_entries(transform(sides.before, node -> struct(node.id, node))),
                 'after', map_from_entries(transform(sides.after, node -> struct(node.id, node))),
-                'paths', array_sort(array_distinct(transform(
+                'paths', array_distinct(transform(
                     concat(sides.before, sides.after),
                     node -> struct(node.place, node.path, node.id, node.parent)
-                )))
+                ))
             )
         ),
-        sides -> concat('[', array_join(filter(transform(
+        sides -> concat('[', array_join(transform(array_sort(filter(transform(
             sides.paths,
-            node -> case
-                when node.parent is not null and not coalesce(
-                    try_element_at(sides.before, node.parent).kind
-                        = try_element_at(sides.after, node.parent).kind
-                    and try_element_at(sides.after, node.parent).kind in ('object', 'array'), false
-                ) then null
-                when try_element_at(sides.before, node.id) is null
-                    then to_json(named_struct('op', 'remove', 'path', node.path))
-                when try_element_at(sides.after, node.id) is null
-                    then to_json(named_struct(
-                        'op', 'add', 'path', node.path,
+            node -> named_struct(
+                'place', if(
+                    try_element_at(sides.before, node.id) is null
+                        and try_element_at(sides.before, node.parent).kind = 'array',
+                    concat(
+                        slice(node.place, 1, size(node.place) - 1),
+                        array(translate(element_at(node.place, -1), '0123456789', '9876543210'))
+                    ),
+                    node.place
+                ),
+                'operation', case
+                    when node.parent is not null and not coalesce(
+                        try_element_at(sides.before, node.parent).kind
+                            = try_element_at(sides.after, node.parent).kind
+                        and try_element_at(sides.after, node.parent).kind in ('object', 'array'),
+                        false
+                    ) then null
+                    when try_element_at(sides.before, node.id) is null
+                        then to_json(named_struct('op', 'remove', 'path', node.path))
+                    when try_element_at(sides.after, node.id) is null
+                        then to_json(named_struct(
+                            'op', 'add', 'path', node.path,
+                            'value', parse_json(try_element_at(sides.before, node.id).text)
+                        ))
+                    when try_element_at(sides.before, node.id).text
+                        = try_element_at(sides.after, node.id).text
+                        then null
+                    when try_element_at(sides.before, node.id).kind
+                        = try_element_at(sides.after, node.id).kind
+                        and try_element_at(sides.after, node.id).kind in ('object', 'array')
+                        then null
+                    else to_json(named_struct(
+                        'op', 'replace', 'path', node.path,
                         'value', parse_json(try_element_at(sides.before, node.id).text)
                     ))
-                when try_element_at(sides.before, node.id).text
-                    = try_element_at(sides.after, node.id).text
-                    then null
-                when try_element_at(sides.before, node.id).kind
-                    = try_element_at(sides.after, node.id).kind
-                    and try_element_at(sides.after, node.id).kind in ('object', 'array') then null
-                else to_json(named_struct(
-                    'op', 'replace', 'path', node.path,
-                    'value', parse_json(try_element_at(sides.before, node.id).text)
-                ))
-            end
-        ), line -> line is not null), ', '), ']')
+                end
+            )
+        ), step -> step.operation is not null)), step -> step.operation), ', '), ']')
     ),
     1
 )
