@@ -45,27 +45,37 @@
 
 
 {#
-    True if the stored end is open: NULL, the convention's open end or later or, on a time axis, any
-    end in the year 9999 or later, because files from other systems use 23:59:59, .999 and .999999.
-    The active column is not read: tests and readers that must not trust it use this.
+    The first end that is open besides NULL: the convention's open end or, on an axis of times or
+    days, the year 9999 if that is earlier, because files from other systems use 23:59:59, .999 and
+    .999999. None on an axis of numbers without an open end.
 
         open_end                 the first end that is open
         none, 9999-12-31         9999-01-01
         2099-12-31 23:59:59      2099-12-31 23:59:59
 #}
+{% macro _first_open_end(convention) %}
+    {%- set is_said = convention.open_end is not none -%}
+    {%- if convention.type == 'bigint' -%}
+        {%- do return(dbt_history._open_end(convention) if is_said else none) -%}
+    {%- elif is_said and (convention.open_end | string)[:10] < '9999-01-01' -%}
+        {%- do return(dbt_history._open_end(convention) | trim) -%}
+    {%- endif -%}
+    {%- do return(
+        dbt_history._literal(
+            '9999-01-01' if convention.type == 'date' else '9999-01-01 00:00:00', convention,
+        ) | trim
+    ) -%}
+{% endmacro %}
+
+
+{#
+    True if the stored end is open: NULL, or `_first_open_end` or later. The active column is not
+    read: tests and readers that must not trust it use this.
+#}
 {% macro _has_open_end(convention) %}
     {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
     {%- set end = dbt_history._quote(convention.end) -%}
-    {%- set is_said = convention.open_end is not none -%}
-    {%- if convention.type == 'bigint' -%}
-        {%- set first_open_end = dbt_history._open_end(convention) if is_said else none -%}
-    {%- elif is_said and (convention.open_end | string)[:10] < '9999-01-01' -%}
-        {%- set first_open_end = dbt_history._open_end(convention) | trim -%}
-    {%- else -%}
-        {%- set first_open_end = dbt_history._literal(
-            '9999-01-01' if convention.type == 'date' else '9999-01-01 00:00:00', convention,
-        ) | trim -%}
-    {%- endif -%}
+    {%- set first_open_end = dbt_history._first_open_end(convention) -%}
     {%- do return(
         '(' ~ end ~ ' is null'
             ~ (' or ' ~ end ~ ' >= ' ~ first_open_end if first_open_end is not none else '') ~ ')'
@@ -73,16 +83,23 @@
 {% endmacro %}
 
 
-{# The first instant after the stored period, NULL if the period is open: [start, until). #}
-{% macro _stored_until(convention) %}
+{#
+    The first point after the period, NULL if it is open; derived from the end column alone. The
+    greatest bigint is a common open end, to which no gap can be added.
+#}
+{% macro _end_of_period(convention, prefix='') %}
     {%- if not convention.end -%}
         {%- do return('cast(null as ' ~ convention.type ~ ')') -%}
     {%- endif -%}
-    {%- set end = dbt_history._quote(convention.end) -%}
-    {%- do return(
-        'case when not ' ~ dbt_history._has_open_end(convention)
-        ~ ' then ' ~ dbt_history._shift_by_gap(end, convention, '+') ~ ' end'
-    ) -%}
+    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
+    {%- set until = dbt_history._shift_by_gap(end, convention, '+') -%}
+    {%- set first_open_end = dbt_history._first_open_end(convention) -%}
+    {%- if first_open_end is none -%}
+        {%- do return(
+            'try_add(' ~ end ~ ', ' ~ convention.gap ~ 'L)' if convention.gap else until
+        ) -%}
+    {%- endif -%}
+    {%- do return('if(' ~ end ~ ' < ' ~ first_open_end ~ ', ' ~ until ~ ', null)') -%}
 {% endmacro %}
 
 
@@ -110,10 +127,10 @@
             {{ start }},
             {{ dbt_history._end_column(convention) }},
             {{ dbt_history._quote(convention.version_id) }} as _version_id,
-            {{ dbt_history._stored_until(convention) }} as _until
+            {{ dbt_history._end_of_period(convention) }} as _until
         from history
         where {{ start }} is not null
-            and not coalesce({{ start }} = {{ dbt_history._stored_until(convention) }}, false)
+            and not coalesce({{ start }} = {{ dbt_history._end_of_period(convention) }}, false)
 
     ),
 

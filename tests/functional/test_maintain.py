@@ -599,31 +599,44 @@ def test_a_rewind_of_numbers_leaves_room_for_the_next_commit_of_the_source(
 def test_a_rewind_of_times_begins_at_one_instant_for_all_tables(
     project: Project, call: Renderer, operate: Operation
 ) -> None:
-    def row(v: str, start: datetime, end: datetime | None) -> dict[str, Any]:
-        open_end: Any = FIVETRAN.open_end
-        ends = open_end if end is None else before(end)
+    """In `g` another system has written the open ends, without milliseconds."""
+
+    def row(id_: str, v: str, start: datetime, end: datetime | None, open_end: Any) -> Any:
         return {
-            "id": "a",
+            "id": id_,
             "v": v,
             "_fivetran_start": start,
-            "_fivetran_end": ends,
+            "_fivetran_end": open_end if end is None else before(end),
             "_fivetran_active": end is None,
         }
 
     first, second = datetime(2024, 1, 1), datetime(2024, 1, 2)
-    for name in ("g", "h"):
-        make_table(project, name, [row("old", first, second), row("new", second, None)], FIVETRAN)
+    for name, open_end in (("g", datetime(9999, 12, 31, 23, 59, 59)), ("h", FIVETRAN.open_end)):
+        rows = [
+            row("a", "old", first, second, open_end),
+            row("a", "new", second, None, open_end),
+            row("b", "later", second, None, open_end),
+        ]
+        make_table(project, name, rows, FIVETRAN)
 
     operate("rewind", table=["g", "h"], to="2024-01-01 12:00:00")
 
     starts = set()
     for name in ("g", "h"):
-        newest = max(project.rows(name), key=lambda found: found["_fivetran_start"])
-        assert (newest["v"], newest["_fivetran_active"]) == ("old", True)
-        starts.add(newest["_fivetran_start"])
-        just_before = newest["_fivetran_start"].replace(microsecond=0)
-        found = read_as_of(call, project, name, str(just_before), "fivetran")
-        assert [each["v"] for each in found] == ["new"]
+        found = sorted(
+            project.rows(name), key=lambda found: (found["id"], found["_fivetran_start"])
+        )
+        begins = found[2]["_fivetran_start"]
+        assert begins < datetime(9999, 1, 1)
+        ends = [each["_fivetran_end"] for each in found]
+        assert ends == [before(second), before(begins), FIVETRAN.open_end, before(begins)]
+        assert [(each["v"], each["_fivetran_active"]) for each in found] == [
+            ("old", False), ("new", False), ("old", True), ("later", False),
+        ]  # fmt: skip
+        starts.add(begins)
+        just_before = begins.replace(microsecond=0)
+        seen = read_as_of(call, project, name, str(just_before), "fivetran")
+        assert sorted(each["v"] for each in seen) == ["later", "new"]
     assert len(starts) == 1
     assert "no differences" in operate("verify_history", table=["g", "h"]).log
 

@@ -20,7 +20,9 @@ from tests.support.rendering import Renderer
 from tests.support.selection import thorough
 from tests.support.tables import assert_same_rows, column_types, data_frame, settings, text_of
 
+VALID = {"convention": "validity"}
 NUMBERS = {"convention": "validity", "type": "bigint"}
+TIME, DAY = "timestamp'2024-01-01'", "date'2024-01-01'"
 ALL = {
     **CONVENTIONS,
     "bigint_maximum": replace(VALIDITY_BIGINT, open_end=2147483647),
@@ -186,6 +188,9 @@ def test_readers_of_random_tables_agree_with_the_definitions(
     given = {"relation": "versions", "convention": settings(convention)}
     points = sorted({scale.at(tick) + nudge for tick in range(13) for nudge in scale.offsets()})
     points = random.Random(3).sample(points, min(len(points), 24))
+    if convention.open_end is not None:
+        # An open version is in force at every point, also at the end that is stored.
+        points.append(convention.open_end)
     ranges = [tuple(random.Random(n).sample(points, 2)) for n in range(8)]
 
     # One query for all points, with one sub-query each.
@@ -234,6 +239,47 @@ def test_readers_of_random_tables_agree_with_the_definitions(
     version = spark.sql("select * from " + call("current_version", **given)).collect()[0][0]
     ends = [p.until for p in (period_of(row, convention) for row in rows) if p.until is not None]
     assert version == max([row[convention.start] for row in rows] + ends)
+
+
+@pytest.mark.parametrize(
+    ("convention", "first", "last", "at"),
+    [
+        ("fivetran", TIME, "timestamp'9999-12-31 23:59:59'", "9999-12-31 23:59:59.5"),
+        ("fivetran", TIME, "timestamp'9999-12-31 23:59:59.999999'", "+10000-01-01"),
+        ("validity", TIME, "timestamp'9999-12-31'", "9999-12-31"),
+        (VALID | {"open_end": "2999-01-01"}, TIME, "timestamp'2999-01-01'", "2999-01-01"),
+        (VALID | {"type": "date", "open_end": "9999-12-31"}, DAY, "date'9999-12-31'", "9999-12-31"),
+        (VALID | {"type": "date"}, DAY, "date'9999-12-31'", "9999-12-31"),
+        (NUMBERS | {"open_end": 99}, "5L", "99L", 99),
+        (NUMBERS | {"gap": 1}, "5L", f"{2**63 - 1}L", 2**63 - 2),
+    ],
+)
+def test_an_open_end_is_open_at_every_point(
+    convention: Any, first: str, last: str, at: Any, read: Read, call: Renderer, spark: SparkSession
+) -> None:
+    """
+    version   [ first ----------------- last
+    at                                     ^     in force: `last` means until further notice
+    """
+    columns = call("convention", convention=convention)
+    spark.sql(
+        f"create or replace temp view lasting as select 1 as id, {first} as {columns['start']},"
+        f" {last} as {columns['end']}, true as _fivetran_active"
+    )
+    (version,) = spark.sql("select * from lasting").collect()
+    given = {"relation": "lasting", "convention": convention}
+    after = 2**63 - 1 if first == "5L" else "+10001-01-01"
+
+    assert len(read("as_of", at=at, **given)) == 1
+    assert len(read("overlaps", from_at=at, to_at=after, **given)) == 1
+    assert read("precedes", at=at, **given) == []
+    assert read("current_version", **given) == [{"version": version[columns["start"]]}]
+    tables = {"a": "lasting", "b": "lasting"}
+    (joined,) = read("history_join", tables=tables, key="id", convention=convention)
+    assert joined["valid_to"] is None
+    # The page evaluates `as_of` by these numbers.
+    until = call("_stored_periods", **given)["until"]
+    assert spark.sql(f"select {until} from lasting").collect()[0][0] is None
 
 
 @pytest.mark.parametrize(
@@ -324,9 +370,7 @@ def test_latest_within_bounds_of_a_column_is_the_row_with_the_greatest_own_id(
         " (5L, 'c', 1L, false), (6L, 'c', 9L, false)"
         " as orders_hx (orders_hx_id, id, units_hx_id, deleted)"
     )
-    found = read(
-        "latest", hx="orders_hx", key="id", id="orders_hx_id", up_to=7, by="units_hx_id"
-    )
+    found = read("latest", hx="orders_hx", key="id", id="orders_hx_id", up_to=7, by="units_hx_id")
     assert sorted(row["orders_hx_id"] for row in found) == [2, 5]
 
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 NAMES = ("a", "b", "~/", "", "0", "1")
-VALUES = (1, 2, "1", None, True, [], {})
+VALUES: tuple[Any, ...] = (1, 2, "1", None, True, [], {})
 
 
 def apply_patch(document: Any, patch: Sequence[dict[str, Any]]) -> Any:
     """The document after all operations, each applied to the result of the one before it.
 
-    KeyError or IndexError if a place to remove or to replace is missing, or if an element would be
-    added after a place that is missing.
+    AssertionError if a place to remove or to replace is missing, or if an element would be added
+    after the first place that is free.
     """
     whole = [copy.deepcopy(document)]
     for step in patch:
@@ -25,14 +25,14 @@ def apply_patch(document: Any, patch: Sequence[dict[str, Any]]) -> Any:
         for name in parents:
             container = container[place_in(container, name)]
         place = place_in(container, last)
-        if step["op"] != "add":
-            container[place]  # noqa: B018 (it must be there)
+        there = range(len(container)) if isinstance(container, list) else container
+        if step["op"] == "add" and isinstance(container, list):
+            assert place in [*there, len(container)], step["path"]
+            container.insert(place, copy.deepcopy(step["value"]))
+            continue
+        assert step["op"] == "add" or place in there, step["path"]
         if step["op"] == "remove":
             del container[place]
-        elif step["op"] == "add" and isinstance(container, list):
-            if place > len(container):
-                raise IndexError(step["path"])
-            container.insert(place, copy.deepcopy(step["value"]))
         else:
             container[place] = copy.deepcopy(step["value"])
     return whole[0]

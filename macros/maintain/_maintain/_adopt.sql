@@ -187,7 +187,7 @@
             ~ keys ~ ', ' ~ start ~ ') > 1 as `__is_double`, lead(' ~ start
             ~ ') over (partition by ' ~ keys ~ ' order by ' ~ start ~ ') as `__next` from ' ~ table
             ~ ') as `versions` where `__is_double` or coalesce('
-            ~ dbt_history._stored_until(convention)
+            ~ dbt_history._end_of_period(convention)
             ~ " > `__next`, `__next` is not null and " ~ dbt_history._has_open_end(convention)
             ~ ') order by 2, 1 limit 10'
     ).rows %}

@@ -13,27 +13,29 @@
 {% endmacro %}
 
 
-{# until > x, or until >= x: the period has not ended at x. #}
+{# until > x, or until >= x: the period has not ended at x. An open period has not at any x. #}
 {% macro _lasts_beyond(convention, point, or_ends_there=false, prefix='') %}
     {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
+    {%- set first_open_end = dbt_history._first_open_end(convention) -%}
     {%- do return(
         '(' ~ end ~ (' >= ' if or_ends_there else ' > ')
-            ~ dbt_history._shift_by_gap(point, convention) ~ ' or ' ~ end ~ ' is null)'
+            ~ dbt_history._shift_by_gap(point, convention)
+            ~ (' or ' ~ end ~ ' >= ' ~ first_open_end if first_open_end is not none else '')
+            ~ ' or ' ~ end ~ ' is null)'
     ) -%}
 {% endmacro %}
 
 
-{# until <= x, or until < x: the period has ended at x. An open period has not ended at any x. #}
+{# until <= x, or until < x: the period has ended at x. An open period has not at any x. #}
 {% macro _ended_by(convention, point, strictly=false) %}
     {%- if not convention.end -%} {%- do return('false') -%} {%- endif -%}
     {%- set end = dbt_history._quote(convention.end) -%}
     {%- set is_over = end ~ (' < ' if strictly else ' <= ')
         ~ dbt_history._shift_by_gap(point, convention) -%}
-    {%- if convention.open_end is none -%} {%- do return(is_over) -%} {%- endif -%}
-    {%- do return(
-        '(' ~ is_over ~ ' and ' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ')'
-    ) -%}
+    {%- set first_open_end = dbt_history._first_open_end(convention) -%}
+    {%- if first_open_end is none -%} {%- do return(is_over) -%} {%- endif -%}
+    {%- do return('(' ~ is_over ~ ' and ' ~ end ~ ' < ' ~ first_open_end ~ ')') -%}
 {% endmacro %}
 
 
@@ -53,20 +55,6 @@
 {% macro _is_not_empty(convention, prefix='') %}
     {%- set start = prefix ~ dbt_history._quote(convention.start) -%}
     {%- do return(dbt_history._lasts_beyond(convention, start, prefix=prefix)) -%}
-{% endmacro %}
-
-
-{# The first point after the period, NULL if it is open; derived from the end column alone. #}
-{% macro _end_of_period(convention, prefix='') %}
-    {%- if not convention.end -%}
-        {%- do return('cast(null as ' ~ convention.type ~ ')') -%}
-    {%- endif -%}
-    {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
-    {%- set until = dbt_history._shift_by_gap(end, convention, '+') -%}
-    {%- if convention.open_end is none -%} {%- do return(until) -%} {%- endif -%}
-    {%- do return(
-        'if(' ~ end ~ ' < ' ~ dbt_history._open_end(convention) ~ ', ' ~ until ~ ', null)'
-    ) -%}
 {% endmacro %}
 
 

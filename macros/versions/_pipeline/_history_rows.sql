@@ -379,7 +379,7 @@
             ~ 'cast(max(greatest(if(' ~ start ~ ' <= now, ' ~ start
             ~ ', null), if(until <= now, until, null))) as '
             ~ ('date' if is_days else 'timestamp') ~ ')) from (select ' ~ start ~ ', '
-            ~ dbt_history._stored_until(convention) ~ ' as until, '
+            ~ dbt_history._end_of_period(convention) ~ ' as until, '
             ~ (dbt_history._utc_day(tomorrow) if is_days else tomorrow) ~ ' as now from '
             ~ dbt_history._quoted_relation(this) ~ ') as points'
     ).rows[0][0] %}
@@ -562,7 +562,7 @@ select
     if(
         count_if({{ is_open }}) > 0,
         null,
-        max({{ dbt_history._stored_until(convention) }})
+        max({{ dbt_history._end_of_period(convention) }})
     ) as `__until`
 from {{ dbt_history._quoted_relation(this) }} as `stored`
 left semi join (

@@ -249,13 +249,11 @@
     {% set bound = dbt_history._literal(
         dbt_history._axis_value(point, convention), convention,
     ) | trim %}
+    {% set first_open_end = dbt_history._first_open_end(convention) %}
     {% set later = '(select ' ~ start ~ ', ' ~ end ~ ' from '
         ~ dbt_history._quoted_relation(target) ~ ' where ' ~ start ~ ' > ' ~ bound ~ ' or ('
         ~ end ~ ' > ' ~ dbt_history._shift_by_gap(bound, convention)
-        ~ (
-            ' and ' ~ end ~ ' < ' ~ dbt_history._open_end(convention)
-                if convention.open_end is not none else ''
-        ) ~ '))' %}
+        ~ (' and ' ~ end ~ ' < ' ~ first_open_end if first_open_end is not none else '') ~ '))' %}
     {% set version = run_query(
         'select ' ~ dbt_history._axis_number('version', convention) ~ ' from '
             ~ dbt_history._current_version_sql(

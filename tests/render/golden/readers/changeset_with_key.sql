@@ -14,12 +14,12 @@
         from (
             select
                 `_change_type`,
-                if(`_change_type` = 'insert', `_fivetran_start`, if(`_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC', (`_fivetran_end` + interval 1 millisecond), null)) as `_changed_at`,
+                if(`_change_type` = 'insert', `_fivetran_start`, if(`_fivetran_end` < timestamp'9999-01-01 00:00:00 UTC', (`_fivetran_end` + interval 1 millisecond), null)) as `_changed_at`,
                 versions.*
             from (
                 select * from golden.records as stored
-                where ((`_fivetran_start` >= timestamp'2024-03-03 00:00:00 UTC' and `_fivetran_start` < timestamp'2024-03-04 00:00:00 UTC') or (`_fivetran_end` >= (timestamp'2024-03-03 00:00:00 UTC' - interval 1 millisecond) and (`_fivetran_end` < (timestamp'2024-03-04 00:00:00 UTC' - interval 1 millisecond) and `_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC')))
-                    and (`_fivetran_end` > (`_fivetran_start` - interval 1 millisecond) or `_fivetran_end` is null)
+                where ((`_fivetran_start` >= timestamp'2024-03-03 00:00:00 UTC' and `_fivetran_start` < timestamp'2024-03-04 00:00:00 UTC') or (`_fivetran_end` >= (timestamp'2024-03-03 00:00:00 UTC' - interval 1 millisecond) and (`_fivetran_end` < (timestamp'2024-03-04 00:00:00 UTC' - interval 1 millisecond) and `_fivetran_end` < timestamp'9999-01-01 00:00:00 UTC')))
+                    and (`_fivetran_end` > (`_fivetran_start` - interval 1 millisecond) or `_fivetran_end` >= timestamp'9999-01-01 00:00:00 UTC' or `_fivetran_end` is null)
                     and (
                         select
                             if(
@@ -38,7 +38,7 @@
             ) as versions
             lateral view explode(array('insert', 'delete')) sides as `_change_type`
             where (`_change_type` = 'insert' and `_fivetran_start` >= timestamp'2024-03-03 00:00:00 UTC' and `_fivetran_start` < timestamp'2024-03-04 00:00:00 UTC')
-                or (`_change_type` = 'delete' and `_fivetran_end` >= (timestamp'2024-03-03 00:00:00 UTC' - interval 1 millisecond) and (`_fivetran_end` < (timestamp'2024-03-04 00:00:00 UTC' - interval 1 millisecond) and `_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC'))
+                or (`_change_type` = 'delete' and `_fivetran_end` >= (timestamp'2024-03-03 00:00:00 UTC' - interval 1 millisecond) and (`_fivetran_end` < (timestamp'2024-03-04 00:00:00 UTC' - interval 1 millisecond) and `_fivetran_end` < timestamp'9999-01-01 00:00:00 UTC'))
         ) as sides
         window one_change as (partition by `id`, `end`, `_changed_at`)
     ) as changes

@@ -35,19 +35,19 @@
                     struct(`customers`.*) as `customers`,
                     null as `orders`
                 from golden.customers as `customers`
-                where coalesce(`customers`.`_fivetran_start` < if(`customers`.`_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC', (`customers`.`_fivetran_end` + interval 1 millisecond), null), true)
+                where coalesce(`customers`.`_fivetran_start` < if(`customers`.`_fivetran_end` < timestamp'9999-01-01 00:00:00 UTC', (`customers`.`_fivetran_end` + interval 1 millisecond), null), true)
 
             union all
 
             select
                     `customers`.`id` as `id`,
-                    if(`customers`.`_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC', (`customers`.`_fivetran_end` + interval 1 millisecond), null) as `_at`,
+                    if(`customers`.`_fivetran_end` < timestamp'9999-01-01 00:00:00 UTC', (`customers`.`_fivetran_end` + interval 1 millisecond), null) as `_at`,
                     false as `_begins`,
                     1 as `_table`,
                     struct(`customers`.*) as `customers`,
                     null as `orders`
                 from golden.customers as `customers`
-                where coalesce(`customers`.`_fivetran_start` < if(`customers`.`_fivetran_end` < timestamp'9999-12-31 23:59:59.999 UTC', (`customers`.`_fivetran_end` + interval 1 millisecond), null), false)
+                where coalesce(`customers`.`_fivetran_start` < if(`customers`.`_fivetran_end` < timestamp'9999-01-01 00:00:00 UTC', (`customers`.`_fivetran_end` + interval 1 millisecond), null), false)
 
 
             union all
@@ -60,19 +60,19 @@
                     null as `customers`,
                     struct(`orders`.*) as `orders`
                 from golden.orders as `orders`
-                where coalesce(`orders`.`valid_from` < `orders`.`valid_to`, true)
+                where coalesce(`orders`.`valid_from` < if(`orders`.`valid_to` < timestamp'9999-01-01 00:00:00 UTC', `orders`.`valid_to`, null), true)
 
             union all
 
             select
                     `orders`.`buyer` as `id`,
-                    `orders`.`valid_to` as `_at`,
+                    if(`orders`.`valid_to` < timestamp'9999-01-01 00:00:00 UTC', `orders`.`valid_to`, null) as `_at`,
                     false as `_begins`,
                     2 as `_table`,
                     null as `customers`,
                     struct(`orders`.*) as `orders`
                 from golden.orders as `orders`
-                where coalesce(`orders`.`valid_from` < `orders`.`valid_to`, false)
+                where coalesce(`orders`.`valid_from` < if(`orders`.`valid_to` < timestamp'9999-01-01 00:00:00 UTC', `orders`.`valid_to`, null), false)
 
         ) as points
     ) as periods
