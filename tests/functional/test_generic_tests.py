@@ -55,6 +55,17 @@ def test_the_number_of_failing_rows_is_the_number_of_violations(
     assert result.status == ("fail" if case.failures else "pass")
 
 
+def test_rows_match_in_ansi_mode_as_without(
+    run: Run, spark: SparkSession, request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(lambda: spark.conf.set("spark.sql.ansi.enabled", "false"))
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    for place, case in enumerate(CASES):
+        if case.test == "matches_expected":
+            compiled = run.results[f"case_{place}_test"].node.compiled_code
+            assert spark.sql(compiled).count() == case.failures, case.sentence
+
+
 def test_matches_expected_compiles_before_its_tables_are_built(project: Project) -> None:
     project.model("built_later", "select 1 as id", materialized="table")
     project.write(
