@@ -43,7 +43,8 @@
             {%- else %}{{ dbt_history._quote(name) }}
             {%- endif %} as {{ dbt_history._prefixed(name) }}
             {%- endfor %}
-        from {{ dbt_history._quoted_relation(migrated.relation) }} as stored
+        from {{ dbt_history._quoted_relation(migrated.relation) }}
+            {{- ' as stored' if kind.op == 'add' }}
         where {{ kind.where }}
             {%- if kind.op == 'add' %}
             and {{ dbt_history._has_no_new_column(

@@ -9,7 +9,7 @@ merge into `golden`.`records` as history
             `_fivetran_start` as `c__fivetran_start`,
             `_fivetran_end` as `c__fivetran_end`,
             `_fivetran_active` as `c__fivetran_active`
-        from `golden`.`records` as stored
+        from `golden`.`records`
         where `_fivetran_active` = true and `_fivetran_start` < timestamp'2024-03-03T00:00:00Z' and true
         union all
         select
@@ -38,7 +38,7 @@ merge into `golden`.`records` as history
             `_fivetran_start` as `c__fivetran_start`,
             `_fivetran_end` as `c__fivetran_end`,
             `_fivetran_active` as `c__fivetran_active`
-        from `golden`.`records` as stored
+        from `golden`.`records`
         where `_fivetran_active` = true and `_fivetran_start` = timestamp'2024-03-03T00:00:00Z' and true
         union all
         select distinct
@@ -50,7 +50,7 @@ merge into `golden`.`records` as history
             `_fivetran_start` as `c__fivetran_start`,
             `_fivetran_end` as `c__fivetran_end`,
             null as `c__fivetran_active`
-        from `golden`.`records` as stored
+        from `golden`.`records`
         where `_fivetran_start` = timestamp'2024-03-03T00:00:00Z' and not coalesce(`_fivetran_active`, false) and not coalesce(`_fivetran_end` = (`_fivetran_start` - interval 1 millisecond) and not `_fivetran_active` and `state` is null, false)
         union all
         select
@@ -62,7 +62,7 @@ merge into `golden`.`records` as history
             `_fivetran_start` as `c__fivetran_start`,
             `_fivetran_end` as `c__fivetran_end`,
             `_fivetran_active` as `c__fivetran_active`
-        from `golden`.`records` as stored
+        from `golden`.`records`
         where `_fivetran_active` = true and `_fivetran_start` > timestamp'2024-03-03T00:00:00Z'
     ) as operations
     on
