@@ -174,3 +174,52 @@ def test_the_renamed_column_of_a_composite_key_is_the_one_at_its_place(project: 
     assert sorted(
         (row["region"], row["code"], row["deleted"]) for row in project.rows("hx_rows")
     ) == [("n", 1, False), ("s", 1, False), ("s", 1, True)]
+
+
+@pytest.mark.thorough
+def test_the_time_and_the_deletion_of_a_record_are_known_by_their_former_names(
+    project: Project,
+) -> None:
+    """
+    main    1 a, 2 b at 1 |    1 is gone, at 5    renamed: is_gone to gone, at to changed    2 x at 7 |
+    runs                  1                                                                           2
+    """  # noqa: E501
+    spark, main = project.spark, project.table("main")
+    create_main(project, "v string, is_gone boolean, at timestamp")
+
+    def minute(number: int) -> str:
+        return f"timestamp'2024-01-01 00:0{number}:00 UTC'"
+
+    def run(deleted: str, updated_at: str) -> None:
+        settings = {
+            "marked": {"source": "changes", "deleted": deleted},
+            "timed": {"updated_at": updated_at},
+            "both": {"source": "changes", "deleted": deleted, "updated_at": updated_at},
+        }
+        for name, history in settings.items():
+            project.model(
+                name, f"select * from {main}", materialized="history", unique_key="id",
+                meta={"history": history},
+            )  # fmt: skip
+        project.run(*settings)
+
+    spark.sql(f"insert into {main} values (1, 'a', false, {minute(1)}), (2, 'b', null, {minute(1)})")
+    run("is_gone", "at")
+    spark.sql(f"update {main} set is_gone = true, at = {minute(5)} where id = 1")
+    spark.sql(f"alter table {main} rename column is_gone to gone")
+    spark.sql(f"alter table {main} rename column at to changed")
+    spark.sql(f"update {main} set v = 'x', changed = {minute(7)} where id = 2")
+    run("gone", "changed")
+
+    def versions(name: str) -> set[tuple[object, ...]]:
+        rows = project.spark.sql(
+            f"select id, v, minute(valid_from), minute(valid_to) from {project.table(name)}"
+        )
+        return {tuple(row) for row in rows.collect()}
+
+    assert versions("both") == {(1, "a", 1, 5), (2, "b", 1, 7), (2, "x", 7, None)}
+    assert versions("timed") == {(1, "a", 1, 5), (1, "a", 5, None), (2, "b", 1, 7), (2, "x", 7, None)}
+    current = project.spark.sql(
+        f"select id, v from {project.table('marked')} where valid_to is null"
+    )
+    assert [tuple(row) for row in current.collect()] == [(2, "x")]

@@ -32,7 +32,7 @@ def test_a_restore_undoes_all_renames_since_its_version(call: Renderer) -> None:
     call.pretend_answers({"describe history `golden`.`items`": log})
     relation = call.table("items")
     capture: dict[str, Any] = {
-        "relation": relation, "entries": [], "key": ["v"],
+        "relation": relation, "entries": [], "fixed": ["v"],
         "taken": {"watermark": {"version": 6, "table_id": "a"}},
         "head": {
             "version": 8, "table_id": "a",
@@ -57,7 +57,7 @@ def test_a_restore_undoes_all_renames_since_its_version(call: Renderer) -> None:
     assert names("_name_after", "x", 6, 7, 8) == ["x", "x", "v"]
     assert names("_name_after", "t", 6, 7, 8) == ["t", "v", "x"]
     capture["columns"] = [{"name": name} for name in ("v", "x", "t")]
-    capture["key"] = ["id"]
+    capture["fixed"] = ["id"]
     cell = call("_reference_cell", capture=capture, name="x", own_id="items_hx_id")
     assert cell == (
         "case when numbered.`__version` < 7L then numbered.`t`"

@@ -123,7 +123,7 @@
         {% set there = dbt_history._query_columns(
             'select * from ' ~ dbt_history._table_changes(capture, part)
         ) %}
-        {% set there = dbt_history._with_key_names(capture, there[:-3], part.to) %}
+        {% set there = dbt_history._with_fixed_names(capture, there[:-3], part.to) %}
         {% do part.update({'columns': there}) %}
         {% for column in there if column.name | lower not in known %}
             {% do columns.append(column) %}{% do known.append(column.name | lower) %}
@@ -378,7 +378,7 @@
     {% set columns = dbt_history._query_columns(
         'select * from ' ~ capture.table ~ ' version as of ' ~ version
     ) %}
-    {% do return(dbt_history._with_key_names(capture, columns, version)) %}
+    {% do return(dbt_history._with_fixed_names(capture, columns, version)) %}
 {% endmacro %}
 
 

@@ -16,13 +16,16 @@
     the histories that the rows will link to (a list for a mirror, else none): no change is taken
     that is later than a change that one of them has not taken yet, or, in seconds, younger than
     `commit_delay`. `own_log` is that of the model's own table, if the caller has read it; the name
-    `log` would hide dbt's function.
+    `log` would hide dbt's function. `fixed` are columns that have, like those of the key, their
+    current name in all rows.
 #}
 {% macro _plan_capture(
-    relation, key, method, caller_name, layout=none, references=none, commit_delay=0, own_log=none
+    relation, key, method, caller_name, layout=none, references=none, commit_delay=0, own_log=none,
+    fixed=[]
 ) %}
     {% set capture = {
         'relation': relation, 'key': dbt_history._key_columns(key), 'layout': layout,
+        'fixed': dbt_history._key_columns(key) + fixed,
         'caller_name': caller_name,
         'source': dbt_history._quoted_relation(relation) | lower, 'segments': [], 'diff': none,
         'entries': [], 'watermark': none, 'is_mirror': references is not none, 'log': own_log,

@@ -6,7 +6,8 @@
         rows       a_id 5, a_ref NULL                           a_id NULL, a_ref 6
 
     A reference to column a_ref links both rows. A key column has its current name in all rows, so
-    that they stay rows of one item. A RESTORE renames back what was renamed since the version that
+    that they stay rows of one item; so have the columns by which a version table knows when a
+    change was made, and whether it is a deletion (`fixed`). A RESTORE renames back what was renamed since the version that
     it restored:
 
         version    4      5              6 (last taken)    7              8
@@ -78,25 +79,29 @@
 
 {# The name that a current column has in captured rows of this version. #}
 {% macro _captured_name(capture, name, version) %}
-    {% set is_key = name | lower in capture.key | map('lower') %}
-    {% do return(name if is_key else dbt_history._name_at(capture, name, version)) %}
+    {% set is_fixed = name | lower in capture.fixed | map('lower') %}
+    {% do return(name if is_fixed else dbt_history._name_at(capture, name, version)) %}
 {% endmacro %}
 
 
 {#
-    The columns of the source in this version, key columns under their current names; `source` is
-    the name to read such a column by.
+    The columns of the source in this version, fixed columns under their current names; `source` is
+    the name to read such a column by. Another column that had such a name then is left out.
 #}
-{% macro _with_key_names(capture, columns, version) %}
+{% macro _with_fixed_names(capture, columns, version) %}
+    {% set now = {} %}
+    {% for name in capture.fixed %}
+        {% do now.update({dbt_history._name_at(capture, name, version) | lower: name}) %}
+    {% endfor %}
+    {% set taken = now.values() | map('lower') | list %}
     {% set named = [] %}
     {% for column in columns %}
-        {% set keys = [] %}
-        {% for name in capture.key
-            if dbt_history._name_at(capture, name, version) | lower == column.name | lower
-            and name | lower != column.name | lower %}
-            {% do keys.append(name) %}
-        {% endfor %}
-        {% do named.append(dict(column, name=keys[0], source=column.name) if keys else column) %}
+        {% set name = now.get(column.name | lower, column.name) %}
+        {% if name | lower != column.name | lower %}
+            {% do named.append(dict(column, name=name, source=column.name)) %}
+        {% elif column.name | lower in now or column.name | lower not in taken %}
+            {% do named.append(column) %}
+        {% endif %}
     {% endfor %}
     {% do return(named) %}
 {% endmacro %}

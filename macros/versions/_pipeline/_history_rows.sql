@@ -184,6 +184,7 @@
     {% if table is not none %}
         {% set capture = dbt_history._plan_capture(
             table, settings.key, 'auto', 'history', layout=layout, own_log=log,
+            fixed=[settings.updated_at, settings.deleted] | select | list,
         ) %}
     {% endif %}
     {% if not (capture.get('head') or {}).get('has_feed') %}
@@ -333,14 +334,14 @@
     would differ from it in every run.
 #}
 {% macro _compare_deletions(capture, deleted) %}
-    {% set name = dbt_history._quote(dbt_history._column_of(capture, deleted)) %}
+    {% set name = dbt_history._column_of(capture, deleted) %}
     {% set version = capture.diff.version %}
     {% set columns = [] %}
     {% for column in capture.diff.columns %}
         {% set quoted = dbt_history._quote(column.source or column.name) %}
         {% do columns.append(
             'if(' ~ quoted ~ ', true, null) as ' ~ quoted
-                if quoted | lower == name | lower else quoted
+                if column.name | lower == name | lower else quoted
         ) %}
     {% endfor %}
     {% do capture.update({
