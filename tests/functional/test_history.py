@@ -911,3 +911,94 @@ def test_a_run_says_once_which_settings_make_small_tables_slow(project: Project)
     assert [run.log.count(advice) for run in (slow, again, changed, quick)] == [1, 0, 1, 0]
     for name in names:
         assert f"write: {name}: " in slow.log
+
+
+@pytest.mark.thorough
+def test_columns_that_are_renamed_make_versions_of_records_that_do_not_change(
+    project: Project,
+) -> None:
+    """
+    items    three records |    1 Bern    city to town, a and b swapped    1 Rome |
+    runs                    1                                                      2
+    items    town dropped    2 has b n    town added |
+    runs                                              3
+    """
+    table = f"{project.schema}.items"
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {table} (id bigint, city string, a string, b string) using delta"
+        f" {FEED[:-1]}, 'delta.columnMapping.mode' = 'name')"
+    )
+    model(project, "h", f"select * from {table}")
+    project.model(
+        "b",
+        "select * from {{ dbt_history.batch_rows(dbt_history.changes(api.Relation.create("
+        f"schema='{project.schema}', identifier='items'))) }}}}",
+        materialized="history_batch", unique_key="id", meta={"history": "validity"},
+    )  # fmt: skip
+
+    def play(*statements: str) -> None:
+        for statement in statements:
+            project.spark.sql(statement.format(table))
+        project.run("h", "b")
+
+    def of(id_: int, name: str) -> list[tuple[Any, ...]]:
+        rows = [row for row in project.rows(name) if row["id"] == id_]
+        rows.sort(key=lambda row: row["valid_from"])
+        assert [row["valid_to"] for row in rows[:-1]] == [row["valid_from"] for row in rows[1:]]
+        assert rows[-1]["valid_to"] is None
+        return [(row["city"], row["town"], row["a"], row["b"]) for row in rows]
+
+    play("insert into {} values (1, 'Bonn', 'a', 'b'), (2, 'Oslo', 'p', 'q'), (3, null, 'c', 'c')")
+    play(
+        "update {} set city = 'Bern' where id = 1", "alter table {} rename column city to town",
+        "alter table {} rename column a to x", "alter table {} rename column b to a",
+        "alter table {} rename column x to b", "update {} set town = 'Rome' where id = 1",
+    )  # fmt: skip
+    play(
+        "alter table {} drop column town", "update {} set b = 'n' where id = 2",
+        "alter table {} add columns (town string)",
+    )  # fmt: skip
+
+    for name in ("h", "b"):
+        assert "x" not in project.spark.table(project.table(name)).columns
+        assert of(1, name) == [
+            ("Bonn", None, "a", "b"), ("Bern", None, "a", "b"), (None, "Bern", "b", "a"),
+            (None, "Rome", "b", "a"), (None, None, "b", "a"),
+        ]  # fmt: skip
+        assert of(2, name) == [
+            ("Oslo", None, "p", "q"), (None, "Oslo", "q", "p"), (None, None, "q", "p"),
+            (None, None, "q", "n"),
+        ]  # fmt: skip
+        assert of(3, name) == [(None, None, "c", "c")]
+
+
+@pytest.mark.thorough
+def test_a_column_renamed_in_the_source_and_in_the_table_makes_no_versions(
+    project: Project,
+) -> None:
+    """
+    items    1 a, 2 b |    1 c    v to w                      |    1 v again (restored: w to v) |
+    runs              1           the table's column, too     2                                 3
+    """
+    table = items(project, f"{FEED[:-1]}, 'delta.columnMapping.mode' = 'name')")
+    project.spark.sql(f"insert into {table} values (1, 'a'), (2, 'b')")
+    model(project, "h", f"select * from {table}")
+    project.run("h")
+    project.spark.sql(f"update {table} set v = 'c' where id = 1")
+    project.spark.sql(f"alter table {table} rename column v to w")
+    renamed = json.dumps({"table": project.table("h"), "from_column": "v", "to_column": "w"})
+    project.dbt("run-operation", "rename_column", "--args", renamed)
+    project.run("h")
+
+    def found(*names: str) -> list[tuple[Any, ...]]:
+        rows = sorted(project.rows("h"), key=lambda row: (row["id"], row["valid_from"]))
+        return [tuple(row[name] for name in ("id", *names)) for row in rows]
+
+    assert "v" not in project.spark.table(project.table("h")).columns
+    assert found("w") == [(1, "a"), (1, "c"), (2, "b")]
+
+    project.spark.sql(f"restore table {table} to version as of 1")
+    project.run("h")
+    assert found("w", "v") == [(1, "a", None), (1, "c", None), (1, None, "a"), (2, "b", None),
+                               (2, None, "b")]  # fmt: skip

@@ -203,7 +203,7 @@ from (
 {% endmacro %}
 
 
-{# Old and new images: first of the difference, then of each part of the feed. #}
+{# Old and new images: of the difference, of compared commits, then of each part of the feed. #}
 {% macro _images_sql(capture) %}
     {%- set parts = [] -%}
     {%- set diff = capture.diff -%}
@@ -223,7 +223,10 @@ from (
             )) -%}
         {%- endif -%}
     {%- endif -%}
-    {%- for part in capture.segments -%}
+    {%- for part in capture.segments if part.is_compared -%}
+        {%- do parts.extend(dbt_history._images_of_compared(capture, part)) -%}
+    {%- endfor -%}
+    {%- for part in capture.segments if not part.is_compared -%}
         {%- do parts.append(dbt_history._image_part(
             capture, dbt_history._table_changes(capture, part, not loop.first), '`_commit_version`',
             '`_commit_timestamp`',
@@ -239,6 +242,29 @@ from (
         )) -%}
     {%- endif -%}
     {%- do return(parts | join('\nunion all\n')) -%}
+{% endmacro %}
+
+
+{# The rows before commits that rename or drop columns, and those after them. #}
+{% macro _images_of_compared(capture, part) %}
+    {%- set time = 'timestamp_micros(' ~ dbt_history._version_micros(capture, part.to) ~ 'L)' -%}
+    {%- set types, former = dbt_history._types_by_name(capture.columns), [] -%}
+    {%- for column in part.former -%}
+        {%- set type = types[column.name | lower] -%}
+        {#- One that is there again with another type is NULL there. -#}
+        {%- do former.append(column) if dbt_history._type_fits(column.type, type)
+            or dbt_history._is_same_kind(column.type, type) -%}
+    {%- endfor -%}
+    {%- set found = [] -%}
+    {%- for version, is_new, columns in [
+        (part['from'] - 1, 'false', former), (part.to, 'true', part.columns),
+    ] -%}
+        {%- do found.append(dbt_history._image_part(
+            capture, dbt_history._at_version(capture.relation, version), part.to ~ 'L', time,
+            is_new, 'false', columns, part.to ~ 'L',
+        )) -%}
+    {%- endfor -%}
+    {%- do return(found) -%}
 {% endmacro %}
 
 
@@ -265,7 +291,8 @@ select
     named_struct(
         {%- for column in capture.columns %}
         {%- set found = own.get(column.name | lower) %}
-        {%- set cell = dbt_history._quote(found.source or column.name) if found else 'null' %}
+        {%- set cell = dbt_history._quote(found.source or column.name)
+            if found and found.type != 'void' else 'null' %}
         {%- set cell = dbt_history._converted(
             cell, found.type if found else 'void', column.type,
         ) %}

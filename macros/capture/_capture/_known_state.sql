@@ -120,10 +120,7 @@
     {% set columns = columns | list %}
     {% set known = columns | map(attribute='name') | map('lower') | list %}
     {% for part in capture.segments %}
-        {% set there = dbt_history._query_columns(
-            'select * from ' ~ dbt_history._table_changes(capture, part)
-        ) %}
-        {% set there = dbt_history._with_fixed_names(capture, there[:-3], part.to) %}
+        {% set there = dbt_history._columns_of_part(capture, part) %}
         {% do part.update({'columns': there}) %}
         {% for column in there if column.name | lower not in known %}
             {% do columns.append(column) %}{% do known.append(column.name | lower) %}
@@ -293,6 +290,7 @@
 {% macro _with_widest_types(capture, columns) %}
     {% set diff = capture.diff or {} %}
     {% set parts = capture.segments | map(attribute='columns') | list
+        + capture.segments | selectattr('former', 'defined') | map(attribute='former') | list
         + [diff.get('columns', []), diff.get('state_columns', [])] %}
     {% set types = {} %}
     {% for column in columns + parts | sum(start=[]) %}

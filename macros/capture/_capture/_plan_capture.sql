@@ -47,6 +47,8 @@
     }) %}
     {% do dbt_history._take_over_renamed(capture) %}
     {% do dbt_history._take_over_replaced(capture) %}
+    {% do capture.update({'renames': dbt_history._pending_renames(capture)}) %}
+    {% do capture.update({'fixed': capture.fixed + dbt_history._renamed_in_both(capture)}) %}
     {% if taken.is_suspended %}
         {% do dbt_history._log_suspended(this) %}
     {% elif not head.is_delta and head.waits is none %}
@@ -55,7 +57,6 @@
         {% do dbt_history._plan_versioned(capture, method) %}
     {% endif %}
     {% do dbt_history._log_waiting(capture) %}
-    {% do capture.update({'renames': dbt_history._pending_renames(capture)}) %}
     {% do capture.update({'columns': dbt_history._captured_columns(capture)}) %}
     {# The materialization history does not store who changed a row. #}
     {% if capture.diff is not none and not (layout or {}).get('is_versions') %}
@@ -131,10 +132,12 @@
         {% if resumed is not none and dbt_history._must_wait(capture, resumed) %}
             {% do return(none) %}
         {% endif %}
-        {% set diff_at = dbt_history._plan_feed(
-            capture, resume_at if resume_at is not none else last, method,
-        ) %}
+        {% set since = resume_at if resume_at is not none else last %}
+        {% set diff_at = dbt_history._plan_feed(capture, since, method) %}
         {% set diff_at = diff_at if diff_at is not none else resume_at %}
+        {% if dbt_history._is_of_versions(capture) %}
+            {% set diff_at = dbt_history._add_compared_parts(capture, since, diff_at) %}
+        {% endif %}
     {% endif %}
     {% set micros = dbt_history._version_micros(capture, diff_at) if diff_at is not none
         else none %}
