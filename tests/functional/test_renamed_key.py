@@ -203,7 +203,8 @@ def test_the_time_and_the_deletion_of_a_record_are_known_by_their_former_names(
             )  # fmt: skip
         project.run(*settings)
 
-    spark.sql(f"insert into {main} values (1, 'a', false, {minute(1)}), (2, 'b', null, {minute(1)})")
+    spark.sql(f"insert into {main} values (1, 'a', false, {minute(1)})")
+    spark.sql(f"insert into {main} values (2, 'b', null, {minute(1)})")
     run("is_gone", "at")
     spark.sql(f"update {main} set is_gone = true, at = {minute(5)} where id = 1")
     spark.sql(f"alter table {main} rename column is_gone to gone")
@@ -218,7 +219,9 @@ def test_the_time_and_the_deletion_of_a_record_are_known_by_their_former_names(
         return {tuple(row) for row in rows.collect()}
 
     assert versions("both") == {(1, "a", 1, 5), (2, "b", 1, 7), (2, "x", 7, None)}
-    assert versions("timed") == {(1, "a", 1, 5), (1, "a", 5, None), (2, "b", 1, 7), (2, "x", 7, None)}
+    assert versions("timed") == {
+        (1, "a", 1, 5), (1, "a", 5, None), (2, "b", 1, 7), (2, "x", 7, None),
+    }  # fmt: skip
     current = project.spark.sql(
         f"select id, v from {project.table('marked')} where valid_to is null"
     )

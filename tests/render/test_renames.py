@@ -66,3 +66,52 @@ def test_a_restore_undoes_all_renames_since_its_version(call: Renderer) -> None:
 
     capture["head"]["entries"] = capture["head"]["entries"][1:]
     assert call("_pending_renames", capture=capture) == [{"version": 7, "old": "t", "new": "v"}]
+
+
+def test_renames_are_compared_between_the_parts_of_the_feed(call: Renderer) -> None:
+    """
+    version   5       6        7              8         9       10      11        12       13
+    commit    write   a to x   ADD COLUMNS    b to a    write   write   drop x    drop t   add x
+    parts     feed  ( compared: 6 to 8               )  feed           ( compared )  feed
+    """
+    operations = {
+        5: "WRITE", 6: "RENAME COLUMN", 7: "ADD COLUMNS", 8: "RENAME COLUMN", 9: "WRITE",
+        10: "WRITE", 11: "DROP COLUMNS", 12: "DROP COLUMNS", 13: "ADD COLUMNS",
+    }  # fmt: skip
+    dropped = {11: '["`x`"]', 12: '["t"]'}
+    entries = [
+        {"version": version, "operation": operation,
+         "parameters": {"columns": dropped[version]} if version in dropped else {}}
+        for version, operation in operations.items()
+    ]  # fmt: skip
+    call.pretend_answers(
+        {
+            "describe query select * from `golden`.`items` version as of 13": [
+                {"col_name": name, "data_type": "string", "comment": None} for name in ("id", "X")
+            ]
+        }
+    )
+
+    def parts(diff_at: int | None, fixed: list[str]) -> tuple[int | None, list[tuple[Any, ...]]]:
+        capture: dict[str, Any] = {
+            "entries": entries[::-1], "head": {"version": 13}, "table": "`golden`.`items`",
+            "fixed": fixed, "segments": [{"from": 5, "to": 5}, {"from": 6, "to": 13}],
+            "renames": [{"version": 8, "old": "b", "new": "a"},
+                        {"version": 6, "old": "a", "new": "x"}],
+        }  # fmt: skip
+        diff_at = call("_add_compared_parts", capture=capture, last=4, diff_at=diff_at)
+        return diff_at, [
+            (part["from"], part["to"], part.get("is_compared", False))
+            for part in capture["segments"]
+        ]
+
+    assert parts(None, ["id"]) == (
+        None,
+        [(5, 5, False), (6, 8, True), (9, 10, False), (11, 11, True), (12, 13, False)],
+    )
+    # The difference up to 7 is one up to 8, and the feed follows it.
+    assert parts(7, ["id"])[0] == 8
+    # A column with its current name in all rows needs no comparison.
+    assert parts(None, ["id", "a", "x"])[1] == [
+        (5, 5, False), (6, 10, False), (11, 11, True), (12, 13, False),
+    ]  # fmt: skip

@@ -7,8 +7,8 @@
 
     A reference to column a_ref links both rows. A key column has its current name in all rows, so
     that they stay rows of one item; so have the columns by which a version table knows when a
-    change was made, and whether it is a deletion (`fixed`). A RESTORE renames back what was renamed since the version that
-    it restored:
+    change was made, and whether it is a deletion (`fixed`). A RESTORE renames back what was renamed
+    since the version that it restored:
 
         version    4      5              6 (last taken)    7              8
         main b     a_id   a_id to a_ref                    a_ref to r     restored to 4
