@@ -147,6 +147,32 @@
 
 
 {#
+    The columns of a part of the feed. A compared one gets `former`, the columns before it: those
+    that are still there after it, and those that are there again later, which are NULL after it.
+#}
+{% macro _columns_of_part(capture, part) %}
+    {% if not part.is_compared %}
+        {% set there = dbt_history._query_columns(
+            'select * from ' ~ dbt_history._table_changes(capture, part)
+        ) %}
+        {% do return(dbt_history._with_fixed_names(capture, there[:-3], part.to)) %}
+    {% endif %}
+    {% set columns = dbt_history._columns_at(capture, part.to) %}
+    {% set there = columns | map(attribute='name') | map('lower') | list %}
+    {% set later = capture.head_columns | map(attribute='name') | map('lower') | list %}
+    {% set former = [] %}
+    {% for column in dbt_history._columns_at(capture, part['from'] - 1)
+        if column.name | lower in there + later %}
+        {% do former.append(column) %}
+        {% do columns.append({'name': column.name, 'type': 'void'})
+            if column.name | lower not in there %}
+    {% endfor %}
+    {% do part.update({'former': former}) %}
+    {% do return(columns) %}
+{% endmacro %}
+
+
+{#
     The columns of the known state, under the names that they have in the compared version; `source`
     is the name to read such a column by, or `cell` its SQL. `known`: the names of all columns of
     the capture, in lower case.
