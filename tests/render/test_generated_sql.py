@@ -475,6 +475,15 @@ def test_a_renamed_key_column_is_the_one_at_its_place(call: Renderer) -> None:
     assert "rename column" not in refusal(both, ["code"])
     assert "rename column" not in refusal(both, ["r", "code"], ["region"])
 
+    # Another key of columns that the log has; a key that was renamed in the log, too, goes on.
+    for key in (["id", "part"], ["part"]):
+        assert "the log was written with another key" in refusal(["id"], key, ["id", "part"])
+    assert "the log was written with another key" in refusal(["id", "part"], ["id"])
+    call.pretend_answers({"describe `golden`.`customers_hx`": described({"code": "bigint"})})
+    taken = {"about": {"hx": {"key": ["id"]}}, "has_rows": True}
+    capture = {"taken": taken, "key": ["code"], "layout": {}, "caller_name": "hx_rows"}
+    call("_refuse_renamed_key", capture=capture)
+
 
 def noted(notes: Iterable[Mapping[str, Any]]) -> str:
     return "select ".join(f"/* dbt_history:capture {json.dumps(note)} */" for note in notes)

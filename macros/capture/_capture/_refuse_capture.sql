@@ -106,15 +106,17 @@
 
 
 {#
-    A log knows its items by the columns of its key. Under a name that the log does not have, the
-    rows that it has would belong to no item. The message names the renames if each missing column
-    is at the place of one that the key no longer has.
+    A log knows its items by the columns of its key: under another key, the rows that it has would
+    belong to no item. A key that was renamed in the source goes on once the log has its column
+    under the new name instead of the former one. The message names the renames if each missing
+    column is at the place of one that the key no longer has.
 #}
 {% macro _refuse_renamed_key(capture) %}
     {% set about = capture.taken.about %}
     {% set known = (about.get('hx') or about.get('events') or {}).get('key') or [] %}
+    {% set key = capture.key | map('lower') | list %}
     {% if capture.layout is none or not capture.taken.has_rows or not known
-        or known | map('lower') | list == capture.key | map('lower') | list %}
+        or known | map('lower') | sort | list == key | sort | list %}
         {% do return(none) %}
     {% endif %}
     {% set there = dbt_history._table_columns(this) | map(attribute='name') | map('lower') | list %}
@@ -123,16 +125,19 @@
         {% set former = known[loop.index0] if known | length == capture.key | length else none %}
         {% do missing.append(name) if name | lower not in there %}
         {% if name | lower not in there and former is not none and former | lower in there
-            and former | lower not in capture.key | map('lower') | list %}
+            and former | lower not in key %}
             {% do renames.append(
                 'alter table ' ~ dbt_history._quoted_relation(this) ~ ' rename column '
                     ~ dbt_history._quote(former) ~ ' to ' ~ dbt_history._quote(name)
             ) %}
         {% endif %}
     {% endfor %}
-    {% if missing %}
+    {% set left = known | map('lower') | reject('in', key) | select('in', there) | list %}
+    {% if missing or left or known | length != key | length %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
-            capture.caller_name, 'the log has no key column of this name; nothing was written',
+            capture.caller_name,
+            ('the log has no key column of this name' if missing
+                else 'the log was written with another key') ~ '; nothing was written',
             got='key ' ~ capture.key | join(', '),
             expected='the key that the log was written with: ' ~ known | join(', '),
             node=model.unique_id,
@@ -141,7 +146,7 @@
                 ~ dbt_history._quoted_relation(this)
                 ~ " set tblproperties ('delta.columnMapping.mode' = 'name'); "
                 ~ renames | join('; ')
-                if renames | length == missing | length
+                if missing and renames | length == missing | length
                 else 'name the key as before, or give the model another alias',
         )) %}
     {% endif %}
