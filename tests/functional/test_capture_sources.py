@@ -448,3 +448,34 @@ def test_a_difference_of_the_coarse_log_is_compared_under_the_new_name(project: 
     assert sorted(row["event"] for row in project.rows("inbox")) == [
         "gap", "gap", "insert", "update",
     ]  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_values_that_the_present_type_of_a_column_has_not_are_refused(project: Project) -> None:
+    """
+    items    1, 2 |    n 1.50    n dropped    n int    n 8 of 1 |          |    n 9 |
+    run           1                                             refused    diff     3
+    """
+    mapped = f"{FEED[:-1]}, 'delta.columnMapping.mode' = 'name')"
+    items = source(project, "items", "(1, 'a'), (2, 'b')", mapped)
+    log(project, "hx_rows", model="hx")
+    project.model("h", f"select * from {items}", materialized="history", unique_key="id")
+    project.run("hx", "h")
+    for statement in (
+        "alter table {} add columns (n decimal(10, 2))", "update {} set n = 1.50",
+        "alter table {} drop column n", "alter table {} add columns (n int)",
+        "update {} set n = 8 where id = 1",
+    ):  # fmt: skip
+        project.spark.sql(statement.format(items))
+
+    refused = project.run("hx", "h", check=False)
+    for name in ("hx", "h"):
+        assert "column n was decimal(10,2) and is int" in refused.message(name)
+        assert "--vars 'dbt_history_capture: diff'" in refused.message(name)
+    project.run("hx", "h", options=["--vars", "dbt_history_capture: diff"])
+    project.spark.sql(f"update {items} set n = 9 where id = 1")
+    project.run("hx", "h")
+
+    for name, time in (("hx", "mod_time"), ("h", "valid_from")):
+        rows = sorted(project.rows(name), key=lambda row: (row["id"], row[time]))
+        assert [(row["id"], row["n"]) for row in rows] == [(1, None), (1, 8), (1, 9), (2, None)]

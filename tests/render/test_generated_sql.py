@@ -2076,3 +2076,32 @@ def test_the_log_of_a_source_is_read_back_to_the_watermark(
     found = call("_entries_since", capture=capture, last=100)
     assert found[-1]["version"] <= 99
     assert [sql for sql in executed if sql.startswith("describe history")] == read
+
+
+@pytest.mark.parametrize(
+    ("former", "present", "is_kept"),
+    [
+        ("string", "int", False), ("decimal(10,2)", "int", False), ("timestamp", "date", False),
+        ("bigint", "int", False), ("int", "decimal(11,2)", False), ("date", "timestamp", False),
+        ("int", "bigint", True), ("int", "decimal(12,2)", True), ("date", "timestamp_ntz", True),
+        ("int", "string", True), ("binary", "string", False), ("void", "int", True),
+        ("string", "string collate UTF8_LCASE", True),
+    ],
+)  # fmt: skip
+def test_a_type_that_has_not_the_values_from_before_is_refused(
+    call: Renderer, former: str, present: str, is_kept: bool
+) -> None:
+    """A column that was dropped, and added again with another type, since the last run."""
+    compile_in(call, "customers_hx")
+    capture: dict[str, Any] = {
+        "columns": [{"name": "V", "type": present}], "layout": {}, "diff": None,
+        "segments": [{"columns": [{"name": "v", "type": former}]}],
+        "caller_name": "hx_rows", "relation": call.table("customers"),
+    }  # fmt: skip
+    if is_kept:
+        call("_refuse_retyped_columns", capture=capture)
+        return
+    with pytest.raises(DbtRuntimeError) as refused:
+        call("_refuse_retyped_columns", capture=capture)
+    assert f"column v was {former} and is {present}" in str(refused.value)
+    assert "dbt run --select customers_hx --vars 'dbt_history_capture: diff'" in str(refused.value)

@@ -64,6 +64,7 @@
     {% endif %}
     {% do dbt_history._refuse_renamed_key(capture) %}
     {% do dbt_history._refuse_captured_columns(capture) %}
+    {% do dbt_history._refuse_retyped_columns(capture) %}
     {% do return(capture) %}
 {% endmacro %}
 

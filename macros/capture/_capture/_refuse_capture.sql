@@ -153,6 +153,58 @@
 {% endmacro %}
 
 
+{#
+    Refuses a column that was dropped and added again with another type since the last run, where
+    the type of the capture cannot have the values from before.
+
+        source     v string 'abc'     v dropped, v int added     v 7
+        captured   v int: NULL                                   7      'abc' would be lost
+#}
+{% macro _refuse_retyped_columns(capture) %}
+    {% set types = dbt_history._types_by_name(capture.columns) %}
+    {% set problems = [] %}
+    {% for part in capture.segments + ([capture.diff] if capture.diff is not none else []) %}
+        {% for column in part.columns
+            if not dbt_history._keeps_values(column.type, types[column.name | lower]) %}
+            {% do problems.append(
+                'column ' ~ column.name ~ ' was ' ~ column.type ~ ' and is '
+                    ~ types[column.name | lower]
+            ) %}
+        {% endfor %}
+    {% endfor %}
+    {% if problems and not (capture.layout or {}).get('is_source') %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            capture.caller_name,
+            'columns of ' ~ capture.relation ~ ' have had values since the last run that their'
+                ~ ' present type does not have; nothing was written',
+            got='\n    ' ~ problems | unique | join('\n    '),
+            expected='columns that keep their type, or get a wider one', node=model.unique_id,
+            way_out=dbt_history._resync_by_diff(),
+        )) %}
+    {% endif %}
+{% endmacro %}
+
+
+{#
+    Whether a value of type `source` is still there after a cast to `target`: besides `_type_fits`,
+    what Delta can widen a column to, and the text of a value. The fields of structs are not
+    compared.
+#}
+{% macro _keeps_values(source, target) %}
+    {% set source = modules.re.sub('(?i) collate \\w+', '', source) %}
+    {% set target = modules.re.sub('(?i) collate \\w+', '', target) %}
+    {% set digits = {'tinyint': 3, 'smallint': 5, 'int': 10, 'bigint': 19}.get(source | lower) %}
+    {% set decimal = modules.re.match('decimal[(]([0-9]+), *([0-9]+)[)]$', target | lower) %}
+    {% do return(
+        dbt_history._type_fits(source, target) or dbt_history._is_same_kind(source, target)
+        or (digits is not none and decimal is not none
+            and decimal.group(1) | int - decimal.group(2) | int >= digits)
+        or [source | lower, target | lower] == ['date', 'timestamp_ntz']
+        or (target | lower == 'string' and '<' not in source and source | lower != 'binary')
+    ) %}
+{% endmacro %}
+
+
 {% macro _refuse_feed(capture, problem) %}
     {% do exceptions.raise_compiler_error(dbt_history._message(
         capture.caller_name,
