@@ -370,3 +370,35 @@ def test_a_table_whose_main_table_is_gone_or_of_another_kind_can_be_resumed(
     if now != "gone":
         project.run("hx")
         assert values_of(project, "hx") == [("a", 1), ("a", 2)]
+
+
+@pytest.mark.thorough
+def test_the_feed_after_a_resumption_is_read_where_a_column_marks_deletions(
+    project: Project,
+) -> None:
+    """
+    items      1 a, 2 b |          |    1 c          |    2 gone |
+    history             run    suspend           resume          run
+    """
+    items = project.table("items")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {items} (id bigint, v string, gone boolean) using delta"
+        " tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    )
+    project.spark.sql(f"insert into {items} values (1, 'a', false), (2, 'b', false)")
+    project.model(
+        "h", f"select * from {items}", materialized="history", unique_key="id",
+        meta={"history": {"source": "changes", "deleted": "gone"}},
+    )  # fmt: skip
+    project.run("h")
+    project.control("suspend", "h")
+    project.spark.sql(f"update {items} set v = 'c' where id = 1")
+    project.control("resume", "h")
+    project.spark.sql(f"update {items} set gone = true where id = 2")
+    project.run("h")
+
+    rows = sorted(project.rows("h"), key=lambda row: (row["id"], row["valid_from"]))
+    assert [(row["v"], row["valid_to"] is None) for row in rows] == [
+        ("a", False), ("c", True), ("b", False),
+    ]  # fmt: skip

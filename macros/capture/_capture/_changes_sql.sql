@@ -209,7 +209,7 @@ from (
     {%- set diff = capture.diff -%}
     {%- if diff is not none -%}
         {%- set time = 'timestamp_micros(' ~ diff.micros ~ 'L)' -%}
-        {%- set table = capture.table
+        {%- set table = diff.table or capture.table
             ~ (' version as of ' ~ diff.version if diff.version is not none else '') -%}
         {%- do parts.append(dbt_history._image_part(
             capture, table, diff.number ~ 'L', time, 'true', 'false', diff.columns,

@@ -344,11 +344,11 @@
                 if column.name | lower == name | lower else quoted
         ) %}
     {% endfor %}
-    {% do capture.update({
+    {# Not the table of the capture, whose feed may be read as well. #}
+    {% do capture.diff.update({
         'table': '(select ' ~ columns | join(', ') ~ ' from ' ~ capture.table
             ~ (' version as of ' ~ version if version is not none else '') ~ ') as `marked`'
     }) %}
-    {% do capture.diff.update({'version': none}) %}
 {% endmacro %}
 
 
