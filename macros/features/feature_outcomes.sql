@@ -52,8 +52,8 @@
         outcomes    known        known        after = 7
         log         f absent     CREATE f     UPDATE f: UPDATED, because 7 is evaluated again
 
-    If they are ahead, those of `after` may be gone: below the horizon, and where writes are without
-    history.
+    If they are ahead, those of `after` may be gone: below the horizon, where writes are without
+    history, and the bases of merges.
 #}
 {% macro _base_of_outcomes(features, stored, after) %}
     {# Before the first transaction there were no states. #}
@@ -63,11 +63,44 @@
     {% set spaces = dbt_history._space_facts(stored, is_sought=true) if applied > base else [] %}
     {% set horizon = dbt_history._marks_of(
         {'relation': stored, 'convention': dbt_history.convention('naksha')},
-    ).retention_horizon %}
-    {% set is_gone = (horizon or 0) > base or (
-        applied > base and dbt_history._may_lack_history(dict(features, spaces=spaces))
+    ).retention_horizon or 0 %}
+    {% set is_gone = horizon > base or (
+        applied > base and (
+            dbt_history._may_lack_history(dict(features, spaces=spaces))
+            or (horizon > 0 and dbt_history._has_lost_bases(features, stored, base))
+        )
     ) %}
     {% do return(-1 if is_gone else base) %}
+{% endmacro %}
+
+
+{#
+    Whether the states have merged a write after `base` with a state that is stored no more. Its end
+    may be before `base`, so the horizon does not show it:
+
+        txn       1            2            3            keep_states: 1, base = 2
+        f         [ v1 ------)[ v2 -------)[ v3          v3 is v2 merged with a write of v1's base
+        stored                 [ v2 -------)[ v3         v1 is removed, the horizon is 2
+
+    A base that the states did not have either made no merge, and is not needed.
+#}
+{% macro _has_lost_bases(features, stored, base) %}
+    {% if 'base_uuid' not in features.names or 'on_version_conflict' not in features.names %}
+        {% do return(false) %}
+    {% endif %}
+    {% set states = dbt_history._quoted_relation(stored) %}
+    {% set xyz = dbt_history._quote(features.namespace) %}
+    {% do return(run_query(
+        'select count(*) from (select lower(' ~ features.names.base_uuid ~ ') as base_uuid, '
+            ~ features.names.txn ~ ' * 1048576 + ' ~ features.names.position ~ ' as i from '
+            ~ features.writes
+        ~ ' where ' ~ features.names.txn ~ ' > ' ~ base ~ 'L and ' ~ features.names.action
+            ~ " = 'WRITE' and " ~ features.names.on_version_conflict ~ " = 'MERGE') as written"
+        ~ ' left semi join ' ~ states ~ ' as made on made.`i` = written.i and made.`txn` > '
+            ~ base ~ 'L and lower(made.' ~ xyz ~ '.`puuid`) <> written.base_uuid'
+        ~ ' left anti join ' ~ states ~ ' as kept on lower(kept.' ~ xyz
+            ~ '.`uuid`) = written.base_uuid'
+    ).rows[0][0] | int > 0) %}
 {% endmacro %}
 
 

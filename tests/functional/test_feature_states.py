@@ -227,6 +227,58 @@ def test_outcomes_do_not_depend_on_states_that_keep_states_has_removed(
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("case", ["purge", "merge"])
+def test_outcomes_agree_with_states_that_the_same_build_has_trimmed(
+    project: Project, spark: SparkSession, call: Renderer, case: str
+) -> None:
+    """
+    What a write needs had ended before the build that applies the write and removes it.
+
+        txn      1         2            | 3                    4         5
+        purge    CREATE    DELETE       | PURGE of 2           CREATE    UPDATE: 2 is removed
+        merge    {x: 1}    {x: 2}       | WRITE {y: 5} on 1: 1 is removed
+    """
+    first = call("uuid_of", object_id="1048576L", date="date'2024-01-01'")
+    uuid = spark.sql(f"select {first}").collect()[0][0]
+    writes = {
+        "purge": [
+            "(1, 'CREATE', '1', null)", "(2, 'DELETE', null, null)", "(3, 'PURGE', null, null)",
+            "(4, 'CREATE', '4', null)", "(5, 'UPDATE', '5', null)",
+        ],
+        "merge": [
+            """(1, 'CREATE', '{"x":1,"y":1}', null)""", """(2, 'UPDATE', '{"x":2,"y":1}', null)""",
+            f"""(3, 'WRITE', '{{"x":1,"y":5}}', '{uuid}')""",
+        ],
+    }[case]  # fmt: skip
+    options = "payload='v', json='v', keep_states=1"
+    project.history(
+        "states", f"{{{{ dbt_history.feature_states('trimmed_log', {options}) }}}}",
+        convention="naksha",
+    )  # fmt: skip
+    project.model(
+        "outcomes",
+        "{{ dbt_history.feature_outcomes('trimmed_log', states=ref('states'),"
+        f" after=dbt_history.last_batch(), {options}) }}}}",
+        materialized="history_append",
+    )
+    for last in (2, len(writes)):
+        spark.sql(
+            "create or replace temporary view trimmed_log as select *, 0 as position, 'f' as id,"
+            " 'MERGE' as on_version_conflict, 'app' as app_id, timestamp'2024-01-01' as at"
+            f" from values {', '.join(writes[:last])} as log(txn, action, v, base_uuid)"
+        )
+        project.run("states", "outcomes")
+
+    outcomes = [row["outcome"] for row in sorted(project.rows("outcomes"), key=lambda r: r["txn"])]
+    newest = max(project.rows("states"), key=lambda row: row["txn"])
+    if case == "purge":
+        assert outcomes == ["CREATED", "DELETED", "PURGED", "CREATED", "UPDATED"]
+    else:
+        assert newest["v"] == '{"x":2,"y":5}'
+        assert outcomes == ["CREATED", "UPDATED", "UPDATED"]
+
+
+@pytest.mark.thorough
 def test_outcomes_ahead_of_the_states_are_decided_once_and_on_all_earlier_writes(
     project: Project, spark: SparkSession
 ) -> None:

@@ -160,7 +160,8 @@ class Database:
         self.ever: dict[int, State] = {}
         self.current: dict[Key, State] = {}
         self.deleted: set[Key] = set()
-        self.purged: set[int] = set()
+        # The purging transaction by tombstone.
+        self.purged: dict[int, int] = {}
         self.transactions: list[Transaction] = []
         self.branches: dict[str, Branch] = {}
         self.tags: dict[str, int] = {}
@@ -223,7 +224,7 @@ class Database:
             self._add(key, action, payload, write, transaction, log.number)
         if outcome == PURGED or self.options.get(key[1], {}).get("auto_purge"):
             if (present := self.current[key]).is_tombstone:
-                self.purged.add(present.n)
+                self.purged[present.n] = log.number
             self.deleted.discard(key)
         self._trim(key, log.number)
         self._find_tombstone(key)
@@ -356,7 +357,7 @@ class Database:
             dropped = closed[: max(0, len(closed) - keep)]
             self._drop(dropped)
             if dropped:
-                limit = max(state.closed_by or 0 for state in dropped)
+                limit = max(max(one.closed_by or 0, self.purged.get(one.n, 0)) for one in dropped)
                 self.horizon[key[1]] = max(self.horizon.get(key[1], 0), limit)
 
     def switch_history(self, collection: str, state: str) -> None:

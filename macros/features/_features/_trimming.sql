@@ -196,7 +196,7 @@ sorted_out as (
 
 {#
     Publishes the horizon of the trimming before anything is removed: the greatest end of the
-    removed states. Only in a run.
+    removed states, and of a purged tombstone its purge. Only in a run.
 #}
 {% macro _publish_trimming(features, pending) %}
     {% if flags.WHICH not in ['run', 'build'] or not pending.trims
@@ -206,10 +206,10 @@ sorted_out as (
     {% set retention_horizon = run_query(
         'with ' ~ dbt_history._with_refused(pending) ~ ', '
             ~ dbt_history._trimming_ctes(features, pending)
-        ~ ' select max(array_max(transform(gone, state -> if('
+        ~ ' select max(array_max(transform(gone, state -> greatest(if('
             ~ dbt_history._is_empty_state(features) ~ ', state.txn, '
         ~ 'array_min(transform(filter(sequence, other -> other.i > state.i), other ->'
-            ~ ' other.txn)))))) from trimmed'
+            ~ ' other.txn))), state.purged_txn)))) from trimmed'
     ).rows[0][0] %}
     {% set table = {'relation': this, 'convention': dbt_history.convention('naksha')} %}
     {% if retention_horizon is not none
