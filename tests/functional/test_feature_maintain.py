@@ -623,7 +623,11 @@ def test_a_run_whose_writes_made_no_state_is_recorded(project: Project) -> None:
 
     # The last transaction is the purge, though no state starts or ends with it.
     assert "features is 6" in edits.operate("create_tag", tag="purged").log
+    # A purge is a change: its tombstone, of 5, is there until its transaction is cleaned.
+    assert "horizon 5" in edits.operate("clean_history", up_to=5).log
+    assert [row["purged_txn"] for row in project.rows("features") if row["txn"] == 5] == [6]
     assert "horizon 6" in edits.operate("clean_history", up_to=6).log
+    assert 5 not in {row["txn"] for row in project.rows("features")}
 
 
 def test_an_old_time_after_a_young_one_does_not_make_the_young_one_old(project: Project) -> None:

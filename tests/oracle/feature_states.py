@@ -504,7 +504,7 @@ class Database:
                 state
                 for state in self.states
                 if state.closed_by is not None
-                and state.closed_by <= limit
+                and max(state.closed_by, self.purged.get(state.n, 0)) <= limit
                 and not (state.key in self.deleted and self.current[state.key] is state)
             ]
         )

@@ -318,7 +318,10 @@
 
 {#
     One commit. Versions that ended after the published horizon are not removed, even if they were
-    closed in between.
+    closed in between; nor is a tombstone that was purged after it, because its purge is a change:
+
+        txn        3            4            5
+        f          tombstone    horizon      purged      a range of changes from 5 on has the purge
 #}
 {% macro _remove_versions(table, limit, plan) %}
     {% set convention = table.convention %}
@@ -326,7 +329,9 @@
     {% set within = dbt_history._ended_by(
         convention, dbt_history._literal(plan.retention_horizon, convention),
     ) %}
-    {% set may_go = within ~ '\n                and ' ~ dbt_history._may_go(table, limit, tags) %}
+    {% set may_go = within ~ '\n                and ' ~ dbt_history._may_go(table, limit, tags)
+        ~ ('\n                and coalesce(`purged_txn` <= ' ~ plan.retention_horizon
+            ~ 'L, true)' if table.get('namespace') else '') %}
     {% set names = table.key + dbt_history._identity_columns(convention) %}
     {% set sql %}
         {%- if not limit.keep_versions and not limit.keep_referenced
