@@ -27,7 +27,8 @@
     Feature states are rewound through their log, with a transaction at its end (`writes`, `app_id`;
     `json` names columns that hold JSON): `to` is a transaction, a tag or a time, and the next run
     of the model applies it. It is refused if a feature existed then whose state was not kept,
-    because its space or a write had no history.
+    because its space or a write had no history; of a feature that was also deleted without history
+    only the log can show it, by its writes up to then.
 #}
 {% macro rewind(
     table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none,
@@ -40,7 +41,7 @@
     } %}
     {% do dbt_history._check_rewind(tables, only, said) %}
     {% do dbt_history._rewind_points(tables, to, at, only) %}
-    {% do dbt_history._refuse_unkept_states(tables, only) %}
+    {% do dbt_history._refuse_unkept_states(tables, only, writes) %}
     {% for table in tables if table.namespace %}
         {% do dbt_history._rewind_features(table, only, said, dry_run) %}
     {% endfor %}

@@ -733,22 +733,26 @@ def test_features_whose_states_were_not_kept_are_found(call: Renderer, spark: Sp
     h                                [ 5 -------        did not exist at 4
     k        [ 1 ------)deleted      [ 5 -------        did not exist at 4
     old      [ 1 -)tombstone
+    gone     [ ---- no history ------ 5, tombstone      not stored at 4
     """
     rows = "('f', 5, null, 1), ('g', 1, null, 1), ('h', 5, null, 5), ('k', 1, 3, 1),"
-    rows += " ('k', 3, 3, 1), ('k', 5, null, 5), ('old', 1, 2, 1), ('old', 2, 2, 1)"
+    rows += " ('k', 3, 3, 1), ('k', 5, null, 5), ('old', 1, 2, 1), ('old', 2, 2, 1),"
+    rows += " ('gone', 5, 5, 1)"
     spark.sql(f"select * from values {rows} as s(id, txn, txn_next, created_txn)").selectExpr(
         "*", "id as `Key-Id`"
     ).createOrReplaceTempView("kept_states")
 
-    def unkept(to: int, where: str = "true") -> list[tuple[str, int, int]]:
+    def unkept(to: int, where: str = "true", **more: str) -> list[tuple[str, int, int]]:
         snapshot = f"(select * from kept_states where txn <= {to} and {to} < coalesce(txn_next, 9))"
         sql = call(
             "_unkept_states_sql", states="kept_states", snapshot=snapshot, to=str(to),
-            key=["Key-Id", "id"], where=where,
+            key=["Key-Id", "id"], where=where, **more,
         )  # fmt: skip
         return [(json.loads(row[0])["id"], row[1], row[2]) for row in spark.sql(sql).collect()]
 
-    assert unkept(4) == unkept(2) == [("f", 1, 5)]
+    assert unkept(4) == unkept(2) == [("f", 2, 5), ("gone", 2, 5)]
+    deleted = "select 'z', 'z', 6L union all select 'g', 'g', 6L"
+    assert unkept(4, deleted=deleted) == [("f", 3, 6), ("gone", 3, 6), ("z", 3, 6)]
     assert unkept(5) == unkept(0) == unkept(4, "`Key-Id` = 'g'") == []
 
 

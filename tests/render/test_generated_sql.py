@@ -1648,7 +1648,7 @@ def test_a_rewind_is_refused_where_it_would_delete_a_feature_without_history(
     }  # fmt: skip
     found = [{"feature": '{"Id":"f"}', "features": 2, "stored_from": 5}]
     executed = call.pretend_answers(
-        {"describe `golden`.`states`": described(columns), "select\n        to_json": found}
+        {"describe `golden`.": described(columns), "select\n        to_json": found}
     )
     table = {
         "name": "states", "relation": call.table("states"), "key": ["branch", "Id"], "to": "4",

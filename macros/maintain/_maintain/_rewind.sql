@@ -440,14 +440,15 @@
 
 {#
     Refuses a point at which a feature existed whose state of then was not kept: it would be
-    deleted. Feature f, rewound to 4:
+    deleted. Features f and g, rewound to 4:
 
         txn        1          3             5          now
         history    on         off
         f          [ created -------------- replaced --------
         stored                              [ 5 ------------- created_txn 1
+        g          [ created -------------- deleted           nothing is stored; the log shows it
 #}
-{% macro _refuse_unkept_states(tables, only) %}
+{% macro _refuse_unkept_states(tables, only, writes) %}
     {% set problems = [] %}
     {% for table in tables if table.namespace and not dbt_history._missing_columns(
         ['created_txn'], dbt_history._table_columns(table.relation),
@@ -456,6 +457,7 @@
             dbt_history._quoted_relation(table.relation),
             dbt_history.as_of(table.relation, table.to, table.convention), table.to, table.key,
             dbt_history._rewound_features(table, only),
+            dbt_history._deleted_without_history_sql(table, only, writes),
         )).rows %}
         {% do problems.append(
             table.name ~ ': ' ~ rows[0][1] ~ ' features, such as '
@@ -476,32 +478,83 @@
 
 
 {#
-    Up to five features in force that were created up to `to` and have no state then: the key, how
-    many there are, and from which transaction on all of them are stored.
+    Up to five features that existed at `to` and have no state then: the key, how many there are,
+    and from which transaction on all of them are stored. A later state of a feature created up to
+    `to`, also a tombstone, shows it; `deleted` are those that left none.
 #}
-{% macro _unkept_states_sql(states, snapshot, to, key, where) %}
+{% macro _unkept_states_sql(states, snapshot, to, key, where, deleted=none) %}
     {%- set keys = dbt_history._quoted(key) -%}
     {%- set matched = [] -%}
     {%- for name in keys -%}
-        {%- do matched.append('heads.' ~ name ~ ' <=> present.' ~ name) -%}
+        {%- do matched.append('later.' ~ name ~ ' <=> present.' ~ name) -%}
     {%- endfor -%}
     select
         to_json(struct({{ keys | join(', ') }})) as feature,
         count(*) over () as features,
-        max(`txn`) over () as stored_from
+        max(min(`txn`)) over () as stored_from
     from (
-        select *
+        select {{ keys | join(', ') }}, `txn`
         from {{ states }}
-        where `txn_next` is null and `created_txn` <= {{ to }}L and ({{ where }})
-    ) as heads
+        where `txn` > {{ to }}L and `created_txn` <= {{ to }}L and ({{ where }})
+        {%- if deleted %}
+
+        union all
+
+        {{ deleted }}
+        {%- endif %}
+    ) as later
     left anti join (
         select *
         from {{ snapshot }} as present
         where {{ where }}
     ) as present on {{ matched | join(' and ') }}
+    group by {{ keys | join(', ') }}
     order by {{ keys | join(', ') }}
     limit 5
 {%- endmacro %}
+
+
+{#
+    The features that a write without history may have deleted after `to`, and whose last write up
+    to `to` is no deletion, by the log: the key, and that write as `txn`. None if every write has
+    history, as far as the log and the marks say.
+#}
+{% macro _deleted_without_history_sql(table, only, writes) %}
+    {% set log = dbt_history._table_name(writes) %}
+    {% set facts = dbt_history._space_facts(table.relation) %}
+    {% set has_column = not dbt_history._missing_columns(
+        ['history'], dbt_history._table_columns(log),
+    ) %}
+    {% if not facts and not has_column %} {% do return(none) %} {% endif %}
+    {% set keys, columns = [], [] %}
+    {% for name in dbt_history._quoted(table.key) %}
+        {% do keys.append(
+            "coalesce(`branch`, 'main')" if name | lower == '`branch`' else name
+        ) %}
+        {% do columns.append(keys[-1] ~ ' as ' ~ name) %}
+    {% endfor %}
+    {% set is_off = "`history` = 'off'" if has_column
+        else '(' ~ dbt_history._history_by_space(facts, table.key, '`txn`', "'on'")
+            ~ " = 'off' or `txn` <= array_max("
+            ~ dbt_history._removals_by_space(facts, table.key) ~ '))' %}
+    {% set deletes = '`txn` > ' ~ table.to ~ 'L and `action` in '
+        ~ "('DELETE', 'PURGE', 'WRITE') and " ~ is_off %}
+    {%- set sql -%}
+select {{ dbt_history._quoted(table.key) | join(', ') }}, `__deleted` as `txn`
+        from (
+            select
+                {{ columns | join(', ') }},
+                min(if({{ deletes }}, `txn`, null)) as `__deleted`,
+                max_by(`action`, if(`txn` <= {{ table.to }}L, struct(`txn`, `position`), null))
+                    as `__last`
+            from {{ log }}
+            where {{ dbt_history._rewound_features(table, only) }}
+            group by {{ keys | join(', ') }}
+        ) as logged
+        where `__deleted` is not null and `__last` not in ('DELETE', 'PURGE')
+    {%- endset -%}
+    {% do return(sql) %}
+{% endmacro %}
 
 
 {#
