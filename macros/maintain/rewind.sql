@@ -26,9 +26,10 @@
     difference) will follow the source again: rewind the source, or call suspend_history afterwards.
     Feature states are rewound through their log, with a transaction at its end (`writes`, `app_id`;
     `json` names columns that hold JSON): `to` is a transaction, a tag or a time, and the next run
-    of the model applies it. It is refused if a feature existed then whose state was not kept,
-    because its space or a write had no history; of a feature that was also deleted without history
-    only the log can show it, by its writes up to then.
+    of the model applies it. The states must have all writes of the features to rewind: where the
+    log holds spaces of other tables, name the space with `only`. It is refused if a feature existed
+    then whose state was not kept, because its space or a write had no history; of a feature that
+    was also deleted without history only the log can show it, by its writes up to then.
 #}
 {% macro rewind(
     table, to, only=none, at=none, dry_run=false, convention=none, key=none, author=none,
@@ -42,8 +43,13 @@
     {% do dbt_history._check_rewind(tables, only, said) %}
     {% do dbt_history._rewind_points(tables, to, at, only) %}
     {% do dbt_history._refuse_unkept_states(tables, only, writes) %}
+    {% set log_of_writes = namespace(
+        end=dbt_history._end_of_rewound_log(tables, only, writes),
+    ) %}
     {% for table in tables if table.namespace %}
-        {% do dbt_history._rewind_features(table, only, said, dry_run) %}
+        {% set log_of_writes.end = dbt_history._rewind_features(
+            table, only, said, log_of_writes.end, dry_run,
+        ) %}
     {% endfor %}
     {% for table in tables if not table.namespace %}
         {% set select_sql = dbt_history._rewind_sql(table, only) %}

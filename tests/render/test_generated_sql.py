@@ -1656,14 +1656,36 @@ def test_a_rewind_is_refused_where_it_would_delete_a_feature_without_history(
     }  # fmt: skip
     refused = 'states: 2 features, such as {"Id":"f"}; they are stored from transaction 5 on'
     with pytest.raises(DbtRuntimeError, match=refused):
-        call("_refuse_unkept_states", tables=[table], only={"branch": "main"})
+        call("_refuse_unkept_states", tables=[table], only={"branch": "main"}, writes="golden.log")
     condition = "(`branch` <=> cast('main' as string) and coalesce(`branch`, 'main') = 'main')"
     assert f"and `created_txn` <= 4L and {condition}" in executed[-1]
 
-    call.pretend_answers(
-        {"describe `golden`.`states`": described(columns), "select\n        to_json": []}
-    )
-    call("_refuse_unkept_states", tables=[table, {**table, "namespace": None}], only=None)
+    call.pretend_answers({"describe `golden`.": described(columns), "select\n        to_json": []})
+    tables = [table, {**table, "namespace": None}]
+    call("_refuse_unkept_states", tables=tables, only=None, writes="golden.log")
+
+
+def test_a_rewind_of_features_counts_only_their_own_writes_in_the_log(call: Renderer) -> None:
+    columns = {"space": "string", "id": "string", "txn": "bigint", "txn_next": "bigint"}
+    answers = {
+        "describe": described(columns),
+        "select coalesce(max(`txn`), -1)": [{"newest": 3}],
+        "select coalesce(max(`txn`), 0)": [{"txn": 5, "ahead": 0}],
+    }
+    executed = call.pretend_answers(answers)
+    tables = [
+        {"name": name, "relation": call.table(name), "key": ["space", "id"], "namespace": "xyz"}
+        for name in ("roads", "twin")
+    ]
+    arguments = {"tables": tables, "only": {"space": "roads"}, "writes": "golden.edits"}
+    assert call("_end_of_rewound_log", **arguments) == 5
+    assert "count_if(`txn` > 3L and (`space` <=> cast('roads' as string)))" in executed[-1]
+
+    answers["select coalesce(max(`txn`), 0)"] = [{"txn": 5, "ahead": 2}]
+    call.pretend_answers(answers)
+    both = "roads: 2 writes that the states lack\n *twin: 2 writes that the states lack"
+    with pytest.raises(DbtRuntimeError, match=both):
+        call("_end_of_rewound_log", **arguments)
 
 
 @pytest.mark.parametrize("is_operation", [True, False])

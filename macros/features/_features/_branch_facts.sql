@@ -178,13 +178,13 @@
 
 {#
     The last transaction of the log, the last one that the states have applied, and how many writes
-    of the log they may lack.
+    of the log they may lack, of those that `where` selects.
 #}
-{% macro _head_of_log(writes, states) %}
+{% macro _head_of_log(writes, states, where='true') %}
     {% set applied = dbt_history._last_applied(states, dbt_history._quoted_relation(states)) %}
     {% set row = run_query(
-        'select coalesce(max(`txn`), 0), count_if(`txn` > ' ~ applied ~ 'L) from '
-            ~ dbt_history._table_name(writes)
+        'select coalesce(max(`txn`), 0), count_if(`txn` > ' ~ applied ~ 'L and (' ~ where
+            ~ ')) from ' ~ dbt_history._table_name(writes)
     ).rows[0] %}
     {% do return({'txn': row[0] | int, 'applied': applied, 'ahead': row[1] | int}) %}
 {% endmacro %}

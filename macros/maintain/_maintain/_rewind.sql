@@ -558,24 +558,46 @@ select {{ dbt_history._quoted(table.key) | join(', ') }}, `__deleted` as `txn`
 
 
 {#
-    Feature states are rewound through their log: one transaction restores the earlier states; the
-    next run of the model applies it.
+    The last transaction of the log. Refused for all tables at once if one of them lacks writes of
+    the features to rewind; writes of another table's space in the same log are none of them:
+
+        edits    1 roads   2 pois   3 roads   4 pois
+        roads    1                  3                  only: {space: roads} lacks nothing
 #}
-{% macro _rewind_features(table, only, said, dry_run) %}
+{% macro _end_of_rewound_log(tables, only, writes) %}
+    {% set problems, found = [], namespace(end=none) %}
+    {% for table in tables if table.namespace %}
+        {% set head = dbt_history._head_of_log(
+            writes, table.relation, dbt_history._rewound_features(table, only),
+        ) %}
+        {# The first one: the append notices what another writer has added since. #}
+        {% set found.end = head.txn if found.end is none else found.end %}
+        {% do problems.append(table.name ~ ': ' ~ head.ahead ~ ' writes that the states lack')
+            if head.ahead %}
+    {% endfor %}
+    {% if problems %}
+        {% do exceptions.raise_compiler_error(dbt_history._message(
+            'rewind', 'the log is ahead of the states; nothing was written',
+            got='\n    ' ~ problems | join('\n    '),
+            way_out='run the model of the states first; if the writes are of the space of another'
+                ~ ' table, rewind one table at a time and name its space: `only: {space: ...}`',
+        )) %}
+    {% endif %}
+    {% do return(found.end) %}
+{% endmacro %}
+
+
+{#
+    Feature states are rewound through their log: one transaction restores the earlier states; the
+    next run of the model applies it. Returns the last transaction of the log, which was `end`.
+#}
+{% macro _rewind_features(table, only, said, end, dry_run) %}
     {% set columns = dbt_history._table_columns(table.relation) %}
     {% set payload = dbt_history._payload_of(
         columns, dbt_history._table_columns(dbt_history._table_name(said.writes)), table.key,
         said.payload,
     ) %}
     {% set features = dbt_history._features_of(columns, table.key, payload, said.json) %}
-    {% set head = dbt_history._head_of_log(said.writes, table.relation) %}
-    {% if head.ahead %}
-        {% do exceptions.raise_compiler_error(dbt_history._message(
-            'rewind', 'the log is ahead of the states; nothing was written',
-            got=head.ahead ~ ' writes that the states lack',
-            way_out='run the model of the states first',
-        )) %}
-    {% endif %}
     {% set call = {
         'writes': dbt_history._table_name(said.writes),
         'states': dbt_history._quoted_relation(table.relation),
@@ -584,16 +606,16 @@ select {{ dbt_history._quoted(table.key) | join(', ') }}, `__deleted` as `txn`
         'json': features.json, 'author': said.author,
         'message': said.message or 'rewind to ' ~ table.to, 'at': none,
         'where': dbt_history._rewound_features(table, only), 'is_resync': false,
-        'head': head.txn,
+        'head': end,
     } %}
-    {% set parts = dbt_history._resync_sql(call, head.txn + 1) %}
+    {% set parts = dbt_history._resync_sql(call, end + 1) %}
     {% set number = run_query(
         'select count(*) from (' ~ parts.select ~ ') as writes'
     ).rows[0][0] | int %}
     {% do dbt_history._refuse_too_many_writes(number, 'rewind') %}
     {% if number and not dry_run %}
         {% do dbt_history._append_writes(
-            call.writes, head.txn, parts.insert ~ '\n' ~ parts.select, 'rewind',
+            call.writes, end, parts.insert ~ '\n' ~ parts.select, 'rewind',
         ) %}
         {% do dbt_history._add_mark(
             table, 'rewind', instant=table.to, author=said.author, reason=said.message,
@@ -603,9 +625,10 @@ select {{ dbt_history._quoted(table.key) | join(', ') }}, `__deleted` as `txn`
         'dbt_history: ' ~ table.name ~ (' would be rewound' if dry_run else ' is rewound') ~ ' to '
             ~ table.to ~ ': ' ~ number ~ ' writes'
         ~ (
-            ', transaction ' ~ (head.txn + 1) ~ ' of the log; run the model'
+            ', transaction ' ~ (end + 1) ~ ' of the log; run the model'
                 if number and not dry_run else ''
         ),
         info=true
     ) %}
+    {% do return(end + 1 if number and not dry_run else end) %}
 {% endmacro %}
