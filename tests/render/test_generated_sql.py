@@ -1518,7 +1518,7 @@ def test_a_rewind_of_days_is_refused_where_it_would_replace_a_version(call: Rend
         {
             "describe `golden`.`records`": described(columns),
             "select unix_date(date'2024-01-15')": [{"number": 19737}],
-            "select greatest(": [{"number": 19884}],
+            "select coalesce(": [{"next": 19884, "present": 19884}],
             "select\n": [{"begins": 19884, "can_begin": 19885, "versions": 2}],
         }
     )
@@ -1531,9 +1531,9 @@ def test_a_rewind_of_days_is_refused_where_it_would_replace_a_version(call: Rend
     with pytest.raises(DbtRuntimeError, match="begin at 2024-06-10, and can begin at 2024-06-11"):
         call("_rewind_points", **arguments)
 
-    (default,) = (sql for sql in executed if sql.startswith("select greatest("))
+    (default,) = (sql for sql in executed if sql.startswith("select coalesce("))
     today = "date_from_unix_date(cast(floor(unix_seconds(current_timestamp()) / 86400) as int))"
-    assert f"unix_date(version) + 0, unix_date({today})" in default
+    assert f"unix_date(version) + 0, 0), unix_date({today})" in default
     assert_golden("maintain/rewind_begin", executed[-1])
 
 
