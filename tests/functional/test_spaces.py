@@ -187,6 +187,66 @@ def test_a_table_of_one_space_is_suspended_as_a_whole(project: Project) -> None:
 
 
 @pytest.mark.thorough
+def test_a_rewind_needs_only_the_writes_and_states_of_its_own_features(project: Project) -> None:
+    """
+    `roads` and `twin` hold the same space of a log, `pois` another one.
+
+        txn     1      2      3    | 4        5
+        roads   f, g          g    | no f
+        pois           f           |          f
+        history on                 | of roads in `roads` suspended
+    """
+    edits = project.table("edits")
+    project.spark.sql(f"create schema if not exists {project.schema}")
+    project.spark.sql(
+        f"create table {edits} (txn bigint, position bigint, action string, space string,"
+        " id string, v string, app_id string, author string, message string, at timestamp)"
+        " using delta"
+    )
+
+    def write(*writes: tuple[int, str, str, str]) -> None:
+        rows = [
+            f"({txn}, {position}, '{'PUT' if v else 'DELETE'}', '{space}', '{id_}', '{v}', 'app',"
+            " null, null, timestamp'2024-01-01')"
+            for position, (txn, space, id_, v) in enumerate(writes)
+        ]
+        project.spark.sql(f"insert into {edits} values {', '.join(rows)}")
+        project.run("roads", "twin", "pois")
+
+    def rewind(table: Any, to: int, check: bool = True, **only: str) -> str:
+        arguments = {"table": table, "to": to, "only": only, "writes": edits, "app_id": "undo"}
+        run = project.dbt("run-operation", "rewind", "--args", json.dumps(arguments), check=check)
+        return run.log
+
+    for name, space in (("roads", "roads"), ("twin", "roads"), ("pois", "pois")):
+        project.history(
+            name,
+            f'{{{{ dbt_history.feature_states("(select * from {edits} where space = '
+            f"'{space}')\", id=['space', 'id'], payload=['v']) }}}}",
+            key=["space", "id"],
+            convention="naksha",
+            max_deleted_share=None,
+        )
+    write((1, "roads", "f", "1"), (1, "roads", "g", "1"), (2, "pois", "f", "2"),
+          (3, "roads", "g", "3"))  # fmt: skip
+    switch(project, "suspend", "roads")
+    write((4, "roads", "f", ""), (5, "pois", "f", "5"))
+
+    refused = rewind("roads", 1, check=False, space="roads")
+    assert '1 features, such as {"space":"roads","id":"f"}; they are stored from transaction 4' in (
+        refused
+    )
+    refused = rewind(["roads", "twin"], 4, check=False)
+    assert "roads: 1 writes that the states lack" in refused
+    assert "twin: 1 writes that the states lack" in refused
+    logged = rewind(["roads", "twin"], 1, space="roads", id="g")
+    assert "roads is rewound to 1: 1 writes, transaction 6" in logged
+    assert "twin is rewound to 1: 1 writes, transaction 7" in logged
+    added = [row for row in project.rows("edits") if row["txn"] > 5]
+    assert {(row["txn"], row["id"], row["v"]) for row in added} == {(6, "g", "1"), (7, "g", "1")}
+
+
+@pytest.mark.thorough
 def test_tables_and_logs_that_cannot_be_switched_are_refused(
     project: Project, spark: SparkSession
 ) -> None:
