@@ -128,7 +128,7 @@ def test_the_pages_rows_of_an_instant_are_those_of_the_reader(
             for at in (micros(since), *([] if until is None else [micros(until)]))
             for near in (-1, 0, 1)
         }
-        # An open end is open at every point.
+        # Around open ends, and after them.
         | {
             micros(at) + near
             for at in (datetime(9999, 12, 31), FIVETRAN_OPEN)

@@ -188,9 +188,6 @@ def test_readers_of_random_tables_agree_with_the_definitions(
     given = {"relation": "versions", "convention": settings(convention)}
     points = sorted({scale.at(tick) + nudge for tick in range(13) for nudge in scale.offsets()})
     points = random.Random(3).sample(points, min(len(points), 24))
-    if convention.open_end is not None:
-        # An open version is in force at every point, also at the end that is stored.
-        points.append(convention.open_end)
     ranges = [tuple(random.Random(n).sample(points, 2)) for n in range(8)]
 
     # One query for all points, with one sub-query each.
@@ -254,12 +251,12 @@ def test_readers_of_random_tables_agree_with_the_definitions(
         (NUMBERS | {"gap": 1}, "5L", f"{2**63 - 1}L", 2**63 - 2),
     ],
 )
-def test_an_open_end_is_open_at_every_point(
+def test_an_open_end_is_no_end(
     convention: Any, first: str, last: str, at: Any, read: Read, call: Renderer, spark: SparkSession
 ) -> None:
     """
     version   [ first ----------------- last
-    at                                     ^     in force: `last` means until further notice
+    at                                     ^     not ended: `last` means until further notice
     """
     columns = call("convention", convention=convention)
     spark.sql(
@@ -268,18 +265,12 @@ def test_an_open_end_is_open_at_every_point(
     )
     (version,) = spark.sql("select * from lasting").collect()
     given = {"relation": "lasting", "convention": convention}
-    after = 2**63 - 1 if first == "5L" else "+10001-01-01"
 
-    assert len(read("as_of", at=at, **given)) == 1
-    assert len(read("overlaps", from_at=at, to_at=after, **given)) == 1
     assert read("precedes", at=at, **given) == []
     assert read("current_version", **given) == [{"version": version[columns["start"]]}]
     tables = {"a": "lasting", "b": "lasting"}
     (joined,) = read("history_join", tables=tables, key="id", convention=convention)
     assert joined["valid_to"] is None
-    # The page evaluates `as_of` by these numbers.
-    until = call("_stored_periods", **given)["until"]
-    assert spark.sql(f"select {until} from lasting").collect()[0][0] is None
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@
 {% endmacro %}
 
 
-{# until > x, or until >= x: the period has not ended at x. An open period has not at any x. #}
+{#
+    until > x, or until >= x: the period has not ended at x. At a stored open end itself nothing is
+    in force, as for programs that compare `end > x` alone.
+#}
 {% macro _lasts_beyond(convention, point, or_ends_there=false, prefix='') %}
     {%- if not convention.end -%} {%- do return('true') -%} {%- endif -%}
     {%- set end = prefix ~ dbt_history._quote(convention.end) -%}
-    {%- set first_open_end = dbt_history._first_open_end(convention) -%}
     {%- do return(
         '(' ~ end ~ (' >= ' if or_ends_there else ' > ')
-            ~ dbt_history._shift_by_gap(point, convention)
-            ~ (' or ' ~ end ~ ' >= ' ~ first_open_end if first_open_end is not none else '')
-            ~ ' or ' ~ end ~ ' is null)'
+            ~ dbt_history._shift_by_gap(point, convention) ~ ' or ' ~ end ~ ' is null)'
     ) -%}
 {% endmacro %}
 

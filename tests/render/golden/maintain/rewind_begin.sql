@@ -22,7 +22,7 @@ select
     from (select * from (
     select * from golden.records
     where `from` <= date'2024-01-15'
-        and (`to` > date'2024-01-15' or `to` >= date'9999-01-01' or `to` is null)
+        and (`to` > date'2024-01-15' or `to` is null)
 ) as was where `Key-Id` <=> cast('it\'s' as string)) as was
     left join (select * from `golden`.`records` where (`to` is null)) as is_now on was.`Key-Id` = is_now.`Key-Id`
     where is_now.`Key-Id` is null or not (was.`Key-Id` <=> is_now.`Key-Id` and was.`v` <=> is_now.`v`)
@@ -38,7 +38,7 @@ select
     left anti join (
     select * from golden.records
     where `from` <= date'2024-01-15'
-        and (`to` > date'2024-01-15' or `to` >= date'9999-01-01' or `to` is null)
+        and (`to` > date'2024-01-15' or `to` is null)
 ) as was on was.`Key-Id` = is_now.`Key-Id`
         ) as batch
     ) as changed on stored.`Key-Id` = changed.`Key-Id`

@@ -21,5 +21,5 @@
         from `golden`.`history_marks`
         where kind = 'tag' and name = 'year\'s end'
             and table_name = 'records'
-    ) or `valid_to` >= timestamp'9999-01-01 00:00:00 UTC' or `valid_to` is null)
+    ) or `valid_to` is null)
 )

@@ -1,7 +1,7 @@
 (
     select * from golden.records
     where `valid_from` <= 7L
-        and (`valid_to` > 7L or `valid_to` >= 2147483647L or `valid_to` is null)
+        and (`valid_to` > 7L or `valid_to` is null)
         and (
             select
                 if(

@@ -13,7 +13,7 @@
     where cast(`_hist_event` as string) in ('1', '4', 'I', 'T')
 ) as log_versions
     where `__valid_from` < current_timestamp()
-        and (`__valid_to` > timestamp'2024-03-03 00:00:00 UTC' or `__valid_to` >= timestamp'9999-01-01 00:00:00 UTC' or `__valid_to` is null)
-        and (`__valid_to` > `__valid_from` or `__valid_to` >= timestamp'9999-01-01 00:00:00 UTC' or `__valid_to` is null)
+        and (`__valid_to` > timestamp'2024-03-03 00:00:00 UTC' or `__valid_to` is null)
+        and (`__valid_to` > `__valid_from` or `__valid_to` is null)
         and timestamp'2024-03-03 00:00:00 UTC' < current_timestamp()
 )

@@ -2,7 +2,7 @@
     select * from (
     select * from golden.prices
     where `valid_from` <= timestamp'2024-04-30 00:00:00 UTC'
-        and (`valid_to` > timestamp'2024-04-30 00:00:00 UTC' or `valid_to` >= timestamp'9999-01-01 00:00:00 UTC' or `valid_to` is null)
+        and (`valid_to` > timestamp'2024-04-30 00:00:00 UTC' or `valid_to` is null)
         and (
             select
                 if(
@@ -21,5 +21,5 @@
         )
 ) as was_known
     where `holds_from` <= timestamp'2024-03-15 00:00:00 UTC'
-        and (`holds_to` > timestamp'2024-03-15 00:00:00 UTC' or `holds_to` >= timestamp'9999-01-01 00:00:00 UTC' or `holds_to` is null)
+        and (`holds_to` > timestamp'2024-03-15 00:00:00 UTC' or `holds_to` is null)
 )

@@ -19,7 +19,7 @@
             from (
                 select * from golden.records as stored
                 where ((`_fivetran_start` >= timestamp'2024-03-03 00:00:00 UTC' and `_fivetran_start` < timestamp'2024-03-04 00:00:00 UTC') or (`_fivetran_end` >= (timestamp'2024-03-03 00:00:00 UTC' - interval 1 millisecond) and (`_fivetran_end` < (timestamp'2024-03-04 00:00:00 UTC' - interval 1 millisecond) and `_fivetran_end` < timestamp'9999-01-01 00:00:00 UTC')))
-                    and (`_fivetran_end` > (`_fivetran_start` - interval 1 millisecond) or `_fivetran_end` >= timestamp'9999-01-01 00:00:00 UTC' or `_fivetran_end` is null)
+                    and (`_fivetran_end` > (`_fivetran_start` - interval 1 millisecond) or `_fivetran_end` is null)
                     and (
                         select
                             if(
