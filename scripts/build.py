@@ -30,12 +30,12 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -82,9 +82,11 @@ LANDED_NODES = (
     "fivetran_snapshot_is_as_documented",
 )
 # Expected seconds of steps that have not been timed yet.
-USUAL_SECONDS = {"landing": 1.0, "day": 3.0, "model": 3.0, "snapshot": 3.0, "seed": 1.5}
-USUAL_SECONDS_OF_OTHERS = 0.7
-# The first steps are slow, because Java has just started; they do not count alone.
+USUAL_SECONDS = {"landing": 2.0, "day": 3.0, "model": 3.0, "snapshot": 1.5, "seed": 1.0}
+USUAL_SECONDS_OF_OTHERS = 0.5
+# Two steps take place at once. The first ones are slow, because Java has just started; they do not
+# count alone.
+AT_ONCE = 2
 FIRST_SECONDS = 60.0
 LONGEST_SILENCE = 10.0
 SUCCEEDED = ("success", "pass", "no-op")
@@ -107,14 +109,16 @@ class Progress:
 
     A step has the unique id of a node, or is a day or the landing. Nodes other than tests have a
     line each, and so have tests that did not pass; others have one if nothing was printed for ten
-    seconds. dbt calls this from several threads.
+    seconds. dbt calls this from several threads. A step that is expected several times counts as
+    often; its further turns are named `STEP 2`, `STEP 3`.
     """
 
     def __init__(self, steps: Iterable[str], known: Mapping[str, float]) -> None:
-        self.expected = {
-            step: known.get(step) or USUAL_SECONDS.get(kind(step), USUAL_SECONDS_OF_OTHERS)
-            for step in steps
-        }
+        self.expected: dict[str, float] = {}
+        for step in steps:
+            turn = first_free(step, self.expected)
+            usual = USUAL_SECONDS.get(kind(step), USUAL_SECONDS_OF_OTHERS)
+            self.expected[turn] = known.get(turn) or usual
         self.unnamed = 0
         self.seconds: dict[str, float] = {}
         self.began = self.printed = monotonic()
@@ -124,14 +128,18 @@ class Progress:
         """Expected seconds of the open steps, corrected by what the finished ones took."""
         open_ = [seconds for step, seconds in self.expected.items() if step not in self.seconds]
         finished = sum(self.expected.get(step, 1.0) for step in self.seconds)
-        rate = (elapsed + FIRST_SECONDS) / (finished + FIRST_SECONDS)
+        rate = (elapsed + FIRST_SECONDS) / (finished + AT_ONCE * FIRST_SECONDS)
         return (sum(open_) + self.unnamed) * rate
 
     def finish(self, step: str, seconds: float, text: str, is_line: bool = True) -> None:
         with self.lock:
-            if step not in self.expected and step not in self.seconds:
+            turn = first_free(step, self.seconds)
+            if turn not in self.expected:
+                # A node that is built again, because it failed, is counted once.
+                turn = step
+            if turn not in self.expected and turn not in self.seconds:
                 self.unnamed = max(0, self.unnamed - 1)
-            self.seconds[step] = seconds
+            self.seconds[turn] = seconds
             now = monotonic()
             if not is_line and now - self.printed < LONGEST_SILENCE:
                 return
@@ -159,6 +167,12 @@ class Progress:
 
 def first_line(message: str) -> str:
     return message.strip().partition("\n")[0]
+
+
+def first_free(step: str, taken: Container[str]) -> str:
+    """The step, or the first of its further turns that is not taken."""
+    turns = (f"{step} {number}" for number in count(2))
+    return next(turn for turn in chain([step], turns) if turn not in taken)
 
 
 @dataclass(frozen=True)
@@ -225,6 +239,8 @@ class Build:
         self.progress = progress
         self.manifest = manifest
         self.results = Results()
+        # Beside the progress, what the parts of a day do when their nodes are built.
+        self.callbacks: list[Callable[[Any], None]] = []
 
     def run(self, *options: str, is_last: bool = False) -> bool:
         """Run `dbt build`, and add its results. Returns whether it succeeded.
@@ -233,7 +249,7 @@ class Build:
         """
         artifact = TARGET / "run_results.json"
         artifact.unlink(missing_ok=True)
-        runner = dbtRunner(self.manifest, callbacks=[self.progress.on_event])
+        runner = dbtRunner(self.manifest, callbacks=[self.progress.on_event, *self.callbacks])
         json_option = "--write-json" if is_last else "--no-write-json"
         done = runner.invoke(["--quiet", json_option, "build", *THREADS, *options])
         if isinstance(done.exception, KeyboardInterrupt):
@@ -281,53 +297,92 @@ def report_day(build: Build, system: str, day: Path, statements: int, seconds: f
     build.progress.finish(step_of(day), seconds, text)
 
 
+class Part:
+    """The landing, or a system whose users change its tables, on its days.
+
+    Its own work up to its next dbt command is done in a thread. It begins as soon as the nodes of
+    its last run are built, beside those of other parts:
+
+        landing  file 1  | nodes 1 | file 2                | nodes 2 | ...
+        crmp     users 1 | nodes 1               | users 2 | nodes 2      | ...
+                         | one run of dbt        |         | one run of dbt
+
+    building  names of the nodes of its run that are not built yet
+    """
+
+    def __init__(self, commands: Iterator[play_days.Command], threads: Executor) -> None:
+        self.commands = commands
+        self.threads = threads
+        self.building: set[str] = set()
+        self.lock = threading.Lock()
+        self.work()
+
+    def work(self) -> None:
+        """Work up to the next command, which is None at the end."""
+        self.command = self.threads.submit(next, self.commands, None)
+
+    def on_event(self, event: Any) -> None:
+        """A callback of dbt, from several threads."""
+        if event.info.name != "NodeFinished" or event.data.run_result.status not in SUCCEEDED:
+            return
+        with self.lock:
+            is_built = self.building == {event.data.node_info.node_name}
+            self.building.discard(event.data.node_info.node_name)
+        if is_built:
+            self.work()
+
+    def end_run(self) -> None:
+        """Go on also if dbt has told nothing of some of the nodes."""
+        if self.building:
+            self.building.clear()
+            self.work()
+
+
 def play(build: Build, parts: Mapping[str, Iterator[play_days.Command]]) -> None:
     """Play the days of all parts at once, each day with one run of dbt for all of them.
 
     parts  the dbt commands of each part, which does its own work when it is asked for the next.
            Its work is done when it has none. Operations are run at once, one after the other.
     """
-    open_ = dict(parts)
     given = dict(os.environ)
     try:
         with ThreadPoolExecutor(len(parts)) as threads:
+            open_ = {name: Part(commands, threads) for name, commands in parts.items()}
             for day in count(1):
                 message = {"DBT_HISTORY_APPLICATION": "days", "DBT_HISTORY_MESSAGE": f"day {day}"}
                 os.environ |= message
-                nodes = nodes_of_day(build, open_, threads)
+                nodes = nodes_of_day(build, open_)
                 if not open_:
                     break
                 say(f"day {day}: one run of dbt for {', '.join(open_)}")
+                build.callbacks = [part.on_event for part in open_.values()]
                 if not build.run("--select", *nodes, "--indirect-selection", "empty"):
                     build.end()
                     sys.exit(f"build: the run of day {day} failed, or a table is not as documented")
+                for part in open_.values():
+                    part.end_run()
     finally:
+        build.callbacks = []
         os.environ.clear()
         os.environ.update(given)
 
 
-def nodes_of_day(
-    build: Build, open_: dict[str, Iterator[play_days.Command]], threads: ThreadPoolExecutor
-) -> list[str]:
-    """Let each part work up to its next run of dbt. Returns what these runs select.
+def nodes_of_day(build: Build, open_: dict[str, Part]) -> list[str]:
+    """Wait for each part's next run of dbt. Returns what these runs select.
 
     Removes the parts that have no more commands.
     """
     nodes: list[str] = []
-    waiting = list(open_)
-    while waiting:
-        commands = threads.map(lambda part: next(open_[part], None), waiting)
-        found = dict(zip(waiting, list(commands), strict=True))
-        waiting = []
-        for part, command in found.items():
-            if command is None:
-                del open_[part]
-                (DAYS | {"landing": LANDING})[part].done()
-            elif command.is_run:
-                nodes += command.nodes
-            else:
-                play_days.run_dbt(command, build.manifest, THREADS)
-                waiting.append(part)
+    for name, part in list(open_.items()):
+        while (command := part.command.result()) is not None and not command.is_run:
+            play_days.run_dbt(command, build.manifest, THREADS)
+            part.work()
+        if command is None:
+            del open_[name]
+            (DAYS | {"landing": LANDING})[name].done()
+        else:
+            part.building = set(command.nodes)
+            nodes += command.nodes
     return nodes
 
 
@@ -374,8 +429,9 @@ def known_seconds() -> dict[str, float]:
 def build_all(manifest: Manifest) -> bool:
     """Build everything, the documented example first."""
     known = known_seconds()
-    others = steps_before(["landing", *DAYS])
-    build = Build(Progress([*others, *steps_of(manifest)], known), manifest)
+    before = steps_before(manifest, ["landing", *DAYS])
+    after = [name for name in steps_of(manifest) if name not in before]
+    build = Build(Progress([*before, *after], known), manifest)
     say("the documented example of Fivetran's history mode")
     if build.run(*EXAMPLE_NODES):
         tests = sum(kind(name) == "test" for name in build.results.finished)
@@ -396,8 +452,9 @@ def build_selected(options: list[str]) -> bool:
     if "--indirect-selection" not in options:
         # A test that also reads other nodes would fail where these are not built.
         options = [*options, "--indirect-selection", "cautious"]
-    parts = parts_read(parse(), options)
-    prepare(Build(Progress(steps_before(parts), known_seconds()), None), parts)
+    manifest = parse()
+    parts = parts_read(manifest, options)
+    prepare(Build(Progress(steps_before(manifest, parts), known_seconds()), None), parts)
     build = Build(Progress([], {}), None)
     say(f"dbt build {' '.join(options)}")
     success = build.run(*options, is_last=True)
@@ -426,14 +483,21 @@ def parts_read(manifest: Manifest, options: list[str]) -> list[str]:
     return [part for part in everything if part in sources]
 
 
-def steps_before(parts: Iterable[str]) -> list[str]:
-    """The steps of the landing and of the days that are still to be done, for the progress."""
-    steps = []
+def steps_before(manifest: Manifest, parts: Iterable[str]) -> list[str]:
+    """The steps of the landing and of the days that are still to be done, for the progress.
+
+    A node has one for each day that builds it.
+    """
+    steps, names = [], []
     if "landing" in parts and not LANDING.is_done:
         steps = [f"landing.{one + 1}" for one in range(len(landing_example.seed("requests")))]
+        names = [*FIRST_LANDED_NODES, *(LANDED_NODES * len(steps))]
     for system in systems_to_play(parts):
-        steps += [step_of(day) for day in play_days.days(system)]
-    return steps
+        for day in play_days.days(system):
+            steps.append(step_of(day))
+            names += play_days.nodes_of_day(system, day)
+    unique_ids = {node.name: unique_id for unique_id, node in manifest.nodes.items()}
+    return steps + [unique_ids[name] for name in names]
 
 
 def systems_to_play(parts: Iterable[str]) -> list[str]:

@@ -191,9 +191,20 @@ def steps_of(system: str, path: Path) -> list[Statement | Command]:
     day = list(steps(path.read_text(encoding="utf-8")))
     if not isinstance(day[-1], Command):
         # Views and tables derived from the histories are built after the last day.
-        logs = f"path:{folder_of(system)},config.materialized:history_append"
-        day.append(Command(f"run --select {logs}"))
+        day.append(Command(f"run --select {' '.join(logs(system))}"))
     return day
+
+
+def nodes_of_day(system: str, path: Path) -> list[str]:
+    """The names of the nodes that a day's runs of dbt build, once for each run."""
+    commands = [step for step in steps_of(system, path) if isinstance(step, Command)]
+    return [name for command in commands if command.is_run for name in command.nodes]
+
+
+def logs(system: str) -> list[str]:
+    """The names of the models that a run of the system's logs builds."""
+    models = sorted((ROOT / folder_of(system)).glob("*.sql"))
+    return [path.stem for path in models if "materialized='history_append'" in path.read_text()]
 
 
 def play(

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,9 +47,10 @@ def test_each_model_has_a_line_with_its_number_and_the_time_left(
     clock.seconds += 300
     progress.on_event(finished(VIEW, 290.0, message="OK"))
     assert capsys.readouterr().out.splitlines() == [
-        "  1 of 3, 3 min left       a_table  2 batches: 6 added",
-        # Twice as slow as expected so far: 60 s become 105 s, with the first minute of each.
-        "  2 of 3, 2 min left       a_view  OK",
+        # Two steps take place at once: the other 180 s take less time.
+        "  1 of 3, 2 min left       a_table  2 batches: 6 added",
+        # 360 s instead of 90 so far, with the first minute of each: 60 s become 84 s.
+        "  2 of 3, 80 s left        a_view  OK",
     ]
     assert progress.seconds == {TABLE: 58.0, VIEW: 290.0}
 
@@ -80,6 +82,20 @@ def test_with_options_the_number_of_nodes_is_that_of_dbts_first_line(
     lines = capsys.readouterr().out.splitlines()
     numbers = [line[:26].partition(",")[0].strip() for line in lines]
     assert numbers == ["1 of 2", "2 of 2"]
+
+
+def test_a_node_that_several_days_build_counts_as_often(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = build.Progress([TABLE, TABLE, VIEW], {TABLE: 30.0, f"{TABLE} 2": 6.0, VIEW: 6.0})
+    for name, seconds in ((TABLE, 30.0), (TABLE, 6.0), (TABLE, 6.0), (VIEW, 6.0)):
+        clock.seconds += seconds
+        progress.on_event(finished(name, seconds, message="OK"))
+    lines = capsys.readouterr().out.splitlines()
+    numbers = [line[:26].partition(",")[0].strip() for line in lines]
+    # The third time the table had failed, and was not expected.
+    assert numbers == ["1 of 3", "2 of 3", "2 of 3", "3 of 3"]
+    assert progress.seconds == {TABLE: 6.0, f"{TABLE} 2": 6.0, VIEW: 6.0}
 
 
 def test_a_node_that_is_built_again_is_counted_once(
@@ -147,7 +163,10 @@ class Runs:
 
 
 def manifest(names: list[str]) -> Any:
-    nodes = {name: SimpleNamespace(fqn=["dbt_history", name.split(".")[2]]) for name in names}
+    nodes = {
+        unique_id: SimpleNamespace(name=unique_id.split(".")[2], fqn=unique_id.split(".")[1:3])
+        for unique_id in names
+    }
     return SimpleNamespace(nodes=nodes, unit_tests={}, exposures={})
 
 
@@ -165,6 +184,7 @@ def test_the_last_build_excludes_what_succeeded_and_its_status_is_that_of_the_wh
         "SECONDS": tmp_path / "seconds.json",
         "dbtRunner": runs,
         "prepare": lambda *_: None,
+        "steps_before": lambda *_: [TABLE],
     }.items():
         monkeypatch.setattr(build, name, value)
     command = SimpleNamespace(main=lambda *arguments, **_: shown.append(arguments))
@@ -192,6 +212,25 @@ def test_every_day_ends_with_a_command_of_dbt(system: str) -> None:
         assert isinstance(play_days.steps_of(system, path)[-1], play_days.Command), path.name
 
 
+def test_the_steps_of_the_days_are_nodes_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = SimpleNamespace(is_done=False)
+    monkeypatch.setattr(build, "LANDING", none)
+    monkeypatch.setattr(build, "DAYS", dict.fromkeys(build.DAYS, none))
+    project = build.parse()
+    steps = build.steps_before(project, ["landing", *build.DAYS])
+    assert steps.count("snapshot.dbt_history.fivetran_snapshot") == 6
+    assert steps.count("model.dbt_history.fivetran_snapshot_source") == 1
+    assert steps.count("model.dbt_history.naksha_map") == 5
+    for system in ("crmp", "esql"):
+        logs = [
+            name
+            for name, node in project.nodes.items()
+            if node.original_file_path.startswith(f"{play_days.folder_of(system)}/")
+            and node.config.materialized == "history_append"
+        ]
+        assert {steps.count(name) for name in logs} == {len(play_days.days(system))}
+
+
 @pytest.mark.parametrize("is_failed", [False, True])
 def test_the_parts_of_a_day_share_a_run_of_dbt(
     is_failed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -199,8 +238,7 @@ def test_the_parts_of_a_day_share_a_run_of_dbt(
     last = "fail" if is_failed else "success"
     runs = Runs([{TABLE: "success"}, {TABLE: last}, {VIEW: "success"}])
     done: list[str] = []
-    operations: list[str] = []
-    messages: list[str | None] = []
+    operations: list[tuple[str, str | None]] = []
     for name, value in {
         "TARGET": tmp_path,
         "dbtRunner": runs,
@@ -211,13 +249,14 @@ def test_the_parts_of_a_day_share_a_run_of_dbt(
         ),
     }.items():
         monkeypatch.setattr(build, name, value)
-    monkeypatch.setattr(play_days, "run_dbt", lambda command, *_: operations.append(command.text))
+
+    def run_dbt(command: play_days.Command, *_: Any) -> None:
+        operations.append((command.text, os.environ.get("DBT_HISTORY_MESSAGE")))
 
     def commands(*texts: str) -> Iterator[play_days.Command]:
-        for text in texts:
-            messages.append(os.environ.get("DBT_HISTORY_MESSAGE"))
-            yield play_days.Command(text)
+        yield from map(play_days.Command, texts)
 
+    monkeypatch.setattr(play_days, "run_dbt", run_dbt)
     parts = {
         "landing": commands("run --select a", "run --select b", "run --select c d"),
         "crmp": commands("run --select x", "run-operation tag {}", "run --select y"),
@@ -230,11 +269,32 @@ def test_the_parts_of_a_day_share_a_run_of_dbt(
         build.play(one_build, parts)
     selected = [run[run.index("--select") + 1 : -2] for run in runs.arguments]
     assert selected == [["a", "x"], ["b", "y"], ["c", "d"]][: 2 if is_failed else 3]
-    assert operations == ["run-operation tag {}"]
+    assert operations == [("run-operation tag {}", "day 2")]
     assert done == ([] if is_failed else ["crmp", "landing"])
-    assert messages[:2] == ["day 1", "day 1"]
-    assert messages[2:5] == ["day 2"] * 3
     assert "DBT_HISTORY_MESSAGE" not in os.environ
+
+
+def test_a_part_goes_on_as_soon_as_its_own_nodes_are_built() -> None:
+    worked: list[int] = []
+
+    def commands() -> Iterator[play_days.Command]:
+        for day in (1, 2):
+            worked.append(day)
+            yield play_days.Command("run --select a b")
+
+    with ThreadPoolExecutor(1) as threads:
+        part = build.Part(commands(), threads)
+        first = part.command.result()
+        assert first is not None
+        part.building = set(first.nodes)
+        for name, status in (("b", "success"), ("other", "success"), ("a", "error")):
+            part.on_event(finished(f"model.dbt_history.{name}", 1.0, status))
+        assert part.command.result() is first
+        part.on_event(finished("model.dbt_history.a", 1.0, "success"))
+        assert part.command.result() is not first
+        assert worked == [1, 2]
+        part.end_run()
+        assert part.command.result() is not None
 
 
 class Listing:
