@@ -209,6 +209,7 @@ def test_a_snapshot_in_a_schema_of_its_own_goes_on_there(
         project.spark.sql(f"drop schema if exists {elsewhere} cascade")
 
 
+@pytest.mark.thorough
 def test_the_schema_of_a_folder_does_not_apply_to_an_adopted_table(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

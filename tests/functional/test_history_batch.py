@@ -288,6 +288,7 @@ def test_full_refresh_replaces_the_table_if_allowed(project: Project) -> None:
     assert_table(project, "h", version(2, "a", day(1)))
 
 
+@pytest.mark.thorough
 def test_a_full_refresh_that_is_refused_can_be_undone(project: Project) -> None:
     """
     commits     1              2

@@ -257,6 +257,7 @@ def test_a_delete_at_the_start_of_a_version_ends_it_also_with_a_gap(project: Pro
     assert row["_fivetran_active"] is False
 
 
+@pytest.mark.thorough
 def test_deletions_one_gap_apart_are_kept_once_each(project: Project) -> None:
     """Events of three records, the number n n milliseconds after the start of the day; the table:
 

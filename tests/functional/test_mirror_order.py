@@ -10,7 +10,6 @@ import pytest
 from dbt.adapters.spark.session import Cursor
 
 from tests.support.project import Project
-from tests.support.selection import thorough
 
 PROPERTIES = (
     "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true',"
@@ -288,7 +287,8 @@ def test_ids_stay_unique_in_a_mirror_that_leaves_rows_out(project: Project) -> N
     assert ids == [1, 3, 4, 6, 7, 9]
 
 
-@pytest.mark.parametrize("ansi", ["true", thorough("false")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("ansi", ["true", "false"])
 def test_a_reference_that_the_type_of_the_key_cannot_hold_has_no_link(
     project: Project, monkeypatch: pytest.MonkeyPatch, ansi: str
 ) -> None:

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from tests.support.project import Project
 from tests.support.rendering import Renderer
-from tests.support.selection import thorough
 from tests.support.tables import assert_same_rows, data_frame, literal
 
 NUMBERS: dict[str, Any] = {"convention": "validity", "type": "bigint", "open_end": 2147483647}
@@ -296,7 +295,8 @@ def test_rows_without_numbers_may_be_repeated_where_versions_increase(project: P
     assert sorted(periods) == [("a", 1, 3), ("b", 3, 5), ("c", 5, None)]
 
 
-@pytest.mark.parametrize("way", ["--full-refresh", thorough("drop")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("way", ["--full-refresh", "drop"])
 def test_a_cleaned_table_is_built_again_where_versions_increase(project: Project, way: str) -> None:
     """The horizon is 3. The second commit is below it too, and a late batch is refused again."""
     batches = [("upsert", n, 1, f"v{n}", n, None) for n in (1, 2, 3, 5)]

@@ -16,6 +16,7 @@ import pytest
 
 from scripts import build, play_days
 from scripts.thread_sessions import ThreadSessions
+from tests.support.project import ROOT
 from tests.support.waiting import TIMEOUT
 
 VIEW, TABLE = "model.dbt_history.a_view", "model.dbt_history.a_table"
@@ -216,19 +217,26 @@ def test_the_steps_of_the_days_are_nodes_of_the_project(monkeypatch: pytest.Monk
     none = SimpleNamespace(is_done=False)
     monkeypatch.setattr(build, "LANDING", none)
     monkeypatch.setattr(build, "DAYS", dict.fromkeys(build.DAYS, none))
-    project = build.parse()
-    steps = build.steps_before(project, ["landing", *build.DAYS])
-    assert steps.count("snapshot.dbt_history.fivetran_snapshot") == 6
-    assert steps.count("model.dbt_history.fivetran_snapshot_source") == 1
-    assert steps.count("model.dbt_history.naksha_map") == 5
-    for system in ("crmp", "esql"):
-        logs = [
-            name
-            for name, node in project.nodes.items()
-            if node.original_file_path.startswith(f"{play_days.folder_of(system)}/")
-            and node.config.materialized == "history_append"
-        ]
-        assert {steps.count(name) for name in logs} == {len(play_days.days(system))}
+    files = [
+        path
+        for folder in ("models", "seeds", "snapshots", "tests/data")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".sql", ".csv")
+    ]
+    steps = build.steps_before(manifest([f"node.x.{path.stem}" for path in files]), ["landing"])
+    assert steps.count("landing.6") == 1
+    assert steps.count("node.x.fivetran_snapshot") == 6
+    assert steps.count("node.x.fivetran_snapshot_source") == 1
+
+    steps = build.steps_before(manifest([f"node.x.{path.stem}" for path in files]), build.DAYS)
+    assert steps.count("node.x.naksha_map") == 5
+    logs = [
+        path
+        for path in files
+        if {"crmp", "esql"} & {*path.parts} and "materialized='history_append'" in path.read_text()
+    ]
+    assert len(logs) > 8
+    assert {steps.count(f"node.x.{path.stem}") for path in logs} == {4}
 
 
 @pytest.mark.parametrize("is_failed", [False, True])
