@@ -11,7 +11,9 @@
         branches: naksha_branches, branch: draft}'
 
     Writes on it are rows of the log with its name in the column `branch`. Its base is protected
-    from cleaning, like a tag.
+    from cleaning, like a tag. If the branch has a tag at another point, the call is refused, unless
+    the table of branches shows that a killed call has left it: the tag may be that of a branch of
+    another table of branches.
 #}
 {% macro create_branch(
     table, writes, branches, branch, parent='main', at=none, author=none, reason=none,
@@ -26,6 +28,15 @@
     {% do dbt_history._check_name(branch, 'main', call.problems) %}
     {% if call.epoch is not none %}
         {% do call.problems.append('there is a branch ' ~ branch) %}
+    {% elif not dbt_history._has_tag_only(call) %}
+        {% set bases = dbt_history._bases(call, 'fork', parent, point, head.txn) %}
+        {% for mark in dbt_history._branch_tags(call) if mark.number not in bases %}
+            {% do call.problems.append(
+                'there is no branch ' ~ branch ~ ', but its tag at ' ~ mark.instant
+                    ~ ': name its table of branches, or if a killed call has left the tag, name its'
+                    ~ ' point (at) or drop it (drop_tag, tag: branch:' ~ branch ~ ')'
+            ) %}
+        {% endfor %}
     {% endif %}
     {% if parent != 'main' and dbt_history._present_epoch(call.epochs, parent) is none %}
         {% do call.problems.append('there is no branch ' ~ parent) %}

@@ -17,7 +17,7 @@
             'there is no branch ' ~ branch
                 ~ (', but its tag: name its table of branches, or if a killed call has left the tag'
                     ~ ' drop it (drop_tag, tag: branch:' ~ branch ~ ')'
-                    if dbt_history._has_branch_tag(call) else '')
+                    if dbt_history._branch_tags(call) else '')
         ) %}
     {% endif %}
     {% for epoch in call.epochs if epoch.until is none and epoch.parent == branch %}

@@ -538,8 +538,11 @@ def test_the_tag_that_a_killed_call_has_left_is_removed_by_a_repeated_drop(
     assert sorted(facts) == [("drop", "other"), ("fork", "other")]
 
     # A table of branches without facts of draft may be the wrong one, and draft exist in another.
+    edits.write("main", f=2)
     for branches in (project.table("no_branches"), edits.branches):
         wrong: dict[str, Any] = {"writes": edits.log, "branches": branches}
+        moved = edits.operate("create_branch", False, branch="draft", **wrong)
+        assert "there is no branch draft, but its tag at 1: name its table" in moved.log
         refused = edits.operate("drop_branch", False, branch="draft", **wrong)
         assert "there is no branch draft, but its tag: name its table of branches" in refused.log
     dry = edits.on_branch("drop_branch", branch="other", dry_run=True)
@@ -553,6 +556,10 @@ def test_the_tag_that_a_killed_call_has_left_is_removed_by_a_repeated_drop(
     edits.operate("drop_tag", tag="branch:draft")
     assert tags() == set()
     assert len(project.rows("branches")) == len(facts)
+
+    create_draft_in_part()
+    edits.on_branch("create_branch", branch="draft")
+    assert edits.shown("draft") == {"draft": {"f": 2}}
 
 
 def test_a_cleaning_leaves_all_that_branches_of_branches_read(project: Project) -> None:

@@ -120,31 +120,35 @@
         detail       forked from draft at 2           reads draft as of 2 and main as of 1
 #}
 {% macro _protect_bases(call, kind, parent, at, since) %}
-    {% set tag = 'branch:' ~ call.branch %}
-    {% set fact = {
-        'kind': kind, 'branch': call.branch, 'parent': parent, 'at': at, 'since': since,
-    } %}
-    {% set epochs = dbt_history._branch_epochs(call.facts + [fact]) %}
-    {% set points = dbt_history._present_epoch(epochs, call.branch).chain
-        | map(attribute='at') | unique | list %}
+    {% set points = dbt_history._bases(call, kind, parent, at, since) %}
     {% set bases = [] %}
     {% for point in points %}
         {% do bases.append(dict(call.table, instant=point | string)) %}
     {% endfor %}
     {% do dbt_history._add_tags(
-        bases, tag, call.problems, call.author, 'base of the branch',
+        bases, 'branch:' ~ call.branch, call.problems, call.author, 'base of the branch',
     ) %}
     {% do dbt_history._refuse_branch(call, 'a base is cleaned or is being cleaned') %}
     {% do return(points) %}
 {% endmacro %}
 
 
+{# The points of the chain of the branch after such a fact. #}
+{% macro _bases(call, kind, parent, at, since) %}
+    {% set fact = {
+        'kind': kind, 'branch': call.branch, 'parent': parent, 'at': at, 'since': since,
+    } %}
+    {% set epochs = dbt_history._branch_epochs(call.facts + [fact]) %}
+    {% do return(
+        dbt_history._present_epoch(epochs, call.branch).chain | map(attribute='at') | unique | list
+    ) %}
+{% endmacro %}
+
+
 {# Only after the fact is written: until then the branch still reads its earlier bases. #}
 {% macro _release_other_bases(call, points) %}
-    {% set tag = 'branch:' ~ call.branch %}
-    {% for mark in dbt_history._marks_of(call.table).tags
-        if mark.name == tag and mark.number not in points %}
-        {% do dbt_history._remove_tag(call.table, tag, mark.instant) %}
+    {% for mark in dbt_history._branch_tags(call) if mark.number not in points %}
+        {% do dbt_history._remove_tag(call.table, mark.name, mark.instant) %}
     {% endfor %}
 {% endmacro %}
 
@@ -157,13 +161,17 @@
 {% macro _has_tag_only(call) %}
     {% set may_be_wrong = dbt_history._branches_relation(call.branches) is none
         or (call.facts and call.branch not in call.facts | map(attribute='branch')) %}
-    {% do return(call.epoch is none and not may_be_wrong and dbt_history._has_branch_tag(call)) %}
+    {% do return(
+        call.epoch is none and not may_be_wrong and dbt_history._branch_tags(call) | length > 0
+    ) %}
 {% endmacro %}
 
 
-{% macro _has_branch_tag(call) %}
+{# The points that the tag of the branch protects. #}
+{% macro _branch_tags(call) %}
     {% do return(
-        'branch:' ~ call.branch in dbt_history._marks_of(call.table).tags | map(attribute='name')
+        dbt_history._marks_of(call.table).tags
+            | selectattr('name', 'equalto', 'branch:' ~ call.branch) | list
     ) %}
 {% endmacro %}
 
