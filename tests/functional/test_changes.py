@@ -282,6 +282,49 @@ def test_a_type_widened_without_column_mapping_is_compared_up_to_the_change(
     ]
 
 
+@pytest.mark.thorough
+def test_a_type_changed_by_an_overwrite_is_compared_up_to_the_change(project: Project) -> None:
+    """
+    version   1                2           3                4
+    v         5, 3000000000    5 to 6      int: 6, 7, 8     9
+    feed      ] not readable --------------] readable
+    """
+    spark = project.spark
+    table = source(project, "id bigint, v bigint")
+
+    def overwrite(type_: str) -> None:
+        values = f"select id, cast(id + 5 as {type_}) as v from range(1, 4)"
+        frame = spark.sql(values).write.format("delta").mode("overwrite")
+        frame.option("overwriteSchema", "true").saveAsTable(table)
+
+    spark.sql(f"insert into {table} values (1, 5), (2, 3000000000)")
+    mirror(project)
+    project.model("h", f"select * from {table}", materialized="history", unique_key="id")
+    project.run("log", "h")
+    spark.sql(f"update {table} set v = 6 where id = 1")
+    overwrite("int")
+    spark.sql(f"update {table} set v = 9 where id = 3")
+
+    project.run("log", "h")
+    overwrite("smallint")
+    project.run("log", "h")
+
+    assert taken(project, "id", "v") == [
+        ("insert", 1, 5), ("insert", 2, 3000000000), ("preimage", 1, 5), ("postimage", 1, 6),
+        ("preimage", 2, 3000000000), ("postimage", 2, 7), ("insert", 3, 8),
+        ("preimage", 3, 8), ("postimage", 3, 9), ("preimage", 3, 9), ("postimage", 3, 8),
+    ]  # fmt: skip
+    versions = sorted((row["id"], row["valid_from"], row["v"]) for row in project.rows("h"))
+    assert [(id_, v) for id_, _, v in versions] == [
+        (1, 5), (1, 6), (2, 3000000000), (2, 7), (3, 8), (3, 9), (3, 8),
+    ]  # fmt: skip
+
+    overwrite("string")
+    refused = project.run("log", "h", check=False)
+    for name in ("log", "h"):
+        assert "column v is string, the table has bigint" in refused.message(name)
+
+
 def expire(project: Project, items: str) -> None:
     """Change the source, and vacuum the files of the changes."""
     spark = project.spark

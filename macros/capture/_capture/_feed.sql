@@ -57,7 +57,7 @@
             {% if problem is none %}
                 {% do capture.segments.insert(0, part) %}
                 {% set state.to = entry.version - 1 %}
-            {% elif problem == 'not null' and entry.version < state.to %}
+            {% elif problem in ['not null', 'type'] and entry.version < state.to %}
                 {% do capture.segments.insert(0, dict(part, **{'from': entry.version + 1})) %}
                 {% set state.unreadable = entry.version %}
             {% else %}
@@ -91,8 +91,9 @@
 
 {#
     Why a part of the feed cannot be read: none, 'missing' (the feed was off), 'schema', 'not null'
-    (see `_has_nulls_where_none_may_be`) or 'expired'. EXPLAIN returns a planning error as a row, so
-    an error of Delta does not end the run.
+    or 'type' (its first commit, see `_has_nulls_where_none_may_be`, `_has_values_of_other_types`)
+    or 'expired'. EXPLAIN returns a planning error as a row, so an error of Delta does not end the
+    run.
 #}
 {% macro _feed_problem(capture, part) %}
     {% set plan = run_query(
@@ -100,7 +101,8 @@
     ).rows | map(attribute=0) | join('\n') %}
     {% if 'Error occurred during query planning' not in plan %}
         {% do return(
-            'not null' if dbt_history._has_nulls_where_none_may_be(capture, part) else none
+            'not null' if dbt_history._has_nulls_where_none_may_be(capture, part)
+            else 'type' if dbt_history._has_values_of_other_types(capture, part) else none
         ) %}
     {% elif 'DELTA_MISSING_CHANGE_DATA' in plan %}
         {% do return('missing') %}
@@ -120,9 +122,7 @@
         feed                  ] readable ---------] not readable
 #}
 {% macro _has_nulls_where_none_may_be(capture, part) %}
-    {% set first = capture.get('entries', []) | selectattr(
-        'version', 'equalto', part['from'],
-    ) | first %}
+    {% set first = dbt_history._first_entry(capture, part) %}
     {# An overwrite, or a table made from a SELECT, has no such column. #}
     {% if not first or not modules.re.search('RESTORE|REPLACE TABLE$|CLONE', first.operation) %}
         {% do return(false) %}
@@ -145,6 +145,51 @@
     {% do return(
         not dbt_history._can_be_read(rows)
             or run_query('select 1 from ' ~ rows ~ ' limit 1').rows | length > 0
+    ) %}
+{% endmacro %}
+
+
+{#
+    Whether the first commit of the part gives a column another type (without column mapping, with
+    which Delta refuses such a commit), so that the rows that it deletes cannot be read, or not as
+    what they were: their files have the former type.
+
+        version   1           2                 3
+        v         bigint      overwritten: int  int
+        feed      ] not readable ---------------] readable
+#}
+{% macro _has_values_of_other_types(capture, part) %}
+    {% set first = dbt_history._first_entry(capture, part) %}
+    {% set is_made_anew = first and (
+        modules.re.search('RESTORE|REPLACE TABLE|CLONE', first.operation)
+        or first.parameters.get('mode') == 'Overwrite'
+    ) %}
+    {% set at = capture.table ~ ' version as of ' %}
+    {% set former = at ~ (part['from'] - 1) %}
+    {# A version whose log has expired cannot be compared. #}
+    {% if not is_made_anew or not dbt_history._can_be_read(former ~ ' limit 0') %}
+        {% do return(false) %}
+    {% endif %}
+    {% set types = dbt_history._types_by_name(
+        dbt_history._query_columns('select * from ' ~ former)
+    ) %}
+    {% set kept = [] %}
+    {% for column in dbt_history._query_columns('select * from ' ~ at ~ part['from']) %}
+        {% set type = types.get(column.name | lower, column.type) %}
+        {% do kept.append(dbt_history._keeps_values(type, column.type)) if type != column.type %}
+    {% endfor %}
+    {% do return(
+        false in kept
+            or (kept != [] and not dbt_history._can_be_read(
+                dbt_history._table_changes(capture, dict(part, to=part['from']))
+            ))
+    ) %}
+{% endmacro %}
+
+
+{% macro _first_entry(capture, part) %}
+    {% do return(
+        capture.get('entries', []) | selectattr('version', 'equalto', part['from']) | first
     ) %}
 {% endmacro %}
 
