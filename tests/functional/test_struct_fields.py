@@ -117,6 +117,22 @@ def test_fields_added_and_dropped_after_a_resumption_keep_the_difference(
 
 
 @pytest.mark.thorough
+def test_a_field_dropped_and_added_again_is_null_from_the_drop_on(
+    project: Project, spark: SparkSession, main: str
+) -> None:
+    spark.sql(f"alter table {main} drop column l.element.a")
+    spark.sql(f"alter table {main} add columns (l.element.b int)")
+    spark.sql(f"alter table {main} drop column s.a")
+    spark.sql(f"alter table {main} add columns (s.a int, l.element.a int)")
+
+    project.run("versions")
+
+    first = '{"id":1,"s":{"a":1,"in":{"x":"one"}},"l":[{"a":1}],"m":{"k":{"a":1}}}'
+    second = '{"id":1,"s":{"in":{"x":"one"}},"l":[{}],"m":{"k":{"a":1}}}'
+    assert states(project)["versions"] == [first, '{"id":2}', second]
+
+
+@pytest.mark.thorough
 def test_fields_are_not_added_where_the_model_forbids_it(
     project: Project, spark: SparkSession, main: str
 ) -> None:

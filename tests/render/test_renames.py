@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.support.rendering import Renderer
@@ -115,3 +116,25 @@ def test_renames_are_compared_between_the_parts_of_the_feed(call: Renderer) -> N
     assert parts(None, ["id", "a", "x"])[1] == [
         (5, 5, False), (6, 10, False), (11, 11, True), (12, 13, False),
     ]  # fmt: skip
+
+
+def test_what_was_dropped_and_is_there_again_is_compared_at_each_drop(call: Renderer) -> None:
+    dropped = {5: ["x", "s.x"], 7: ["x"], 8: ["s.y"], 9: ["l.element.`a.b`"], 10: ["gone", "g.x"]}
+    type_ = {"s": "struct<X: int>", "l": "array<struct<`a.b`: int>>", "x": "int", "g": "int"}
+    call.pretend_answers(
+        {
+            "describe query select * from `golden`.`items` version as of 11": [
+                {"col_name": name, "data_type": type_[name], "comment": None} for name in type_
+            ]
+        }
+    )
+    capture: dict[str, Any] = {
+        "head": {"version": 11}, "table": "`golden`.`items`", "fixed": [], "renames": [],
+        "entries": [
+            {"version": version, "operation": "DROP COLUMNS",
+             "parameters": {"columns": json.dumps(paths)}}
+            for version, paths in dropped.items()
+        ],
+    }  # fmt: skip
+    found = call("_compared_versions", capture=capture, last=4)
+    assert sorted(set(found)) == [5, 7, 9]

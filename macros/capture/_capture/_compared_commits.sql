@@ -1,8 +1,8 @@
 {#
-    Commits that rename columns, or drop one that is there again later, change the records of the
-    source, and the feed has no rows of it. For a version table they become parts of the feed that
-    compare the table before with the table after them; a log knows the former names instead
-    (`_former_names`).
+    Commits that rename columns, or drop one, or a field of a struct, that is there again later,
+    change the records of the source, and the feed has no rows of it. For a version table they
+    become parts of the feed that compare the table before with the table after them; a log knows
+    the former names instead (`_former_names`).
 
         version    5         6                7         8         9         10
         source     update    rename v to w    update    drop x    update    add x
@@ -50,7 +50,7 @@
     its current name in all rows (`fixed`).
 #}
 {% macro _compared_versions(capture, last) %}
-    {% set found, fixed, dropped = [], [], {} %}
+    {% set found, fixed, dropped = [], [], [] %}
     {% for name in capture.fixed %}
         {% for rename in capture.renames
             if dbt_history._name_at(capture, name, rename.version) | lower == rename.new | lower
@@ -66,16 +66,35 @@
         if entry.operation == 'DROP COLUMNS' and entry.version > last
         and entry.version <= capture.head.version %}
         {% for path in fromjson(entry.parameters.get('columns') | string, []) %}
-            {% do dropped.update({dbt_history._top_name(path) | lower: entry.version}) %}
+            {% do dropped.append({'path': path, 'version': entry.version}) %}
         {% endfor %}
     {% endfor %}
-    {% if dropped %}
-        {% for column in dbt_history._columns_at(capture, capture.head.version)
-            if column.name | lower in dropped %}
-            {% do found.append(dropped[column.name | lower]) %}
-        {% endfor %}
-    {% endif %}
+    {% set there = dbt_history._columns_at(capture, capture.head.version) if dropped else [] %}
+    {% for column in dropped if dbt_history._has_field(there, column.path) %}
+        {% do found.append(column.version) %}
+    {% endfor %}
     {% do return(found) %}
+{% endmacro %}
+
+
+{#
+    Whether these columns have a column or a field. Delta's log has a name quoted if it contains a
+    dot:
+
+        v      `a.b`      s.x: field x of struct s      l.element.x: of the structs in array l
+#}
+{% macro _has_field(columns, path) %}
+    {% set state = namespace(fields=columns, is_there=false) %}
+    {% for name in modules.re.findall('`(?:[^`]|``)*`|[^.]+', path) %}
+        {% set name = dbt_history._top_name(name) | lower %}
+        {% set found = [] %}
+        {% for field in state.fields if field.name | lower == name %}
+            {% do found.append(field.type) %}
+        {% endfor %}
+        {% set state.is_there = found | length > 0 %}
+        {% set state.fields = dbt_history._fields_of(found | first | default('')) %}
+    {% endfor %}
+    {% do return(state.is_there) %}
 {% endmacro %}
 
 
