@@ -20,7 +20,10 @@
     {%- if capture.taken is defined
         and model.config.get('materialized') in ['history_batch', 'incremental'] -%}
         {%- do dbt_history._let_times_increase(capture) -%}
-        {%- do capture.update({'partly_said': dbt_history._partly_said_columns(capture)}) -%}
+        {%- do capture.update({
+            'partly_said': dbt_history._partly_said_columns(capture),
+            'renamed': dbt_history._columns_under_former_names(capture),
+        }) -%}
     {%- elif capture.taken is defined and not capture.taken.other_sources -%}
         {%- set former = dbt_history._former_names(capture) -%}
         {%- do capture.update({'about': {'changes': former}}) if former -%}

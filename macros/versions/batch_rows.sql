@@ -26,8 +26,9 @@
     again with a lower version is refused (`_earlier_numbers.sql`). An event's own time is used as
     it is, in any order. Of several changes of a record at one point the last one is kept, by
     `sequence` and then by commit, so where versions have their own numbers (`naksha`) the version
-    number is the point. Without `at`, the first column of `sequence` is the position. `delete_when`
-    is a condition for changes that delete the record:
+    number is the point. Without `at`, the first column of `sequence` is the position. Columns that
+    these expressions and conditions name have their current names in all changes, also in those
+    from before they were renamed. `delete_when` is a condition for changes that delete the record:
 
         happened, line     5, 1        5, 2        9, 1
         op                 I a         U b         D           delete_when="op = 'D'"
@@ -68,11 +69,17 @@
     {%- set options = dbt_history._row_options(
         merge_equal, track_columns, except, ignore_null_updates, key, convention,
     ) -%}
-    {%- set source = dbt_history._read_from(changes) -%}
+    {%- set named = dbt_history._with_current_names(
+        dbt_history._read_from(changes),
+        dbt_history._names_in_expression(
+            ([at, delete_when, truncate_when] + sequence) | select | join(' '),
+        ),
+    ) -%}
+    {%- set source = named.sql -%}
     {%- do dbt_history._refuse_earlier_number(source, at, convention) -%}
     {%- do dbt_history._refuse_ignored_conditions(source, [delete_when, truncate_when]) -%}
     {%- set partly_said = {} if dbt_history._is_position_of_commit(at) or ignore_null_updates
-        else dbt_history._partly_said(source, dbt_history._key_columns(key)) -%}
+        else dbt_history._partly_said(source, dbt_history._key_columns(key) + named.moved) -%}
     {%- set names = dbt_history._query_columns('select * from ' ~ source ~ ' as changes')
         | map(attribute='name') | list
         if execute and (ignore_null_updates or truncate_when or partly_said) else [] -%}

@@ -201,7 +201,14 @@ def test_the_time_and_the_deletion_of_a_record_are_known_by_their_former_names(
                 name, f"select * from {main}", materialized="history", unique_key="id",
                 meta={"history": history},
             )  # fmt: skip
-        project.run(*settings)
+        project.history(
+            "batch",
+            "select * from {{ dbt_history.batch_rows("
+            f"dbt_history.changes({MAIN.format(project.schema)}, 'id'), 'id', 'validity',"
+            f" at='{updated_at}', delete_when='{deleted}') }}}}",
+            convention="validity",
+        )
+        project.run(*settings, "batch")
 
     spark.sql(f"insert into {main} values (1, 'a', false, {minute(1)})")
     spark.sql(f"insert into {main} values (2, 'b', null, {minute(1)})")
@@ -218,7 +225,8 @@ def test_the_time_and_the_deletion_of_a_record_are_known_by_their_former_names(
         )
         return {tuple(row) for row in rows.collect()}
 
-    assert versions("both") == {(1, "a", 1, 5), (2, "b", 1, 7), (2, "x", 7, None)}
+    for name in ("both", "batch"):
+        assert versions(name) == {(1, "a", 1, 5), (2, "b", 1, 7), (2, "x", 7, None)}
     assert versions("timed") == {
         (1, "a", 1, 5), (1, "a", 5, None), (2, "b", 1, 7), (2, "x", 7, None),
     }  # fmt: skip

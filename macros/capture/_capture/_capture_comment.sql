@@ -42,7 +42,9 @@
         {%- do said.update({column.name | lower: column.said}) -%}
     {%- endfor -%}
     {%- do note.update({'said': said}) if said -%}
-    {%- do note.update({'partly_said': capture.partly_said}) if capture.get('partly_said') -%}
+    {%- for name in ['partly_said', 'renamed'] if capture.get(name) -%}
+        {%- do note.update({name: capture[name]}) -%}
+    {%- endfor -%}
     {#- A log of a source without a feed is compared with it in each later run. -#}
     {%- if capture.diff is not none and not capture.taken.has_rows and not capture.head.has_feed
         and capture.layout is none and not dbt_history._is_of_versions(capture) -%}

@@ -123,3 +123,44 @@
     {% endif %}
     {% do return(none if state.now == name or is_known else state.now) %}
 {% endmacro %}
+
+
+{#
+    The columns that a part of the changes has under another name: {'name', 'former': [{'name',
+    'where': SQL, the rows of the part}]}. The old rows of a difference are those of the model's
+    table; the old ones of a comparison are those before the rename.
+
+        main      v = 1     rename v to w    w = 2        at='w'
+        rows      v 1       v 1, w 1         w 2
+        w is      v         v        w       w
+#}
+{% macro _columns_under_former_names(capture) %}
+    {% set parts, is_old = [], "`_change_type` in ('delete', 'update_preimage')" %}
+    {% set diff, last = capture.diff, (capture.taken.watermark or {}).get('version') %}
+    {% set pairs = [] if diff is none else [(diff.number, last, diff.version)] %}
+    {% for part in capture.segments if part.is_compared %}
+        {% do pairs.append((part.to, part['from'] - 1, part.to)) %}
+    {% endfor %}
+    {% for number, before, after in pairs %}
+        {% set rows = '`_commit_version` = ' ~ number ~ ' and ' %}
+        {% do parts.append((rows ~ is_old, before)) %}
+        {% do parts.append((rows ~ 'not ' ~ is_old, after)) %}
+    {% endfor %}
+    {% for part in capture.segments if not part.is_compared %}
+        {% do parts.append(
+            ('`_commit_version` between ' ~ part['from'] ~ ' and ' ~ part.to, part.to)
+        ) %}
+    {% endfor %}
+    {% set names = capture.columns | map(attribute='name') | map('lower') | list %}
+    {% set found = [] %}
+    {% for column in capture.head_columns if capture.renames %}
+        {% set former = [] %}
+        {% for rows, version in parts %}
+            {% set name = dbt_history._captured_name(capture, column.name, version) %}
+            {% do former.append({'name': name, 'where': rows})
+                if name | lower != column.name | lower and name | lower in names %}
+        {% endfor %}
+        {% do found.append({'name': column.name, 'former': former}) if former %}
+    {% endfor %}
+    {% do return(found) %}
+{% endmacro %}

@@ -16,6 +16,53 @@
 
 
 {#
+    `source` with the columns in `used`, names in lower case, under their current names in all rows,
+    also in changes from before they were renamed (`_columns_under_former_names`): {'sql', 'moved':
+    the names of such columns, current and former}. Not of several sources, whose commits have the
+    same numbers.
+#}
+{% macro _with_current_names(source, used) %}
+    {%- set notes = dbt_history._notes('capture', source) -%}
+    {%- set renamed, left, cells = {}, {}, {} -%}
+    {%- for note in notes if notes | map(attribute='source') | unique | list | length == 1 -%}
+        {%- for column in note.get('renamed', []) if column.name | lower in used -%}
+            {%- do renamed.update({column.name | lower: column.former}) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- if not renamed or not execute -%}
+        {%- do return({'sql': source, 'moved': []}) -%}
+    {%- endif -%}
+    {%- for name, former in renamed.items() -%}
+        {%- set cases = [] -%}
+        {%- for one in former -%}
+            {%- do cases.append('when ' ~ one.where ~ ' then ' ~ dbt_history._quote(one.name)) -%}
+            {%- do left.update({
+                one.name | lower: left.get(one.name | lower, []) + [one.where],
+            }) -%}
+        {%- endfor -%}
+        {%- do cells.update({
+            name: 'case ' ~ cases | join(' ') ~ ' else ' ~ dbt_history._quote(name) ~ ' end',
+        }) -%}
+    {%- endfor -%}
+    {%- for name, rows in left.items() if name not in renamed -%}
+        {%- do cells.update({
+            name: 'if(' ~ rows | join(' or ') ~ ', null, ' ~ dbt_history._quote(name) ~ ')',
+        }) -%}
+    {%- endfor -%}
+    {%- set columns = [] -%}
+    {%- for column in dbt_history._query_columns('select * from ' ~ source ~ ' as changes') -%}
+        {%- set quoted = dbt_history._quote(column.name) -%}
+        {%- set cell = cells.get(column.name | lower) -%}
+        {%- do columns.append(quoted if cell is none else cell ~ ' as ' ~ quoted) -%}
+    {%- endfor -%}
+    {%- do return({
+        'sql': '(select ' ~ columns | join(', ') ~ ' from ' ~ source ~ ' as `changes`)',
+        'moved': cells.keys() | list,
+    }) -%}
+{% endmacro %}
+
+
+{#
     `source` with the cells that a change does not say: from the newest change of this run that says
     them of the same version (key and `at`). `_unmodified` names the others, which keep the table's
     value (`_kept_columns_cte`). `names`: the columns of `source`.
