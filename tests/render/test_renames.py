@@ -138,3 +138,40 @@ def test_what_was_dropped_and_is_there_again_is_compared_at_each_drop(call: Rend
     }  # fmt: skip
     found = call("_compared_versions", capture=capture, last=4)
     assert sorted(set(found)) == [5, 7, 9]
+
+
+def test_batch_rows_reads_a_renamed_column_by_its_name_in_each_change(call: Renderer) -> None:
+    """
+    version   5 to 7     8 (compared)          9
+    at        v          old: v, new: w        w
+    """
+    capture: dict[str, Any] = {
+        "fixed": ["id"], "diff": None, "taken": {"watermark": {"version": 4}},
+        "renames": [{"version": 8, "old": "v", "new": "W"}],
+        "segments": [{"from": 5, "to": 7}, {"from": 8, "to": 8, "is_compared": True},
+                     {"from": 9, "to": 9}],
+        "head_columns": [{"name": "id"}, {"name": "W"}],
+        "columns": [{"name": "id"}, {"name": "W"}, {"name": "v"}],
+    }  # fmt: skip
+    before = "`_commit_version` between 5 and 7"
+    old = "`_commit_version` = 8 and `_change_type` in ('delete', 'update_preimage')"
+    renamed = call("_columns_under_former_names", capture=capture)
+    assert renamed == [
+        {"name": "W", "former": [{"name": "v", "where": old}, {"name": "v", "where": before}]}
+    ]
+    note = call("_note", name="capture", value={"source": "items", "renamed": renamed})
+    source = f"({note} select 1)"
+    call.pretend_answers(
+        {
+            f"describe query select * from {source} as changes": [
+                {"col_name": name, "data_type": "string", "comment": None}
+                for name in ("id", "W", "v")
+            ]
+        }
+    )
+    assert call("_with_current_names", source=source, used=["w"]) == {
+        "sql": f"(select `id`, case when {old} then `v` when {before} then `v` else `w` end as `W`,"
+        f" if({old} or {before}, null, `v`) as `v` from {source} as `changes`)",
+        "moved": ["w", "v"],
+    }
+    assert call("_with_current_names", source=source, used=["id"])["sql"] == source
