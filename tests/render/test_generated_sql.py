@@ -1518,7 +1518,7 @@ def test_a_rewind_of_days_is_refused_where_it_would_replace_a_version(call: Rend
         {
             "describe `golden`.`records`": described(columns),
             "select unix_date(date'2024-01-15')": [{"number": 19737}],
-            "select coalesce(": [{"next": 19884, "present": 19884}],
+            "select coalesce(": [{"next": 19884, "present": 19884, "begins": None}],
             "select\n": [{"begins": 19884, "can_begin": 19885, "versions": 2}],
         }
     )

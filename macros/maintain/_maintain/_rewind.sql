@@ -125,9 +125,12 @@
         {% set row = run_query(
             'select coalesce(' ~ next ~ ', 0), '
                 ~ (dbt_history._axis_number(present, convention) if present is not none else '0')
-                ~ ' from ' ~ dbt_history.current_version(table.relation, convention) ~ ' as found'
+                ~ ', ' ~ dbt_history._axis_number(
+                    dbt_history._literal(table.from_now, convention), convention,
+                )
+            ~ ' from ' ~ dbt_history.current_version(table.relation, convention) ~ ' as found'
         ).rows[0] %}
-        {% do table.update({'next': row[0] | int}) %}
+        {% do table.update({'next': row[0] | int, 'begins': row[2]}) %}
         {# The clock goes on from table to table. #}
         {% do presents.update({
             convention.type: [presents.get(convention.type, 0), row[1] | int] | max,
@@ -140,11 +143,7 @@
     {% endfor %}
     {% for table in tables %}
         {% set convention = table.convention %}
-        {% set number = starts[convention.type] if table.from_now is none else run_query(
-            'select ' ~ dbt_history._axis_number(
-                dbt_history._literal(table.from_now, convention), convention,
-            )
-        ).rows[0][0] | int %}
+        {% set number = starts[convention.type] if table.begins is none else table.begins | int %}
         {% do table.update({
             'begins': number,
             'from_now': table.from_now or dbt_history._axis_text(number, convention),
