@@ -65,6 +65,16 @@ class Convention:
         names = (self.start, self.end, self.active, self.version_id)
         return {name.lower() for name in names if name}
 
+    def is_endless(self, end: int | None) -> bool:
+        """Whether an end is open: NULL, or `_first_open_end` of the macros or later.
+
+        On an axis of times or days each end in the year 9999 or later is open.
+        """
+        open_ends = [] if self.open_end is None else [self.open_end]
+        if self.type != "bigint":
+            open_ends.append(on_axis("9999-01-01", self.type))
+        return end is None or any(end >= open_end for open_end in open_ends)
+
 
 KNOWN = {
     "fivetran": Convention(

@@ -129,6 +129,45 @@ def test_a_deleted_fivetran_record_ends_after_its_last_millisecond() -> None:
     assert [hole.until for hole in absences(versions)] == [None]
 
 
+@pytest.mark.parametrize(
+    ("name", "active"),
+    [
+        ("fivetran", None), ("fivetran", False), ("validity", None), ("dbt_snapshot", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("end", "is_open"),
+    [
+        ("9998-12-31 23:59:59.999999", False),
+        ("9999-01-01", True),
+        ("9999-12-31 23:59:59", True),
+        ("9999-12-31 23:59:59.999999", True),
+    ],
+)
+def test_an_end_in_the_year_9999_is_open(
+    name: str, active: bool | None, end: str, is_open: bool
+) -> None:
+    stored = row(SECOND, on_axis(end, "timestamp"), active)
+    (version,) = read_versions([stored], KNOWN[name])
+    assert (version.until is None) == is_open
+
+
+@pytest.mark.parametrize(
+    ("said", "end", "is_open"),
+    [
+        ({"type": "date"}, "9999-12-31", True),
+        ({"type": "date"}, "9998-12-31", False),
+        ({"type": "date", "open_end": "2099-12-31"}, "2099-12-31", True),
+        ({"type": "bigint"}, 2**63 - 1, False),
+        ({"open_end": 2147483647}, 2**63 - 1, True),
+    ],
+)
+def test_an_open_end_depends_on_the_axis(said: dict[str, Any], end: Any, is_open: bool) -> None:
+    convention = from_settings({"convention": "validity", **said})
+    (version,) = read_versions([row(1, on_axis(end, convention.type))], convention)
+    assert (version.until is None) == is_open
+
+
 def test_a_convention_is_recognised_by_the_columns() -> None:
     assert detect_convention({"txn": "bigint", "txn_next": "bigint"}, "t") == KNOWN["naksha"]
     assert detect_convention({"valid_from": "bigint", "valid_to": "bigint"}, "t").type == "bigint"

@@ -50,13 +50,11 @@ def read_version(row: Mapping[str, Any], convention: Convention) -> Version:
 
     `row` has `key` (texts), `since`, `until`, `active`, `order` and `values`; times on the axis.
 
-        stored   [ start ---------- end ] gap [ next start        open: flag, NULL or the open end
+        stored   [ start ---------- end ] gap [ next start        open: flag, NULL or an open end
         drawn    [ since ---------------------) until
     """
     end = row["until"]
-    is_endless = end is None or (convention.open_end is not None and end >= convention.open_end)
-    if convention.active is not None and row["active"] is not None:
-        is_endless = bool(row["active"])
+    is_endless = convention.is_endless(end) or row["active"]
     return Version(
         key=tuple(row["key"]),
         since=row["since"],
