@@ -183,6 +183,33 @@
 {% endmacro %}
 
 
+{#
+    `type` with the fields that `other` has in its structs, in that order, at any depth; a field
+    that `type` lacks has the type of `other`. Keys of maps stay as they are, as in `_converted`.
+
+        type     struct<a:bigint,b:int>
+        other    struct<c:date,a:int>
+        result   struct<c:date,a:bigint>
+#}
+{% macro _with_fields_of(type, other) %}
+    {% if not dbt_history._is_same_kind(type, other) %}
+        {% do return(type) %}
+    {% endif %}
+    {% set own = dbt_history._types_by_name(dbt_history._fields_of(type)) %}
+    {% set kind = type[:type.index('<')] | trim | lower %}
+    {% set written = [] %}
+    {% for field in dbt_history._fields_of(other) %}
+        {% set found = own.get(field.name | lower, field.type) %}
+        {% do written.append(
+            (dbt_history._field_name(field.name) ~ ':' if kind == 'struct' else '')
+                ~ (found if kind == 'map' and loop.first
+                    else dbt_history._with_fields_of(found, field.type))
+        ) %}
+    {% endfor %}
+    {% do return(kind ~ '<' ~ written | join(',') ~ '>') %}
+{% endmacro %}
+
+
 {# A field's name as `typeof` and DESCRIBE write it. #}
 {% macro _field_name(name) %}
     {% do return(

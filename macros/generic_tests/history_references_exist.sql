@@ -7,7 +7,7 @@
 {% test history_references_exist(model, references, id=none) %}
 {%- set parts = [] -%}
 {%- set table = dbt_history._tested_table(model) -%}
-{%- set mirror = dbt_history._renames_of(table) -%}
+{%- set mirror = dbt_history._renames_of(table, 'history_references_exist') -%}
 {%- set stored = dbt_history._with_format(load_relation(table))
     if execute and table is not none else none -%}
 {%- set is_erased = stored is not none and not stored.is_view

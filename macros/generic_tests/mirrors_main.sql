@@ -1,10 +1,13 @@
 {#
     For each key, the newest row of the mirror, unless it is a deletion, equals the row of the main
-    table in all columns; NULL equals NULL.
+    table in all columns; NULL equals NULL. Fields of structs are compared by name: the mirror keeps
+    those that the main table has no more, and may have them in another order.
 #}
 {% test mirrors_main(model, main, key=none, id=none) %}
 {%- set columns = [] -%}
-{%- set mirror = dbt_history._renames_of(dbt_history._tested_table(model)) -%}
+{%- set mirror = dbt_history._renames_of(
+    dbt_history._tested_table(model), 'mirrors_main',
+) -%}
 {%- set own_id = id or mirror.id or main.identifier ~ '_hx_id' -%}
 {%- do mirror.update({'id': own_id}) -%}
 {%- if execute -%}
@@ -35,10 +38,22 @@
         dbt_history._quote(column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)
     ) -%}
 {%- endfor -%}
+{%- set nested = [] -%}
+{%- for column in columns if '<' in column.type -%}
+    {%- do nested.append(
+        dbt_history._renamed_cell(mirror, column.name) ~ ' as ' ~ dbt_history._quote(column.name)
+    ) -%}
+{%- endfor -%}
+{%- set types = dbt_history._types_of_query('select ' ~ nested | join(', ') ~ ' from ' ~ model)
+    if nested and not dbt_history._is_missing(model) else {} -%}
 {%- set stored = [] -%}
 {%- for column in columns -%}
+    {%- set type = types.get(column.name, column.type) -%}
     {%- do stored.append(
-        dbt_history._renamed_cell(mirror, column.name) ~ ' as ' ~ dbt_history._prefixed(column.name)
+        dbt_history._converted(
+            dbt_history._renamed_cell(mirror, column.name), type,
+            dbt_history._with_fields_of(type, column.type),
+        ) ~ ' as ' ~ dbt_history._prefixed(column.name)
     ) -%}
 {%- endfor -%}
 with newest as (

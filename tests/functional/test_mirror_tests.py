@@ -61,6 +61,21 @@ LINKS = {
         }
     ]
 }
+# The mirror keeps `gone`; its fields have another order and wider types.
+PLACES = (
+    "select 1 as id, named_struct('c', date'2024-01-02', 'a', 1) as s,"
+    " array(named_struct('b', 2)) as l, map('k', named_struct('b', 3)) as m"
+)
+PLACED = {"main": "source('broken', 'places')", "key": "id", "id": "places_hx_id"}
+
+
+def places(s: str, b: int = 3) -> str:
+    return (
+        f"select 1 as id, named_struct({s}) as s, array(named_struct('gone', 1, 'b', 2)) as l,"
+        f" map('k', named_struct('gone', 1, 'b', {b}L)) as m, false as deleted, 1 as places_hx_id"
+    )
+
+
 RIGHT = ("(1, 'old', false, 1)", "(1, 'a', false, 2)", "(2, null, false, 3)")
 LINKED = "history_references_exist"
 CASES = [
@@ -80,6 +95,28 @@ CASES = [
     Broken(
         "mirrors_main", "an older row is newest", networks(*RIGHT, "(1, 'old', false, 4)"), 1, MAIN
     ),
+    Broken(
+        "mirrors_main",
+        "fields are compared by name",
+        places("'a', 1L, 'gone', 'x', 'c', date'2024-01-02'"),
+        0,
+        PLACED,
+    ),
+    Broken(
+        "mirrors_main",
+        "a field differs",
+        places("'a', 4294967297, 'gone', 'x', 'c', date'2024-01-02'"),
+        1,
+        PLACED,
+    ),
+    Broken(
+        "mirrors_main",
+        "a field of a map differs",
+        places("'a', 1L, 'gone', 'x', 'c', date'2024-01-02'", b=4),
+        1,
+        PLACED,
+    ),
+    Broken("mirrors_main", "a field is missing", places("'a', 1L, 'gone', 'x'"), 1, PLACED),
     Broken(LINKED, "all links exist", stations("(1, 1, 1, 1)", "(2, null, 2, null)"), 0, LINKS),
     Broken(LINKED, "the item is unknown", stations("(1, 9, 1, null)"), 1, LINKS),
     Broken(LINKED, "the link references a missing row", stations("(1, 1, 1, 7)"), 1, LINKS),
@@ -114,6 +151,7 @@ def run(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[
     spark.sql(f"create schema {SCHEMA}")
     spark.sql(f"create view {SCHEMA}.networks as {NETWORKS}")
     spark.sql(f"create view {SCHEMA}.networks_hx as {HISTORY}")
+    spark.sql(f"create view {SCHEMA}.places as {PLACES}")
     for name, properties in (("right", "true"), ("open", "false")):
         table = f"{SCHEMA}.{name}"
         spark.sql(
@@ -122,7 +160,8 @@ def run(dbt_project: Project, spark: SparkSession, warehouse: Path) -> Iterator[
         )
         spark.sql(f"insert into {table} values (1)")
     spark.sql(f"delete from {SCHEMA}.open")
-    tables: list[dict[str, Any]] = [{"name": "networks"}, {"name": "networks_hx"}]
+    names = ("networks", "networks_hx", "places")
+    tables: list[dict[str, Any]] = [{"name": name} for name in names]
     for name in ("right", "open"):
         test = {"dbt_history.is_append_only": {"name": f"{name}_test"}}
         tables.append({"name": name, "data_tests": [test]})

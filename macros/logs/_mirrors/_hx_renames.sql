@@ -28,9 +28,9 @@
     The columns of a mirror: {'renamed', 'until', 'reused', 'names' of its columns, 'id'}; of none,
     and of a table that is not there, nothing is known.
 #}
-{% macro _renames_of(mirror) %}
+{% macro _renames_of(mirror, caller_name) %}
     {% set found = {'renamed': {}, 'names': [], 'id': none} %}
-    {% set table = dbt_history._with_format(load_relation(mirror))
+    {% set table = dbt_history._with_format(dbt_history._loaded(mirror, caller_name))
         if execute and mirror is not none else none %}
     {% if table is not none and not table.is_view %}
         {% set about = (dbt_history._commit_log(table, '').about or {}).get('hx') or {} %}

@@ -205,37 +205,40 @@
 
 
 {#
-    Compares the open versions with the table they mirror, by the columns that both have; each at
-    its version, without one as it is.
+    Compares the open versions with the table they mirror, by the columns that both have, and of
+    structs by the fields that the other table has; each at its version, without one as it is.
 #}
 {% macro _differs_from(table, source, own_version=none, version=none) %}
     {% set other = dbt_history._referring({'table': source}, 'verify_history')
         ~ (' version as of ' ~ version if version is not none else '') %}
-    {% set theirs = dbt_history._types_of_query('select * from ' ~ other) %}
-    {% set columns = [] %}
+    {% set types = dbt_history._types_by_name(
+        dbt_history._query_columns('select * from ' ~ other),
+    ) %}
     {% set ours = dbt_history._query_columns('select * from ' ~ dbt_history._main_rows(
         table, 'now',
     ) ~ ' as main') if table.log else dbt_history._table_columns(table.relation) %}
-    {% for column in ours if column.name | lower in theirs.keys() | map('lower') %}
-        {% do columns.append(column) %}
-    {% endfor %}
     {% set current = dbt_history._main_rows(table, 'now', version=own_version) ~ ' as main'
         if table.log
         else dbt_history._quoted_relation(table.relation) ~ ' where '
             ~ dbt_history._is_open(table.convention) %}
-    {% set cells = [] %}
-    {% for column in columns %}
+    {% set names, cells, others = [], [], [] %}
+    {% for column in ours if column.name | lower in types %}
+        {% set name, type = dbt_history._quote(column.name), types[column.name | lower] %}
+        {% set by_name = dbt_history._with_fields_of(column.type, type) %}
+        {% do names.append(name) %}
         {% do cells.append(
-            dbt_history._comparable(dbt_history._quote(column.name), column.type) ~ ' as '
-                ~ dbt_history._quote(column.name)
+            dbt_history._comparable(
+                dbt_history._converted(name, column.type, by_name), by_name,
+            ) ~ ' as ' ~ name
         ) %}
+        {% do others.append(dbt_history._comparable(name, type) ~ ' as ' ~ name) %}
     {% endfor %}
     {% set row = run_query(
         'select count_if(surplus > 0), count_if(surplus < 0) from (select sum(`__side`) as surplus'
             ~ ' from (select 1 as `__side`, ' ~ cells | join(', ')
         ~ ' from ' ~ current ~ ' union all select -1 as `__side`, '
-        ~ cells | join(', ') ~ ' from ' ~ other ~ ') as sides group by '
-        ~ dbt_history._quoted(columns | map(attribute='name')) | join(', ') ~ ') as rows'
+        ~ others | join(', ') ~ ' from ' ~ other ~ ') as sides group by ' ~ names | join(', ')
+        ~ ') as rows'
     ).rows[0] %}
     {% do return(
         [] if row[0] | int == 0 and row[1] | int == 0
