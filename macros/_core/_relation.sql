@@ -161,11 +161,7 @@
 {% endmacro %}
 
 
-{#
-    The relation of a caller, as dbt's cache has it; none if it does not exist. The cache cannot
-    look up a CTE, which has no schema.
-#}
-{% macro _loaded(relation, caller_name) %}
+{% macro _refuse_ephemeral(relation, caller_name) %}
     {% if dbt_history._is_ephemeral(relation) %}
         {% do exceptions.raise_compiler_error(dbt_history._message(
             caller_name, 'an ephemeral model has no table', got=relation,
@@ -173,6 +169,15 @@
             way_out='give the model another materialization',
         )) %}
     {% endif %}
+{% endmacro %}
+
+
+{#
+    The relation of a caller, as dbt's cache has it; none if it does not exist. The cache cannot
+    look up a CTE, which has no schema.
+#}
+{% macro _loaded(relation, caller_name) %}
+    {% do dbt_history._refuse_ephemeral(relation, caller_name) %}
     {% do return(
         none if relation is not string and relation.is_cte else load_relation(relation)
     ) %}

@@ -29,7 +29,8 @@
         'branches': branches, 'keep_states': keep_states,
     } %}
     {% set features = dbt_history._feature_settings(writes, options, 'feature_outcomes') %}
-    {% set stored = load_relation(states) if states is not none else none %}
+    {% set stored = dbt_history._loaded(states, 'feature_outcomes') if states is not none
+        else none %}
     {% set after = -1 if after is none else after | int %}
     {% set base = dbt_history._base_of_outcomes(features, stored, after) %}
     {% set pending = dbt_history._pending_writes(

@@ -11,7 +11,7 @@
         way_out="remove where from the test, or set it to '' if the project sets it for all tests",
     )) -%}
 {%- elif execute -%}
-    {%- set table = load_relation(model) or model -%}
+    {%- set table = dbt_history._loaded(model, 'is_append_only') or model -%}
     {%- if not table.is_iceberg
         and dbt_history._table_property(table, 'delta.appendOnly') != 'true' -%}
         {%- do problems.append('the table property delta.appendOnly is not true') -%}

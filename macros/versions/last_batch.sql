@@ -11,7 +11,7 @@
     {% if not execute or dbt_history._is_unit_test() %}
         {% do return(-1) %}
     {% endif %}
-    {% set table = load_relation(relation or this) %}
+    {% set table = dbt_history._loaded(relation or this, 'last_batch') %}
     {% set is_own = relation is none or relation | string == this | string %}
     {% set log = none if table is none or table.is_view or should_full_refresh()
         else dbt_history._own_log(table) if is_own

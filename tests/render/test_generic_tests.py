@@ -522,6 +522,36 @@ def test_a_call_that_looks_up_a_table_refuses_an_ephemeral_model(
         assert "way out: give the model another materialization" in str(refused.value)
 
 
+def test_a_test_or_a_model_that_reads_commits_refuses_an_ephemeral_model(call: Renderer) -> None:
+    know(call, model=model_node("h"), this=call.table("h"))
+    ephemeral = call.relation.create(identifier="__dbt__cte__x", type="cte")
+    main = call.table("staff")
+    for caller, macro, arguments in (
+        ("is_append_only", "test_is_append_only", {"model": ephemeral}),
+        ("mirrors_main", "test_mirrors_main", {"model": ephemeral, "main": main, "key": "id"}),
+        (
+            "history_references_exist",
+            "test_history_references_exist",
+            {"model": ephemeral, "references": [{"column": "id", "history": main}]},
+        ),
+        ("last_batch", "last_batch", {"relation": ephemeral}),
+        ("feature_states", "feature_states", {"writes": ephemeral}),
+        ("feature_outcomes", "feature_outcomes", {"writes": ephemeral}),
+    ):
+        with pytest.raises(DbtRuntimeError) as refused:
+            call(macro, **arguments)
+        assert f"dbt_history.{caller}: an ephemeral model has no table" in str(refused.value)
+    call.pretend_answers({"describe `golden`.`edits`": [
+        {"col_name": name, "data_type": type_, "comment": None}
+        for name, type_ in (
+            ("txn", "bigint"), ("position", "bigint"), ("action", "string"), ("id", "string"),
+            ("app_id", "string"), ("at", "timestamp"), ("v", "string"),
+        )
+    ]})  # fmt: skip
+    with pytest.raises(DbtRuntimeError, match="feature_outcomes: an ephemeral model has no table"):
+        call("feature_outcomes", writes=call.table("edits"), states=ephemeral)
+
+
 def test_a_log_that_is_an_ephemeral_model_records_nothing(call: Renderer) -> None:
     know(call)
     ephemeral = call.relation.create(identifier="__dbt__cte__x", type="cte")

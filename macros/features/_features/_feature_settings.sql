@@ -4,6 +4,7 @@
     `_pending_writes` adds what depends on the pending writes, such as 'state_type'.
 #}
 {% macro _feature_settings(writes, options, caller_name) %}
+    {% do dbt_history._refuse_ephemeral(writes, caller_name) %}
     {% set types = {} %}
     {% set spelled = {} %}
     {% for column in dbt_history._table_columns(writes) %}
