@@ -218,9 +218,12 @@ def test_columns_renamed_or_dropped_after_a_resumption_keep_what_it_compared(
         (1, 1, None, None, None, None), (2, 1, None, None, None, None),
         (1, 2, 7, 8, None, None), (2, None, None, None, 5, None),
     ]  # fmt: skip
-    open_ = [row for row in project.rows("versions") if row["valid_to"] is None]
-    found = {row["id"]: tuple(row[name] for name in columns[1:]) for row in open_}
-    assert found == {1: (2, 7, 8, None, None), 2: (None, None, None, 5, None)}
+    rows = sorted(project.rows("versions"), key=lambda row: (row["id"], row["valid_from"]))
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        (1, 1, None, None, None, None), (1, 2, 7, 8, None, None), (1, None, None, 8, 2, 7),
+        (2, 1, None, None, None, None), (2, None, None, None, 1, None),
+        (2, None, None, None, 5, None),
+    ]  # fmt: skip
     events = [row for row in project.rows("events") if row["id"] == 1]
     assert (2, 7, 8) in [(row["k"], row["c"], row["d"]) for row in events]
 

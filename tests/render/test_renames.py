@@ -110,8 +110,11 @@ def test_renames_are_compared_between_the_parts_of_the_feed(call: Renderer) -> N
         None,
         [(5, 5, False), (6, 8, True), (9, 10, False), (11, 11, True), (12, 13, False)],
     )
-    # The difference up to 7 is one up to 8, and the feed follows it.
+    # The difference up to 7 is one up to 8, and the feed follows it; one up to 5 is of the names
+    # before.
     assert parts(7, ["id"])[0] == 8
+    assert parts(5, ["id"])[0] == 5
+    assert (6, 8, True) in parts(5, ["id"])[1]
     # A column with its current name in all rows needs no comparison.
     assert parts(None, ["id", "a", "x"])[1] == [
         (5, 5, False), (6, 10, False), (11, 11, True), (12, 13, False),

@@ -10,7 +10,7 @@
 
     Renames that follow each other without other changes are one comparison. `last`: the version
     after which the feed is read; `diff_at`: that of a difference, or none. Returns the version of
-    the difference, which includes commits that follow it.
+    the difference, which includes a comparison that begins before it.
 #}
 {% macro _add_compared_parts(capture, last, diff_at) %}
     {% set marks = dbt_history._compared_versions(capture, last) %}
@@ -31,7 +31,7 @@
     {% endfor %}
     {% set parts = [] %}
     {% for group in groups %}
-        {% if state.diff_at is none or group['from'] > state.diff_at + 1 %}
+        {% if state.diff_at is none or group['from'] > state.diff_at %}
             {% do parts.append(dict(group, is_compared=true)) %}
         {% else %}
             {% set state.diff_at = [state.diff_at, group.to] | max %}
