@@ -191,6 +191,19 @@ def test_a_write_that_would_keep_less_than_one_state_is_an_error_and_removes_not
     assert refused == dict.fromkeys((3, 4, 5), ("ERROR", "keep_states is less than 1"))
 
 
+def write_states_and_outcomes(project: Project, log: str, options: str) -> None:
+    """Write the models `states` and `outcomes` of a log; the outcomes go on after the last run."""
+    project.history(
+        "states", f"{{{{ dbt_history.feature_states('{log}', {options}) }}}}", convention="naksha"
+    )
+    project.model(
+        "outcomes",
+        f"{{{{ dbt_history.feature_outcomes('{log}', states=ref('states'),"
+        f" after=dbt_history.last_batch(), {options}) }}}}",
+        materialized="history_append",
+    )
+
+
 @pytest.mark.thorough
 def test_outcomes_do_not_depend_on_states_that_keep_states_has_removed(
     project: Project, spark: SparkSession
@@ -206,16 +219,7 @@ def test_outcomes_do_not_depend_on_states_that_keep_states_has_removed(
         project.run("states", "outcomes")
 
     options = "payload='v', keep_states=1"
-    project.history(
-        "states", f"{{{{ dbt_history.feature_states('kept_log', {options}) }}}}",
-        convention="naksha",
-    )  # fmt: skip
-    project.model(
-        "outcomes",
-        "{{ dbt_history.feature_outcomes('kept_log', states=ref('states'),"
-        f" after=dbt_history.last_batch(), {options}) }}}}",
-        materialized="history_append",
-    )
+    write_states_and_outcomes(project, "kept_log", options)
     run(1)
     run(4)
     run(4)
@@ -251,16 +255,7 @@ def test_outcomes_agree_with_states_that_the_same_build_has_trimmed(
         ],
     }[case]  # fmt: skip
     options = "payload='v', json='v', keep_states=1"
-    project.history(
-        "states", f"{{{{ dbt_history.feature_states('trimmed_log', {options}) }}}}",
-        convention="naksha",
-    )  # fmt: skip
-    project.model(
-        "outcomes",
-        "{{ dbt_history.feature_outcomes('trimmed_log', states=ref('states'),"
-        f" after=dbt_history.last_batch(), {options}) }}}}",
-        materialized="history_append",
-    )
+    write_states_and_outcomes(project, "trimmed_log", options)
     for last in (2, len(writes)):
         spark.sql(
             "create or replace temporary view trimmed_log as select *, 0 as position, 'f' as id,"
